@@ -53,10 +53,8 @@ def _cuts(loop: Loop, conditions: set[Expr]) -> list[int]:
     found: set[int] = set()
     for condition in conditions:
         form = linear_form(condition, [loop.name])
-        if form is None or not isinstance(form[0], int):
-            continue
-        (offset, (step,)) = form
-        if isinstance(step, int) and step != 0:
+        offset, (step,) = form if form is not None else (0, (0,))
+        if isinstance(offset, int) and isinstance(step, int) and step != 0:
             # It holds from -offset/step on, rounded up, or up to there, rounded down.
             found.add(-(offset // step) if step > 0 else offset // -step + 1)
     return sorted(place for place in found if 0 < place < loop.extent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -21,27 +22,44 @@ from tests.snippets import ROOT
 
 FOLDER = ROOT / "examples"
 PROGRAMS = sorted(path.name for path in FOLDER.glob("*.py"))
-NEED = {"jax_function.py": "jax", "torch_compile.py": "torch"}
-"""Packages that are no dependencies of the project: what needs them runs where they are."""
+NEEDED = {"jax_function.py": "jax", "torch_module.py": "torch", "tinygrad_tensors.py": "tinygrad"}
+"""What an example needs beside the project."""
 pytestmark = pytest.mark.xdist_group("docs")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_example_runs(name: str, server: Server, tmp_path: Path) -> None:
-    if find_spec(NEED.get(name, "numpy")) is None:
-        pytest.skip(f"{NEED[name]} is no dependency of the project; {name} runs where it is")
+    needed = NEEDED.get(name)
+    if needed and find_spec(needed) is None:
+        pytest.skip(f"{needed} is not installed")
     if name == "onnx_to_c.py" and shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
-    environment = {**os.environ, "KILN_URL": server.url, "KILN_HOME": str(tmp_path / "home")}
-    command = [sys.executable, "-W", "error", str(FOLDER / name)]
+    # tinygrad computes by Python itself here, which needs no compiler.
+    tinygrad = {"DEV": "PYTHON", "CACHELEVEL": "0"}
+    environment = {**os.environ, **tinygrad, "KILN_URL": server.url, "KILN_HOME": str(tmp_path / "home")}
+    # torch warns of itself.
+    warnings = () if needed == "torch" else ("-W", "error")
+    command = [sys.executable, *warnings, str(FOLDER / name)]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
 
 
+def test_the_example_over_http_gets_a_program(server: Server) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    script = FOLDER / "stablehlo_over_http.sh"
+    assert os.access(script, os.X_OK)
+    environment = {**os.environ, "KILN_URL": server.url}
+    done = subprocess.run(["sh", str(script)], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    (program,) = json.loads(done.stdout)["programs"]
+    assert program["kernels"]
+
+
 def test_every_example_is_listed() -> None:
     listed = re.findall(r"^\| `([^`]+)`", (FOLDER / "README.md").read_text("utf-8"), re.MULTILINE)
-    assert sorted(listed) == sorted(path.name for path in FOLDER.iterdir() if path.suffix in (".py", ".yml"))
+    assert sorted(listed) == sorted(path.name for path in FOLDER.iterdir() if path.suffix in (".py", ".sh", ".yml"))
 
 
 def test_the_workflow_calls_kiln_as_it_is() -> None:

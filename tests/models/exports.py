@@ -12,7 +12,7 @@ import numpy as np
 
 from tensorkiln.frontends.model import Model
 from tensorkiln.frontends.onnx import load
-from tests.models.families import EXPORTERS, FAMILIES, Family
+from tests.models.families import FAMILIES, Family
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Run: TypeAlias = Callable[..., tuple[Array, ...]]
@@ -66,5 +66,5 @@ def _samples(path: Path) -> dict[str, Array]:
 
 
 EXPORTS: Final = tuple(
-    Export(family, exporter, form) for family in FAMILIES for exporter in EXPORTERS for form in family.forms
+    Export(family, exporter, form) for family in FAMILIES for exporter in family.exporters for form in family.forms
 )

@@ -15,7 +15,7 @@ EXPORTERS: Final = ("dynamo", "torchscript")
 """`torch.onnx.export` with `dynamo=True`, and with `dynamo=False` at opset 17."""
 
 FORMS: Final = ("static", "batch", "sequence")
-"""Every dim fixed; a dynamic batch; a dynamic batch and dynamic lengths, for the families that have these."""
+"""Every dim fixed; a dynamic batch; a dynamic batch and dynamic lengths: of these, what a family has."""
 
 BATCH: Final[tuple[int, int]] = (1, 32)
 """The smallest and the largest dynamic batch."""
@@ -23,29 +23,33 @@ BATCH: Final[tuple[int, int]] = (1, 32)
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """An architecture, exported in two or three forms by each exporter.
+    """An architecture, exported in two or three forms by each exporter that can.
 
     `lengths` are the dims beside the batch that are dynamic in the form `sequence`, with the smallest and the largest
-    size of each. `sizes` are the sizes that torch was asked at: those of the static export, then another batch, then
-    other lengths too.
+    size of each; `has_batch` says whether there is a batch. `sizes` are the sizes that torch was asked at: those of the
+    static export, then another batch, then other lengths too.
     """
 
     name: str
     sizes: tuple[dict[str, int], ...]
     lengths: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    exporters: tuple[str, ...] = EXPORTERS
+    has_batch: bool = True
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """`static` and `batch`, and `sequence` where there are lengths."""
-        return FORMS if self.lengths else FORMS[:2]
+        """`static`, `batch` where there is one, and `sequence` where there are lengths."""
+        dynamic = {"batch": self.has_batch, "sequence": bool(self.lengths)}
+        return tuple(form for form in FORMS if dynamic.get(form, True))
 
     def bounds(self, form: str) -> dict[str, tuple[int, int]]:
         """The dynamic dims of a form with the smallest and the largest size of each."""
-        return {"static": {}, "batch": {"batch": BATCH}, "sequence": {"batch": BATCH, **self.lengths}}[form]
+        batch = {"batch": BATCH} if self.has_batch else {}
+        return {"static": {}, "batch": batch, "sequence": {**batch, **self.lengths}}[form]
 
     def asked(self, form: str) -> tuple[int, ...]:
         """The numbers of the sizes that an export of this form takes."""
-        return {"static": (0,), "batch": (0, 1), "sequence": (0, 2)}[form]
+        return {"static": (0,), "batch": (0, 1), "sequence": (0, len(self.sizes) - 1)}[form]
 
     def path(self, exporter: str, form: str) -> Path:
         """The export; its larger weights lie beside it."""
@@ -62,10 +66,12 @@ class Family:
         return FILES / self.name / "samples.npz"
 
 
-def _batches(name: str, *batches: int) -> Family:
-    return Family(name, tuple({"batch": batch} for batch in batches))
+def _batches(name: str, *batches: int, exporters: tuple[str, ...] = EXPORTERS) -> Family:
+    return Family(name, tuple({"batch": batch} for batch in batches), exporters=exporters)
 
 
+_DYNAMO_ALONE: Final = EXPORTERS[:1]
+"""The other exporter has no RMSNorm, and writes another graph than message passing is: ONNX Runtime gives the same."""
 _TOKENS: Final = {"tokens": (1, 48)}
 
 FAMILIES: Final = (
@@ -98,4 +104,23 @@ FAMILIES: Final = (
         {"frames": (2, 96)},
     ),
     _batches("dlrm", 19, 6),
+    Family(
+        "encoder_decoder",
+        (
+            {"batch": 3, "tokens": 7, "target": 5},
+            {"batch": 2, "tokens": 7, "target": 5},
+            {"batch": 2, "tokens": 13, "target": 22},
+        ),
+        {"tokens": (2, 40), "target": (2, 40)},
+        _DYNAMO_ALONE,
+    ),
+    _batches("selective_scan", 3, 5, exporters=_DYNAMO_ALONE),
+    _batches("recurrence", 3, 5),
+    Family(
+        "message_passing",
+        ({"nodes": 6, "edges": 9}, {"nodes": 11, "edges": 30}),
+        {"nodes": (2, 64), "edges": (2, 128)},
+        _DYNAMO_ALONE,
+        has_batch=False,
+    ),
 )

@@ -15,6 +15,7 @@ from service.sandbox.tasks.envelope import (
     parse_options,
     parse_targets,
 )
+from tensorkiln.build import Builder, Tensor, while_loop
 from tensorkiln.errors import InvalidGraphError, RequestError, TensorkilnError
 from tensorkiln.limits import MAX_NODES
 from tensorkiln.nodes import NODE_KINDS
@@ -54,6 +55,32 @@ def test_a_body_of_very_many_fields_is_refused_in_one_sentence(place: str, separ
     assert isinstance(error, InvalidGraphError if place.startswith("/graph") else RequestError)
     assert len(str(error)) < 300
     assert str(len(MANY))[:3] in str(error) or "'k0'" in str(error)
+
+
+def looping(turns: int) -> dict[str, Any]:
+    """A loop whose body has more vars than another object may have fields."""
+    builder = Builder("looping")
+    x = builder.input("float32", (4,))
+
+    def body(y: Tensor) -> list[Tensor]:
+        for _ in range(turns):
+            y = y * 0.5 + 1.0
+        return [y]
+
+    builder.output(*while_loop(lambda y: y.sum() > 3.0, body, [x]))
+    return json.loads(builder.graph().to_json())
+
+
+def test_a_loop_may_have_as_many_vars_as_a_graph() -> None:
+    document = looping(MOST_FIELDS)
+    (loop,) = [node for node in document["nodes"] if node["node"] == "while"]
+    assert len(loop["body"]["vars_metadata"]) > MOST_FIELDS
+    # A document that is no text is read by the slower of two ways.
+    assert parse_graph(document) == parse_graph(json.dumps(document).encode())
+    loop["condition"]["vars_metadata"] |= MANY
+    with pytest.raises(InvalidGraphError, match="a graph of 50000 nodes") as caught:
+        parse_graph(document)
+    assert caught.value.pointers[0].endswith("/condition/vars_metadata")
 
 
 def test_of_few_fields_each_is_told() -> None:

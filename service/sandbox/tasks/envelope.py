@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cache
 from typing import Any, Final
 
@@ -154,21 +154,39 @@ def parse_graph(value: Any) -> Graph:
 
 def _refuse_wide_objects(graph: dict[str, Any]) -> None:
     """Refuse objects with many fields: the contract would have a word for each that is unknown."""
-    metadata = graph.get("vars_metadata")
-    if isinstance(metadata, dict) and len(metadata) > MAX_NODES:
-        raise InvalidGraphError(
-            f"vars_metadata has {len(metadata)} entries; a graph of {MAX_NODES} nodes, which is the limit, has no more",
-            pointers=["/vars_metadata"],
-        )
+    metadata, entries = list(_metadata(graph)), 0
+    for pointer, each in metadata:
+        entries += len(each)
+        if entries > MAX_NODES:
+            raise InvalidGraphError(
+                f"vars_metadata has {entries} entries; a graph of {MAX_NODES} nodes, which is the limit, has no more",
+                pointers=[pointer],
+            )
+    wide = {id(each) for _, each in metadata}
     waiting: list[tuple[str, Any]] = [("", graph)]
     while waiting:
         pointer, value = waiting.pop()
         if isinstance(value, dict):
-            if value is not metadata:
+            if id(value) not in wide:
                 refuse_many(value, pointer, InvalidGraphError)
             waiting += [(f"{pointer}/{name}", each) for name, each in value.items() if isinstance(each, dict | list)]
         else:
             waiting += [(f"{pointer}/{at}", each) for at, each in enumerate(value) if isinstance(each, dict | list)]
+
+
+def _metadata(graph: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What the graph, and those of its loops, say of their vars: an entry for each."""
+    waiting: list[tuple[str, Any]] = [("", graph)]
+    while waiting:
+        pointer, value = waiting.pop()
+        if not isinstance(value, dict):
+            continue
+        if isinstance(found := value.get("vars_metadata"), dict):
+            yield f"{pointer}/vars_metadata", found
+        nodes = value.get("nodes")
+        for at, node in enumerate(nodes if isinstance(nodes, list) else ()):
+            if isinstance(node, dict) and node.get("node") == "while":
+                waiting += [(f"{pointer}/nodes/{at}/{name}", node.get(name)) for name in ("condition", "body")]
 
 
 def refuse_many(fields: dict[str, Any], pointer: str, error: type[TensorkilnError]) -> None:

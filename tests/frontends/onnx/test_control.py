@@ -56,10 +56,32 @@ def test_a_known_condition_chooses_a_branch_that_sees_the_graph_around_it(condit
     np.testing.assert_array_equal(results(proto)[0], -X if condition else X)
 
 
-def test_a_condition_of_an_input_names_that_input() -> None:
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_computed_condition_chooses_between_the_results_of_both_branches(flag: bool) -> None:
+    given = {"x": X, "flag": np.array([flag])}
+    proto = model(helper.make_node("If", ["flag"], ["y"], **branches()), inputs=given)
+    np.testing.assert_array_equal(results(proto, **given)[0], -X if flag else X)
+    # What is the same in both is chosen of nothing.
+    same = body([helper.make_node("Identity", ["x"], ["s"])], [], [value("s")])
+    node = helper.make_node("If", ["flag"], ["y"], then_branch=same, else_branch=same)
+    assert all(each.node != "ternary" for each in load(model(node, inputs=given)).graph.nodes)
+
+
+def test_branches_of_different_shapes_name_the_input_that_chooses() -> None:
     given = {"x": X, "flag": np.array(True)}
-    with pytest.raises(UnsupportedGraphError, match="pass 'flag' in `constants`"):
-        load(model(helper.make_node("If", ["flag"], ["y"], **branches()), inputs=given))
+    row = body([helper.make_node("ReduceMax", ["x"], ["r"], keepdims=0)], [], [value("r")])
+    node = helper.make_node("If", ["flag"], ["y"], then_branch=branches()["then_branch"], else_branch=row)
+    wanted = r"give float32 \(3, 2\) and float32 \(\), and which is chosen is computed; pass 'flag' in `constants`"
+    with pytest.raises(UnsupportedGraphError, match=wanted):
+        load(model(node, inputs=given))
+    empty = body([helper.make_node("SequenceEmpty", [], ["s"])], [], [value("s")])
+    node = helper.make_node("If", ["flag"], ["y"], then_branch=empty, else_branch=empty)
+    with pytest.raises(UnsupportedGraphError, match=r"a branch gives what is no tensor.*; pass 'flag' in `constants`"):
+        load(model(node, inputs=given))
+    two = body([helper.make_node("Abs", ["x"], ["r"])], [], [value("r"), value("r")])
+    node = helper.make_node("If", ["flag"], ["y"], then_branch=branches()["then_branch"], else_branch=two)
+    with pytest.raises(InvalidGraphError, match="its branches give 1 and 2 values"):
+        load(model(node, inputs=given))
 
 
 def doubling() -> GraphProto:

@@ -243,3 +243,18 @@ def test_the_weights_of_a_body_that_runs_often_are_one_parameter() -> None:
     assert len(imported.parameters) == 1
     (y,) = evaluate(imported.graph, *imported.arguments(x=np.zeros(4, np.float32)))
     assert_array_equal(y, 5 * np.arange(1, 5, dtype=np.float32))
+
+
+@pytest.mark.parametrize("size", [5, 9])
+def test_a_determinant_of_many_rows_exchanges_them_as_it_must(size: int) -> None:
+    drawn = np.random.default_rng(size)
+    x = drawn.standard_normal((4, size, size))
+    # Zeros on the diagonal, rows that must be exchanged, a matrix without an inverse, a permutation.
+    x[0, 0, 0] = x[1, 1, 1] = 0
+    x[2, :, 3] = 0
+    x[3] = np.eye(size)[drawn.permutation(size)]
+    (found,) = run("Det", {"x": x})
+    assert_allclose(found, np.linalg.det(x), rtol=1e-10, atol=1e-12)
+    assert found[2] == 0
+    with pytest.raises(UnsupportedGraphError, match="the determinant of 65 rows"):
+        run("Det", {"x": np.zeros((65, 65), np.float32)})

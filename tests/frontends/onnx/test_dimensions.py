@@ -114,3 +114,93 @@ def test_an_error_names_the_inputs_that_would_have_to_be_known() -> None:
         load(proto)
     fixed = {"size": np.array([2]), "other": np.array([2])}
     assert load(proto, constants=fixed).graph.types[load(proto, constants=fixed).outputs["y"]].shape == (4,)
+
+
+def test_sizes_are_data_where_an_operator_computes_with_them() -> None:
+    nodes = (
+        "s = Shape(x) f = Cast<to = 1>(s) r = Sqrt(f) z = Constant<value_int = 0>() n = Gather(s, z) "
+        "h = Cast<to = 6>(n) total = Size(x) m = ReduceSum<keepdims = 0>(x) g = Gather(f, z) y = Div(m, g)"
+    )
+    proto = model(nodes)
+    for name in ("s", "r", "h", "total"):
+        proto.graph.output.add(name=name).type.tensor_type.SetInParent()
+    imported = load(proto, symbols=SYMBOLS)
+    found = evaluate(imported.graph, *imported.arguments(x=np.ones((5, 6), np.float32)), n=5)
+    wanted = [np.float32(6), np.array([5, 6]), np.sqrt(np.array([5, 6], np.float32)), np.int32(5), np.int64(30)]
+    for actual, expected in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(actual, expected)
+        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+
+
+def test_a_shape_of_computed_sizes_says_what_fixes_them() -> None:
+    nodes = "s = Shape(x) f = Cast<to = 1>(s) r = Sqrt(f) t = Cast<to = 7>(r) y = Expand(x, t)"
+    with pytest.raises(UnsupportedGraphError, match="computed from sizes, which `symbols` fixes"):
+        load(model(nodes), symbols=SYMBOLS)
+
+
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_a_slice_backwards_begins_with_the_first_element_where_it_would_begin_before_it(n: int) -> None:
+    nodes = (
+        "b = Constant<value_ints = [-3]>() e = Constant<value_ints = [-9]>() a = Constant<value_ints = [0]>() "
+        "p = Constant<value_ints = [-2]>() y = Slice(x, b, e, a, p)"
+    )
+    imported = load(model(nodes), symbols=SYMBOLS)
+    x = np.arange(n * 6, dtype=np.float32).reshape(n, 6)
+    (y,) = evaluate(imported.graph, *imported.arguments(x=x), n=n)
+    np.testing.assert_array_equal(y, x[max(n - 3, 0) :: -2])
+    fixed = load(model(nodes), symbols={"n": n})
+    np.testing.assert_array_equal(evaluate(fixed.graph, *fixed.arguments(x=x))[0], y)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
+def test_edges_of_a_dynamic_axis_are_repeated(mode: Any) -> None:
+    nodes = f'w = Constant<value_ints = [1, 2, 1, 0]>() y = Pad<mode = "{mode}">(x, w)'
+    imported = load(model(nodes), symbols=SYMBOLS)
+    for n in (2, 5):
+        x = np.arange(n * 6, dtype=np.float32).reshape(n, 6)
+        (y,) = evaluate(imported.graph, *imported.arguments(x=x), n=n)
+        np.testing.assert_array_equal(y, np.pad(x, ((1, 1), (2, 0)), mode))
+    with pytest.raises(UnsupportedGraphError, match="of size n, which may be 0"):
+        load(model(nodes), symbols={"n": (0, 8)})
+
+
+def test_a_triangle_of_flags() -> None:
+    nodes = "c = Cast<to = 9>(x) t = Trilu<upper = 0>(c) y = Cast<to = 1>(t)"
+    imported = load(model(nodes), symbols=SYMBOLS)
+    (y,) = evaluate(imported.graph, *imported.arguments(x=np.ones((3, 6), np.float32)), n=3)
+    np.testing.assert_array_equal(y, np.tri(3, 6))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("how", ["asymmetric", "half_pixel"])
+def test_a_dynamic_axis_is_resized_by_a_whole_number(mode: str, how: str) -> None:
+    attributes = f'mode = "{mode}", coordinate_transformation_mode = "{how}"'
+    by_scale = f"s = Constant<value_floats = [3.0, 1.0]>() y = Resize<{attributes}>(x, , s)"
+    by_size = f"i = Shape(x) k = Constant<value_ints = [3, 1]>() s = Mul(i, k) y = Resize<{attributes}>(x, , , s)"
+    for n in (2, 5):
+        x = np.random.default_rng(n).standard_normal((n, 6)).astype(np.float32)
+        fixed = load(model(by_scale), symbols={"n": n})
+        (expected,) = evaluate(fixed.graph, *fixed.arguments(x=x))
+        assert expected.shape == (3 * n, 6)
+        for nodes in (by_scale, by_size):
+            imported = load(model(nodes), symbols=SYMBOLS)
+            (y,) = evaluate(imported.graph, *imported.arguments(x=x), n=n)
+            np.testing.assert_allclose(y, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "scale", "message"),
+    [
+        ('mode = "linear"', 1.5, "but where it is scaled by a whole number"),
+        (
+            'mode = "linear", coordinate_transformation_mode = "align_corners"',
+            2.0,
+            "by align_corners, and must be known",
+        ),
+        ('mode = "linear"', 65.0, "becomes 65 times as long; 64 it may"),
+    ],
+)
+def test_a_dynamic_axis_that_is_resized_otherwise_must_be_known(attributes: str, scale: float, message: str) -> None:
+    nodes = f"s = Constant<value_floats = [{scale}, 1.0]>() y = Resize<{attributes}>(x, , s)"
+    with pytest.raises(UnsupportedGraphError, match=message):
+        load(model(nodes), symbols=SYMBOLS)

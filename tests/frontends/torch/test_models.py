@@ -1,6 +1,6 @@
 """Nineteen small models of today, by `torch.export` and `torch.compile`, at several sizes. Runs where torch is.
 
-Fifteen are those of `tests/models`, four those of `export/models.py`, whose exported programs CI has.
+They are those of `tests/models`; of four CI has the exported programs, too.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from tests.models.families import FAMILIES
 torch = pytest.importorskip("torch", reason="torch is no dependency of the project; these tests run where it is")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-OWN = ("encoder_decoder", "selective_scan", "recurrence", "message_passing")
-NAMES = (*(family.name for family in FAMILIES), *OWN)
+NAMES = tuple(family.name for family in FAMILIES)
 Prepared = tuple[Any, Sequence[tuple[Any, ...]], Any]
 """The module, the arguments of each call, and what `torch.export` takes for the axes that vary."""
 
@@ -27,12 +26,6 @@ Prepared = tuple[Any, Sequence[tuple[Any, ...]], Any]
 def prepared(name: str) -> Prepared:
     from tests.models.export.recipe import with_drawn_weights
 
-    if name in OWN:
-        from .export.__main__ import dynamic_shapes
-        from .export.models import CASES
-
-        case = CASES[name]
-        return with_drawn_weights(case.module, seed=0), case.calls, dynamic_shapes(case)
     (family,) = (family for family in FAMILIES if family.name == name)
     recipe = import_module(f"tests.models.export.{name}").RECIPE
     bounds = family.bounds(family.forms[-1])
@@ -77,7 +70,9 @@ def test_a_compiled_model_computes_what_torch_does(name: str, client: Client, mo
             torch.testing.assert_close(leaves(run(*call)), leaves(model(*call)), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", [*OWN, "vit", "mobilenet"])
+@pytest.mark.parametrize(
+    "name", ["encoder_decoder", "selective_scan", "recurrence", "message_passing", "vit", "mobilenet"]
+)
 def test_a_compiled_model_has_torchs_gradients(name: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch._dynamo.config, "allow_rnn", True)
     model, calls, _ = prepared(name)

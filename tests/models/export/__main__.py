@@ -25,14 +25,14 @@ from torch import Tensor, nn
 
 from tests.models.export.files import Weights, shortened
 from tests.models.export.recipe import Recipe, with_drawn_weights
-from tests.models.families import EXPORTERS, FAMILIES, Family
+from tests.models.families import FAMILIES, Family
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The date of every array in an archive: bytes that are the same whenever they are made."""
 
 
 def write(family: Family) -> None:
-    """The five files of a family and its weights."""
+    """The exports of a family, their weights, and what torch computes."""
     recipe: Recipe = import_module(f"tests.models.export.{family.name}").RECIPE
     model = with_drawn_weights(recipe.model(), seed=0)
     torch.manual_seed(1)
@@ -40,7 +40,7 @@ def write(family: Family) -> None:
     folder = family.samples.parent
     folder.mkdir(parents=True, exist_ok=True)
     weights = Weights(family.weights.name)
-    for exporter in EXPORTERS:
+    for exporter in family.exporters:
         for form in family.forms:
             proto = exported(model, recipe, family, inputs[0], exporter, form)
             family.path(exporter, form).write_bytes(shortened(proto, weights))

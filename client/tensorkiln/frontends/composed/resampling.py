@@ -61,7 +61,7 @@ def resampled(
         refuse(f"{axis.size} elements become {axis.resized} by a table of {size} numbers, more than {MAX_TABLE}")
     found = _coordinates(np.arange(axis.resized, dtype=np.float64), axis, way.coordinates)
     if way.mode == "nearest":
-        positions = np.clip(_ROUND[way.rounding](found), 0, axis.size - 1).astype(np.int64)
+        positions = np.clip(ROUND[way.rounding](found), 0, axis.size - 1).astype(np.int64)
         result = build.take(x, table(positions), place)
     else:
         weights = np.stack([_weights(at, axis, way) for at in found]) if axis.resized else np.zeros((0, axis.size))
@@ -100,7 +100,7 @@ def _coordinates(each: Host, axis: Axis, how: str) -> Host:
     return centred
 
 
-_ROUND: dict[str, Callable[[Host], Host]] = {
+ROUND: dict[str, Callable[[Host], Host]] = {
     "round_prefer_floor": lambda x: np.ceil(x - 0.5),
     "round_prefer_ceil": lambda x: np.floor(x + 0.5),
     "floor": np.floor,
@@ -110,11 +110,7 @@ _ROUND: dict[str, Callable[[Host], Host]] = {
 
 def _weights(at: float, axis: Axis, way: Way) -> Host:
     """How much of each element of the original is at a coordinate."""
-    shrink = min(axis.scale, 1.0) if way.antialias else 1.0
-    reach = (1 if way.mode == "linear" else 2) / shrink
-    around = np.arange(math.floor(at - reach), math.ceil(at + reach) + 1)
-    away = np.abs(around - at) * shrink
-    parts = np.clip(1 - away, 0, None) if way.mode == "linear" else _cubic(away, way.cubic)
+    around, parts = parts_of(at, way, min(axis.scale, 1.0) if way.antialias else 1.0)
     if way.excludes_outside:
         parts = np.where((around >= 0) & (around < axis.size), parts, 0.0)
     if way.excludes_outside or way.antialias:
@@ -122,6 +118,14 @@ def _weights(at: float, axis: Axis, way: Way) -> Host:
     row = np.zeros(axis.size)
     np.add.at(row, np.clip(around, 0, axis.size - 1), parts)
     return row
+
+
+def parts_of(at: float, way: Way, shrink: float = 1.0) -> tuple[Host, Host]:
+    """The places around a coordinate, as if there were elements everywhere, and how much of each is there."""
+    reach = (1 if way.mode == "linear" else 2) / shrink
+    around = np.arange(math.floor(at - reach), math.ceil(at + reach) + 1)
+    away = np.abs(around - at) * shrink
+    return around, np.clip(1 - away, 0, None) if way.mode == "linear" else _cubic(away, way.cubic)
 
 
 def cubic(away: Away, a: float) -> tuple[Away, Away]:

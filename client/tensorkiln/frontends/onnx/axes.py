@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...expr import Dim, Expr
+from ...expr import Dim, Expr, add, maximum
 from .node import Node
 from .value import Host, dims_of
 
@@ -31,29 +31,45 @@ def integers(node: Node, values: Host) -> list[int]:
     return static if len(static) == len(found) else node.fail("axes and indices do not depend on symbols")
 
 
-def slices(node: Node, rank: int) -> list[slice]:
+def slices(node: Node, shape: Sequence[Dim]) -> list[slice]:
     """One slice an axis: attributes before opset 10, then the inputs starts, ends, axes and steps."""
     if node.opset < 10:
         starts, ends = node.integers("starts"), node.integers("ends")
         axes, steps = node.integers("axes", list(range(len(starts)))), [1] * len(starts)
-        return _by_axis(node, rank, starts, ends, axes, steps)
+        return _by_axis(node, shape, starts, ends, axes, steps)
     starts, ends = dims_of(node.host(1)), dims_of(node.host(2))
     axes = integers(node, node.host(3)) if node.has(3) else list(range(len(starts)))
     steps = integers(node, node.host(4)) if node.has(4) else [1] * len(starts)
-    return _by_axis(node, rank, starts, ends, axes, steps)
+    return _by_axis(node, shape, starts, ends, axes, steps)
 
 
 def _by_axis(
-    node: Node, rank: int, starts: Sequence[Dim], ends: Sequence[Dim], axes: Sequence[int], steps: Sequence[int]
+    node: Node,
+    shape: Sequence[Dim],
+    starts: Sequence[Dim],
+    ends: Sequence[Dim],
+    axes: Sequence[int],
+    steps: Sequence[int],
 ) -> list[slice]:
     if not len(starts) == len(ends) == len(axes) == len(steps):
         node.invalid(f"{len(starts)} starts, {len(ends)} ends, {len(axes)} axes and {len(steps)} steps do not fit")
+    rank = len(shape)
     parts = [slice(None)] * rank
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         if not -rank <= axis < rank or step == 0:
             node.fail(f"a slice of axis {axis} by steps of {step} does not fit rank {rank}")
-        parts[axis] = slice(start, _end(end, step), step)
+        parts[axis] = slice(_start(node, start, shape[axis], step), _end(end, step), step)
     return parts
+
+
+def _start(node: Node, start: Dim, dim: Dim, step: int) -> Dim:
+    """Backwards from before the first element, ONNX begins with that element; Python has nothing to begin with."""
+    if isinstance(start, Expr) or start >= 0 or step > 0:
+        return start
+    low, high = node.builder.bounds(dim)
+    if low + start >= 0:
+        return start
+    return 0 if high + start <= 0 else maximum(add(dim, start), 0)
 
 
 def _end(end: Dim, step: int) -> Dim | None:

@@ -42,7 +42,8 @@ def computed_loop(node: Node, body: GraphProto, carried: Sequence[Held]) -> list
             made.append(inside.value(node.as_value(value, "what a turn gives")))
     for before, after in zip(given, made, strict=True):
         if (before.dtype, before.shape) != (after.dtype, after.shape):
-            node.fail(f"it carries {_shown(before)}, and a turn gives {_shown(after)}{_advice(node)}")
+            counted = [node.value(place) for place in (0, 1) if node.has(place)]
+            node.fail(f"it carries {shown(before)}, and a turn gives {shown(after)}{node.advice(*counted)}")
     around = [outer for outer, _ in inside.taken.values()]
     body_inputs = [*own, *_inputs(inside, limits), *(inner for _, inner in inside.taken.values())]
     whole = [*given, *limits, *around]
@@ -79,12 +80,6 @@ def _tensor(node: Node, value: Held) -> Tensor:
     return known if isinstance(known, Tensor) else node.parameter(known)
 
 
-def _advice(node: Node) -> str:
-    """The inputs of the model that say how often the loop goes round: with these the turns can be unrolled."""
-    given = [node.value(place) for place in (0, 1) if node.has(place)]
-    names = [name for value in given if isinstance(value, Tensor) for name in node.builder.sources(value)]
-    return f"; pass {', '.join(map(repr, names))} in `constants`" if names else ""
-
-
-def _shown(tensor: Tensor) -> str:
+def shown(tensor: Tensor) -> str:
+    """The dtype and the shape of a value, as an error has them."""
     return f"{tensor.dtype} ({', '.join(map(str, tensor.shape))})"

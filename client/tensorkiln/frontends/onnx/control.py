@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import build
 from ...build import Tensor, stack
-from .computed_loop import computed_loop
+from .computed_loop import computed_loop, shown
 from .node import Node
 from .turns_at_once import at_once
 from .value import Held, Host, Items, Nothing, Value
@@ -21,11 +21,32 @@ MAX_TURNS = 1 << 12
 
 
 def if_(node: Node) -> list[Held]:
-    """The branch that a known condition chooses."""
-    condition = node.host(0)
+    """The branch that a known condition chooses; both, and one of each two results, where it is computed."""
+    condition = node.value(0)
+    if isinstance(condition, Tensor):
+        return _one_of_two(node, condition.reshape([]))
     chosen, other = ("then_branch", "else_branch") if _flag(node, condition) else ("else_branch", "then_branch")
     node.ignore(other)
     return node.run(node.subgraph(chosen), (), f"{node.name}/{chosen}")
+
+
+def _one_of_two(node: Node, condition: Tensor) -> list[Held]:
+    left, right = (node.run(node.subgraph(name), (), f"{node.name}/{name}") for name in ("then_branch", "else_branch"))
+    if len(left) != len(right):
+        node.invalid(f"its branches give {len(left)} and {len(right)} values")
+    return [_either(node, condition, *pair) for pair in zip(left, right, strict=True)]
+
+
+def _either(node: Node, condition: Tensor, left: Held, right: Held) -> Held:
+    if left is right:
+        return left
+    if isinstance(left, Items | Nothing) or isinstance(right, Items | Nothing):
+        node.fail(f"a branch gives what is no tensor, and which is chosen is computed{node.advice(condition)}")
+    one, other = (value if isinstance(value, Tensor) else node.parameter(value) for value in (left, right))
+    if (one.dtype, one.shape) != (other.dtype, other.shape):
+        advice = node.advice(condition)
+        node.fail(f"its branches give {shown(one)} and {shown(other)}, and which is chosen is computed{advice}")
+    return build.where(condition, one, other)
 
 
 def loop(node: Node) -> list[Held]:

@@ -54,8 +54,6 @@ def _cast(node: Node) -> Host:
     target = cast_target(node)
     data = node.host(0)
     if data.dtype == object:
-        if target != np.int64:
-            node.fail(f"a shape that depends on symbols is cast to {target}")
         return data
     source, known = element_type(data.dtype), element_type(target)
     if known.is_narrow and known.wide.is_float and saturates(node):
@@ -83,7 +81,7 @@ def _axis(node: Node, data: Host) -> int:
 
 def _slice(node: Node) -> Host:
     data = node.host(0)
-    return settled(np.asarray(data[tuple(axes.slices(node, data.ndim))]))
+    return settled(np.asarray(data[tuple(axes.slices(node, data.shape))]))
 
 
 def _reshape(node: Node) -> Host:
@@ -165,10 +163,16 @@ def is_foldable(node: Node) -> bool:
     count = _GROWN[node.op](node) if node.op in _GROWN else 0
     most = max((value.size for value in node.inputs if isinstance(value, np.ndarray)), default=0)
     if node.op in _FOLDS:
-        return (count <= MAX_GROWN_ELEMENTS or count <= most) and not dimensions.has_symbolic_bounds(node)
+        is_small = count <= MAX_GROWN_ELEMENTS or count <= most
+        return is_small and not dimensions.has_symbolic_bounds(node) and not _is_cast_to_numbers(node)
     if dimensions.is_symbolic(node):
         return node.op in dimensions.FOLDS and not dimensions.has_symbolic_bounds(node)
     return most <= MAX_EVALUATED_ELEMENTS and node.op not in _NOT_EVALUATED
+
+
+def _is_cast_to_numbers(node: Node) -> bool:
+    """Whether dims become what is no dim any more, and is computed at the call."""
+    return node.op == "Cast" and dimensions.is_symbolic(node) and cast_target(node) != np.int64
 
 
 def fold(node: Node) -> Sequence[Held | Absent]:

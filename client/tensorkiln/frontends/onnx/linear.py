@@ -96,27 +96,4 @@ def _single(x: Tensor, term: str) -> tuple[Tensor, str]:
     return x, term
 
 
-MAX_DETERMINANT = 4
-"""Rows: an expansion by minors has a factorial of terms."""
-
-
-def det(node: Node) -> Value:
-    x = node.tensor(0)
-    size = x.shape[-1]
-    if not isinstance(size, int) or not 0 < size <= MAX_DETERMINANT:
-        node.fail(f"the determinant of {size} rows is not computed, only up to {MAX_DETERMINANT}")
-    return _minor(x, 0, list(range(size)))
-
-
-def _minor(x: Tensor, row: int, columns: Sequence[int]) -> Tensor:
-    if len(columns) == 1:
-        return x[..., row, columns[0]]
-    total, *others = (
-        x[..., row, column] * _minor(x, row + 1, [other for other in columns if other != column]) for column in columns
-    )
-    for place, part in enumerate(others):
-        total = total + part if place % 2 else total - part
-    return total
-
-
-OPERATORS: dict[str, Callable[[Node], Value]] = {"Det": det, "Einsum": einsum_, "Gemm": gemm, "MatMul": matmul}
+OPERATORS: dict[str, Callable[[Node], Value]] = {"Einsum": einsum_, "Gemm": gemm, "MatMul": matmul}

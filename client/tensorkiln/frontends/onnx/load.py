@@ -99,10 +99,17 @@ def _outputs(results: Mapping[str, Held], parameters: Parameters) -> dict[str, T
             named.extend((f"{name}/{place}", value) for place, value in enumerate(held.values))
         else:
             named.append((name, held))
-    outputs = {name: value if isinstance(value, Tensor) else parameters.tensor(value) for name, value in named}
+    outputs = {name: _tensor(name, value, parameters) for name, value in named}
     if len(outputs) != len(named):
         raise UnsupportedGraphError("an output is called as an element of another, which is a sequence; rename it")
     return outputs
+
+
+def _tensor(name: str, value: Value, parameters: Parameters) -> Tensor:
+    try:
+        return value if isinstance(value, Tensor) else parameters.tensor(value)
+    except UnsupportedGraphError as error:
+        raise UnsupportedGraphError(f"the output {name!r}: {error.message}") from error
 
 
 def _read(model: Source) -> ModelProto:

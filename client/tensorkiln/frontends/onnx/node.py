@@ -109,11 +109,10 @@ class Node:
 
     def parameter(self, array: Host) -> Tensor:
         """A host array as a value of the graph."""
-        if array.dtype == object:
-            holds_text = any(isinstance(item, str | bytes) for item in array.reshape(-1).tolist())
-            what = "strings are used" if holds_text else "a shape that depends on symbols is used"
-            self.fail(f"{what} as data")
-        return self.parameters.tensor(array)
+        try:
+            return self.parameters.tensor(array)
+        except UnsupportedGraphError as error:
+            self.fail(error.message)
 
     def next_key(self) -> Tensor:
         """A key of random numbers, rank-0 uint64, which no other node has."""
@@ -143,12 +142,19 @@ class Node:
         """Refuse an input that is computed at run time, and say which inputs of the model would have to be known."""
         if self.builder.is_inside:
             self.fail(f"input {position} is computed in a loop whose turns are counted at run time")
-        sources = self.builder.sources(value)
-        named = ", ".join(map(repr, sources))
-        self.fail(
-            f"input {position} is computed at run time and the graph depends on it"
-            + (f"; pass {named} in `constants`" if sources else "; it is computed from weights alone, and too large")
-        )
+        self.fail(f"input {position} is computed at run time and the graph depends on it{self.advice(value)}")
+
+    def advice(self, *values: Value) -> str:
+        """What would have to be known for values that are computed at run time to be known: the end of an error."""
+        computed = [value for value in values if isinstance(value, Tensor)]
+        if not computed or self.builder.is_inside:
+            return ""
+        names = dict.fromkeys(name for value in computed for name in self.builder.sources(value))
+        if names:
+            return f"; pass {', '.join(map(repr, names))} in `constants`"
+        if self.builder.symbols:
+            return "; it is computed from sizes, which `symbols` fixes, or from weights alone, and too large"
+        return "; it is computed from weights alone, and too large"
 
     def hosts(self) -> list[Host]:
         """All inputs, each of which must be known."""

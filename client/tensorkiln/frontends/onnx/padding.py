@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from ...build import Tensor, cat, ones, pad, shrink, where
+from ...expr import Dim, add, sub
 from . import axes
 from .node import Node
 from .value import Value, dims_of
@@ -64,37 +65,32 @@ def _extend(node: Node, x: Tensor, axis: int, before: int, after: int, mode: str
     size = x.shape[axis]
     if before == after == 0:
         return x
-    most = {"edge": max(before, after), "reflect": size - 1, "wrap": size}[mode]
-    if not isinstance(size, int) or not isinstance(most, int) or max(before, after) > most:
-        node.fail(f"{before} and {after} elements are not repeated from axis {axis} of size {size} in the mode {mode}")
+    least, _ = x.builder.bounds(size)
+    most = {"edge": max(before, after) if least else 0, "reflect": least - 1, "wrap": least}[mode]
+    if max(before, after) > most:
+        has = f"of size {size}" if isinstance(size, int) else f"of size {size}, which may be {least}"
+        node.fail(f"{before} and {after} elements are not repeated from axis {axis} {has}, in the mode {mode}")
     return cat([*_EDGES[mode](x, axis, before, True), x, *_EDGES[mode](x, axis, after, False)], axis)
 
 
-def _part(x: Tensor, axis: int, begin: int, end: int) -> Tensor:
+def _part(x: Tensor, axis: int, begin: Dim, end: Dim) -> Tensor:
     return x[tuple(slice(begin, end) if place == axis else slice(None) for place in range(x.rank))]
 
 
-def _size(x: Tensor, axis: int) -> int:
-    size = x.shape[axis]
-    assert isinstance(size, int), "the caller asked"
-    return size
-
-
 def _reflect(x: Tensor, axis: int, count: int, is_before: bool) -> Sequence[Tensor]:
-    size = _size(x, axis)
-    begin = 1 if is_before else size - 1 - count
-    return [_part(x, axis, begin, begin + count).flip(axis)] if count else []
+    begin = 1 if is_before else sub(x.shape[axis], 1 + count)
+    return [_part(x, axis, begin, add(begin, count)).flip(axis)] if count else []
 
 
 def _edge(x: Tensor, axis: int, count: int, is_before: bool) -> Sequence[Tensor]:
-    begin = 0 if is_before else _size(x, axis) - 1
-    end = _part(x, axis, begin, begin + 1)
+    begin = 0 if is_before else sub(x.shape[axis], 1)
+    end = _part(x, axis, begin, add(begin, 1))
     return [end.expand([count if place == axis else -1 for place in range(x.rank)])] if count else []
 
 
 def _wrap(x: Tensor, axis: int, count: int, is_before: bool) -> Sequence[Tensor]:
-    size = _size(x, axis)
-    return [_part(x, axis, size - count, size) if is_before else _part(x, axis, 0, count)] if count else []
+    size = x.shape[axis]
+    return [_part(x, axis, sub(size, count), size) if is_before else _part(x, axis, 0, count)] if count else []
 
 
 _EDGES: dict[str, Callable[[Tensor, int, int, bool], Sequence[Tensor]]] = {

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...build import Builder, Tensor, pack_array, threefry, unpack
+from ...build import Builder, Tensor, dim_value, pack_array, stack, threefry, unpack
 from ...dtypes import DType
 from ...errors import UnsupportedGraphError
 from .value import Absent, Held, Host, Items, Value
+
+MAX_SIZES = 1 << 12
+"""Elements of a shape that is used as data: each adds its nodes to the graph."""
 
 
 class KeyMissingError(Exception):
@@ -22,7 +25,8 @@ class Parameters:
 
     Weights are inputs, so that a model with other weights is the same graph. A scalar that the model computes or spells
     as a node is a constant; a scalar initializer is a weight. A weight of less than 8 bits is a parameter of packed
-    bytes, which the graph unpacks. Random numbers are drawn under `random_key`, a graph input of rank 0.
+    bytes, which the graph unpacks. Dims that depend on symbols are computed at the call. Random numbers are drawn under
+    `random_key`, a graph input of rank 0.
     """
 
     def __init__(self, builder: Builder, weights: Iterable[Host], random_key: Tensor | None = None) -> None:
@@ -51,6 +55,8 @@ class Parameters:
         return id(array) in self._weights
 
     def _declare(self, array: Host) -> Tensor:
+        if array.dtype == object:
+            return self._sizes(array)
         dtype = element_type(array.dtype)
         if array.ndim == 0 and not self.is_weight(array):
             return self.builder.constant(array, dtype)
@@ -66,6 +72,18 @@ class Parameters:
         self.arrays[tensor.var] = np.ascontiguousarray(array).reshape(array.shape)
         return tensor
 
+    def _sizes(self, array: Host) -> Tensor:
+        """Dims as what they are at the call, in int64."""
+        dims = array.reshape(-1).tolist()
+        if any(isinstance(item, str | bytes) for item in dims):
+            raise UnsupportedGraphError("strings are used as data")
+        if not 0 < len(dims) <= MAX_SIZES:
+            raise UnsupportedGraphError(
+                f"{len(dims)} sizes that depend on symbols are used as data, at most {MAX_SIZES}"
+            )
+        values = [dim_value(self.builder, dim) for dim in dims]
+        return stack(values).reshape(array.shape) if array.ndim else values[0]
+
 
 class InnerParameters(Parameters):
     """Those of a graph inside of a node, which takes what the graph around has as inputs of its own.
@@ -80,7 +98,7 @@ class InnerParameters(Parameters):
 
     def tensor(self, array: Host) -> Tensor:
         """The value of this graph that holds `array`: a weight is one of the outermost graph."""
-        if array.ndim == 0 and not self.is_weight(array):
+        if array.ndim == 0 and array.dtype != object and not self.is_weight(array):
             return super().tensor(array)
         return self.capture(self._outer.tensor(array))
 

@@ -54,7 +54,7 @@ def trilu(node: Node) -> Value:
     rows, columns = (build.arange(node.builder, dim) for dim in x.shape[-2:])
     over = columns - rows.unsqueeze([1])
     is_kept = over >= shift if node.integer("upper", 1) else over <= shift
-    return build.where(is_kept, x, 0)
+    return build.where(is_kept, x, False if x.dtype.is_bool else 0)
 
 
 def _running(node: Node, combine: Callable[[Tensor], Tensor], neutral: int) -> Value:

@@ -96,7 +96,7 @@ def _even(node: Node, dim: Dim) -> list[Dim]:
 
 def slice_(node: Node) -> Value:
     x = node.tensor(0)
-    return x[tuple(axes.slices(node, x.rank))]
+    return x[tuple(axes.slices(node, x.shape))]
 
 
 def expand(node: Node) -> Value:

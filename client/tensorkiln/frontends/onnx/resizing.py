@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
-from ...expr import Dim
+from ...expr import Dim, mul
+from ..composed.multiplying import MOST_TIMES, multiplied
 from ..composed.resampling import CUBIC, Axis, Way, resampled
 from .node import Node
 from .value import Value
@@ -40,8 +41,11 @@ def resize(node: Node) -> Value:
         roi = _roi(node, chosen.index(place), len(chosen), way)
         if scale == 1 and size == dim and roi == (0.0, 1.0):
             continue
-        if not isinstance(dim, int) or not isinstance(size, int):
-            node.fail(f"axis {place} of {dim} elements is resized, which must be known")
+        if not isinstance(dim, int):
+            x = _multiplied(node, x, place, scale, way)
+            continue
+        if not isinstance(size, int):
+            node.fail(f"axis {place} of {dim} elements is resized to {size}, which must be known")
         axis = Axis(dim, size, scale, roi)
         x = resampled(x, place, axis, way, outside, table=node.parameter, refuse=node.fail)
     return _as(own, x)
@@ -66,7 +70,8 @@ def upsample(node: Node) -> Value:
         if scale == 1:
             continue
         if not isinstance(dim, int):
-            node.fail(f"axis {place} of {dim} elements is resized, which must be known")
+            x = _multiplied(node, x, place, scale, way)
+            continue
         axis = Axis(dim, math.floor(dim * scale), scale, (0.0, 1.0))
         x = resampled(x, place, axis, way, table=node.parameter, refuse=node.fail)
     return _as(own, x)
@@ -81,27 +86,40 @@ def _targets(node: Node, x: Tensor, chosen: Sequence[int]) -> list[tuple[Dim, fl
         if len(scales) != len(own):
             node.invalid(f"{len(scales)} scales are given for {len(own)} axes")
         node.ignore("keep_aspect_ratio_policy")
-        return [(_scaled(node, dim, scale), scale) for dim, scale in zip(own, scales, strict=True)]
+        return [(_scaled(dim, scale), scale) for dim, scale in zip(own, scales, strict=True)]
     sizes = node.host(3).reshape(-1).tolist()
     if len(sizes) != len(own):
         node.invalid(f"{len(sizes)} sizes are given for {len(own)} axes")
     policy = node.choice("keep_aspect_ratio_policy", ("stretch", "not_larger", "not_smaller"), "stretch")
-    known = [
-        (size, 1.0 if size == dim else size / dim if isinstance(dim, int) and isinstance(size, int) else math.nan)
-        for size, dim in zip(sizes, own, strict=True)
-    ]
+    known = [(size, _scale(dim, size)) for size, dim in zip(sizes, own, strict=True)]
     if policy == "stretch":
         return known
+    if not all(isinstance(dim, int) for dim in own):
+        node.fail(f"axes of {', '.join(map(str, own))} elements keep their proportions, and must be known")
     scale = (min if policy == "not_larger" else max)(scale for _, scale in known)
     return [(math.floor(dim * scale + 0.5) if isinstance(dim, int) else dim, scale) for dim in own]
 
 
-def _scaled(node: Node, dim: Dim, scale: float) -> Dim:
-    if scale == 1:
-        return dim
-    if not isinstance(dim, int):
-        node.fail(f"an axis of {dim} elements is scaled by {scale}, and must be known")
-    return math.floor(dim * scale)
+def _scale(dim: Dim, size: Dim) -> float:
+    """NaN where that depends on symbols."""
+    if size == dim:
+        return 1.0
+    if isinstance(dim, int) and isinstance(size, int):
+        return size / dim
+    return float(next((times for times in range(2, MOST_TIMES + 1) if mul(dim, times) == size), math.nan))
+
+
+def _scaled(dim: Dim, scale: float) -> Dim:
+    return math.floor(dim * scale) if isinstance(dim, int) else mul(dim, max(int(scale), 1))
+
+
+def _multiplied(node: Node, x: Tensor, place: int, scale: float, way: Way) -> Tensor:
+    if not (scale > 1 and scale == int(scale)):
+        node.fail(
+            f"axis {place} of {x.shape[place]} elements is resized, and must be known, but where it is scaled by a "
+            "whole number"
+        )
+    return multiplied(x, place, int(scale), way, refuse=node.fail)
 
 
 def _roi(node: Node, place: int, count: int, way: Way) -> tuple[float, float]:

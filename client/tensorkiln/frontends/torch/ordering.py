@@ -7,10 +7,11 @@ from collections.abc import Callable
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
-from ...expr import Dim, sub
+from ...expr import Dim, add, floordiv, sub
 from ..composed.ranking import first_in_order
 from ..composed.running import running
 from .call import Call, Operator
+from .reduction import log_sum_exp
 
 
 def _sort(call: Call) -> list[Tensor]:
@@ -77,6 +78,51 @@ def _running_extreme(is_max: bool) -> Operator:
     return apply
 
 
+def _of_rank(call: Call, x: Tensor, axis: int, place: Dim, keeps: bool) -> list[Tensor]:
+    """The element that has `place` others before it, and its position."""
+    values, positions = _ordered(call, x, axis, add(place, 1), False)
+    key = tuple(slice(place, add(place, 1)) if own == axis else slice(None) for own in range(x.rank))
+    found = [values[key], positions[key]]
+    return found if keeps else [each.squeeze([axis]) for each in found]
+
+
+def _kth(call: Call) -> list[Tensor]:
+    x = call.tensor()
+    if not x.shape:
+        return [x, build.zeros(x.builder, (), DType.INT64)]
+    axis, place = call.axis(x, default=-1), call.integer("k")
+    if not 0 < place <= x.builder.bounds(x.shape[axis])[0]:
+        call.fail(f"element {place} in the order of {x.shape[axis]} may not be there")
+    return _of_rank(call, x, axis, place - 1, call.flag("keepdim"))
+
+
+def _median(call: Call) -> list[Tensor]:
+    """The lower of two in the middle; a NaN where there is any."""
+    x = call.tensor()
+    if not call.has("dim"):
+        x = x.reshape([-1])
+    if not x.shape:
+        return [x, build.zeros(x.builder, (), DType.INT64)]
+    axis = call.axis(x) if call.has("dim") else 0
+    extent = x.shape[axis]
+    if x.builder.bounds(extent)[0] < 1:
+        call.fail(f"none of {extent} elements may be in the middle")
+    value, place = _of_rank(call, x, axis, floordiv(sub(extent, 1), 2), call.flag("keepdim"))
+    if x.dtype.is_float:
+        is_nan, keeps = build.is_nan(x), call.flag("keepdim")
+        has_nan = is_nan.any([axis], keeps)
+        value = build.where(has_nan, float("nan"), value)
+        place = build.where(has_nan, build.argmax(is_nan.cast(DType.UINT8), axis, keeps), place)
+    return [value, place] if call.has("dim") else [value]
+
+
+def _running_log_sum(call: Call) -> Tensor:
+    x = call.tensor()
+    if not x.shape:
+        return x
+    return running(x, call.axis(x), lambda table: log_sum_exp(table, [-1], False), float("-inf"), refuse=call.fail)
+
+
 OPERATORS: dict[str, Operator] = {
     "aten.argsort.default": _arg_sort,
     "aten.argsort.stable": _arg_sort,
@@ -84,6 +130,10 @@ OPERATORS: dict[str, Operator] = {
     "aten.cummin.default": _running_extreme(False),
     "aten.cumprod.default": _running(lambda table: table.prod([-1], dtype=table.dtype), 1),
     "aten.cumsum.default": _running(lambda table: table.sum([-1], dtype=table.dtype), 0),
+    "aten.kthvalue.default": _kth,
+    "aten.logcumsumexp.default": _running_log_sum,
+    "aten.median.default": _median,
+    "aten.median.dim": _median,
     "aten.sort.default": _sort,
     "aten.sort.stable": _sort,
     "aten.topk.default": _top,

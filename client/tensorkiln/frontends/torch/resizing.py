@@ -10,10 +10,13 @@ import numpy as np
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
+from ...expr import mul
+from ..composed.multiplying import multiplied
 from ..composed.resampling import CUBIC, MAX_TABLE, Axis, Way, resampled
 from ..composed.sampling import sampled
 from .call import Call, Operator
 
+_POWERS: Final = (2, 4, 8, 16, 32)
 SMOOTHED_CUBIC: Final = -0.5
 """The coefficient of cubic convolution that torch takes with antialias."""
 
@@ -31,12 +34,32 @@ def _scales(call: Call, rank: int) -> Sequence[float | None]:
     return [call.number(name) if call.has(name) else None for name in names]
 
 
+def _multiplied(call: Call, x: Tensor, rank: int, way: Way) -> Tensor:
+    """`x` with the axes that are not known, of which each becomes a power of two as long.
+
+    By another number torch's float32 may find another element.
+    """
+    for axis, scale in zip(range(x.rank - rank, x.rank), _scales(call, rank), strict=True):
+        own, wanted = x.shape[axis], call.result_shape()[axis]
+        if isinstance(own, int) or own == wanted:
+            continue
+        times = next((each for each in _POWERS if mul(own, each) == wanted and scale in (None, each)), 0)
+        if not times:
+            call.fail(f"axis {axis} of {own} elements is resized to {wanted}, and must be known, or double")
+        x = multiplied(x, axis, times, way, refuse=call.fail)
+    return x
+
+
 def _known(call: Call, x: Tensor, rank: int) -> list[tuple[int, int, int]]:
-    """The place, the size and the new size of each axis. UnsupportedGraphError where one is not known."""
+    """The place, the size and the new size of each axis that is known."""
     found: list[tuple[int, int, int]] = []
     for axis in range(x.rank - rank, x.rank):
-        own, wanted = x.shape[axis], call.result_shape()[axis]
-        if not isinstance(own, int) or not isinstance(wanted, int):
+        own, wanted = _image(call).shape[axis], call.result_shape()[axis]
+        if not isinstance(own, int):
+            # It is resized already.
+            found.append((axis, 1, 1))
+            continue
+        if not isinstance(wanted, int):
             call.fail(f"axis {axis} of {own} elements is resized to {wanted}, which must be known")
         if wanted > MAX_TABLE:
             call.fail(f"axis {axis} is resized to {wanted} elements, more than {MAX_TABLE}")
@@ -48,8 +71,10 @@ def _nearest(rank: int, centred: bool = False) -> Operator:
     """The element below, by torch's float32: `floor(place * scale)`, or that of the centres."""
 
     def apply(call: Call) -> Tensor:
-        x = _image(call)
+        x = _multiplied(call, _image(call), rank, Way("nearest", "asymmetric"))
         for (axis, own, wanted), scale in zip(_known(call, x, rank), _scales(call, rank), strict=True):
+            if own == wanted == 1:
+                continue
             step = np.float32(1 / scale) if scale else np.float32(own) / np.float32(wanted)
             each = np.arange(wanted, dtype=np.float32)
             places = np.floor((each + np.float32(0.5)) * step if centred else each * step)
@@ -66,8 +91,10 @@ def _smooth(rank: int, mode: str, antialias: bool = False) -> Operator:
             call.fail("antialias with align_corners is not supported; leave align_corners out")
         coordinates, coefficient = "align_corners" if aligns else "half_pixel", SMOOTHED_CUBIC if antialias else CUBIC
         way = Way(mode, coordinates, cubic=coefficient, antialias=antialias, excludes_outside=antialias)
-        wide = x.cast(DType.FLOAT32) if x.dtype.is_half else x
+        wide = _multiplied(call, x.cast(DType.FLOAT32) if x.dtype.is_half else x, rank, way)
         for (axis, own, wanted), scale in zip(_known(call, x, rank), _scales(call, rank), strict=True):
+            if own == wanted == 1:
+                continue
             if own != wanted or (scale not in (None, 1.0) and not aligns):
                 factor = scale if scale and not aligns else wanted / own
                 resized = Axis(own, wanted, factor)

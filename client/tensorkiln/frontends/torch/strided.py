@@ -3,40 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ... import build
 from ...build import Tensor
+from ...dtypes import DType
 from ...expr import Dim, add, mul, product, sub
 from .call import Call, Operator
 from .exported import Ref, TensorType
 from .sizes import is_dense
 
 
-def _as_strided(call: Call) -> Tensor:
-    """Elements by their places in memory, which are those in the flat tensor."""
+@dataclass(frozen=True, slots=True)
+class _View:
+    """Elements of a flat tensor, by their places in memory."""
+
+    flat: Tensor
+    sizes: Sequence[Dim]
+    strides: Sequence[Dim]
+    offset: Dim
+
+    @property
+    def count(self) -> Dim:
+        return product(self.sizes)
+
+    @property
+    def is_dense(self) -> bool:
+        return is_dense(self.sizes, self.strides)
+
+    def places(self) -> Tensor:
+        """(count,), int64."""
+        builder, rank = self.flat.builder, len(self.sizes)
+        places = build.dim_value(builder, self.offset).reshape([1] * rank)
+        for axis, (size, stride) in enumerate(zip(self.sizes, self.strides, strict=True)):
+            own = build.arange(builder, size) * build.dim_value(builder, stride)
+            places = places + own.reshape([size, *(1,) * (rank - 1 - axis)])
+        return places.reshape([self.count])
+
+
+def _view(call: Call) -> _View:
+    """What the operation names, which lies within its tensor; of no elements, whatever its strides are."""
     x, source = call.tensor(), call.operation.arguments.get("self")
     known = call.types.get(source.name) if isinstance(source, Ref) else None
     if not isinstance(known, TensorType) or not known.is_dense:
         call.fail("its tensor does not lie row by row without gaps: take .contiguous() of it before")
     sizes, strides, offset = call.dims("size"), call.dims("stride"), call.dim("storage_offset", 0)
-    if any(size == 0 for size in sizes):
-        return build.zeros(x.builder, sizes, x.dtype)
     total = product(x.shape)
     last = add(offset, *(mul(sub(size, 1), stride) for size, stride in zip(sizes, strides, strict=True)))
-    if any(x.builder.bounds(each)[0] < 0 for each in (offset, *strides, sub(total, add(last, 1)))):
+    is_outside = any(x.builder.bounds(each)[0] < 0 for each in (offset, *strides, sub(total, add(last, 1))))
+    if is_outside and not any(size == 0 for size in sizes):
         call.fail(f"it reaches from element {offset} to {last} of {total}, which may be outside of the tensor")
-    return _taken(x.reshape([total]), sizes, strides, offset)
+    return _View(x.reshape([total]), sizes, strides, offset)
 
 
-def _taken(flat: Tensor, sizes: Sequence[Dim], strides: Sequence[Dim], offset: Dim) -> Tensor:
-    count = product(sizes)
-    if is_dense(sizes, strides):
-        return build.shrink(flat, [(offset, add(offset, count))]).reshape(sizes)
-    places = build.dim_value(flat.builder, offset).reshape([1] * len(sizes))
-    for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
-        own = build.arange(flat.builder, size) * build.dim_value(flat.builder, stride)
-        places = places + own.reshape([size, *(1,) * (len(sizes) - 1 - axis)])
-    return build.take(flat, places.reshape([count]), 0).reshape(sizes)
+def _as_strided(call: Call) -> Tensor:
+    view = _view(call)
+    flat, sizes = view.flat, view.sizes
+    if any(size == 0 for size in sizes):
+        return build.zeros(flat.builder, sizes, flat.dtype)
+    if view.is_dense:
+        return build.shrink(flat, [(view.offset, add(view.offset, view.count))]).reshape(sizes)
+    return build.take(flat, view.places(), 0).reshape(sizes)
 
 
-OPERATORS: dict[str, Operator] = {"aten.as_strided.default": _as_strided, "aten.as_strided_copy.default": _as_strided}
+def _as_strided_scatter(call: Call) -> Tensor:
+    """What a view would show is replaced."""
+    view = _view(call)
+    flat, sizes = view.flat, view.sizes
+    if any(size == 0 for size in sizes):
+        return call.tensor()
+    source = call.tensor("src").cast(flat.dtype).expand(sizes).reshape([view.count])
+    places = view.places()
+    written = build.scatter(places, source, 0, flat.shape)
+    is_written = build.scatter(places, build.ones(flat.builder, source.shape, DType.BOOL), 0, flat.shape)
+    return build.where(is_written, written, flat).reshape(call.tensor().shape)
+
+
+OPERATORS: dict[str, Operator] = {
+    "aten.as_strided.default": _as_strided,
+    "aten.as_strided_copy.default": _as_strided,
+    "aten.as_strided_scatter.default": _as_strided_scatter,
+}

@@ -41,7 +41,100 @@ def masked(x: Tensor, flags: Tensor, rows: Tensor, y: Tensor) -> tuple[Tensor, .
     return first, second, third, torch.index_put(x, (flags,), torch.tensor(3.0), accumulate=True)
 
 
+def fused(norm_first: bool, is_gelu: bool, kind: int | None) -> Callable[..., Tensor]:
+    """A layer of an encoder as torch runs it for inference."""
+
+    def layer(x: Tensor, mask: Tensor, *weights: Tensor) -> Tensor:
+        attention, norms, perceptron = weights[:4], weights[4:8], weights[8:]
+        given = (*attention, is_gelu, norm_first, 1e-4, *norms, *perceptron)
+        return torch.ops.aten._transformer_encoder_layer_fwd(x, 8, 2, *given, None if kind is None else mask, kind)
+
+    return layer
+
+
+def attention(x: Tensor, mask: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
+    run = torch.ops.aten._native_multi_head_attention
+    every = mask[None, None].expand(x.shape[0], 2, *mask.shape)
+    return (*run(x, x, x, 8, 2, *weights, mask, True, True, 0), *run(x, x, x, 8, 2, *weights, every, True, False, 2))
+
+
+def places(edges: Tensor, rows: Tensor, x: Tensor, order: Tensor) -> tuple[Tensor, ...]:
+    number = torch.tensor([float("nan"), 1.0, -9.0])
+    return (
+        *(torch.bucketize(x, edges, right=right) for right in (False, True)),
+        *(torch.searchsorted(rows, x, right=right, out_int32=True) for right in (False, True)),
+        torch.searchsorted(edges.flip(0), number, sorter=order, side="right"),
+        torch.bucketize(1, edges),
+    )
+
+
+def ranked(x: Tensor) -> tuple[Tensor, ...]:
+    y = x.clone()
+    y[1, 2] = float("nan")
+    return (
+        *x.median(1),
+        *x.median(0, keepdim=True),
+        x.median(),
+        y.median(),
+        *y.median(1),
+        *x.kthvalue(2, 0),
+        *y.kthvalue(6, 1, keepdim=True),
+        x.logcumsumexp(1),
+        (x * 200).logcumsumexp(0),
+    )
+
+
+WEIGHTS = (drawn(24, 8), drawn(24), drawn(8, 8), drawn(8))
+NORMS = (drawn(8, seed=1), drawn(8, seed=2), drawn(8, seed=3), drawn(8, seed=4))
+LAYER = (*WEIGHTS, *NORMS, drawn(12, 8), drawn(12), drawn(8, 12), drawn(8, seed=5))
+TOKENS = drawn(3, 5, 8)
+AHEAD = torch.ones(5, 5, dtype=torch.bool).triu(1)
+PADDED = torch.arange(5) >= torch.tensor([[5], [2], [3]])
+LONGER = torch.arange(7) >= torch.tensor([[7], [4]])
+
 CASES: dict[str, Case] = {
+    "encoder_layer": of(fused(False, False, None), TOKENS, AHEAD, *LAYER),
+    "encoder_layer_causal": of(fused(True, True, 0), TOKENS, AHEAD, *LAYER),
+    "encoder_layer_padded": of(
+        fused(False, True, 1),
+        TOKENS,
+        # As modules give it: -inf is what is left out.
+        PADDED.float() * -1e9,
+        *LAYER,
+        more=[(drawn(2, 7, 8), LONGER.float() * -1e9, *LAYER)],
+        dynamic=({0: ("n", 2, 8), 1: ("m", 2, 16)}, {0: ("n", 2, 8), 1: ("m", 2, 16)}, *({},) * len(LAYER)),
+    ),
+    "dynamic_upsample": of(
+        lambda x: (
+            F.interpolate(x, scale_factor=2),
+            F.interpolate(x, scale_factor=4, mode="nearest-exact"),
+            F.interpolate(x, scale_factor=2, mode="bilinear"),
+            F.interpolate(x, size=(2 * x.shape[2], 7), mode="bicubic"),
+        ),
+        IMAGE,
+        more=[(drawn(2, 3, 7, 4),)],
+        dynamic=({2: (2, 16)},),
+    ),
+    "fused_attention": of(attention, TOKENS, AHEAD, *WEIGHTS),
+    "places": of(
+        places,
+        torch.tensor([-1.0, 0.0, 0.0, 1.5]),
+        X.sort(1).values,
+        X,
+        torch.tensor([3, 2, 1, 0]),
+    ),
+    "ranked": of(ranked, X),
+    "dynamic_median": of(lambda x: (*x.median(0), x.median()), X, more=[(drawn(5, 6),)], dynamic=({0: (2, 16)},)),
+    "dynamic_places": of(
+        lambda edges, x: torch.bucketize(x, edges),
+        torch.tensor([-1, 0, 4]),
+        whole(6),
+        more=[(torch.tensor([-3, 1]), whole(3))],
+        dynamic=({0: (2, 8)}, {0: (2, 16)}),
+    ),
+    "as_strided_scatter": of(
+        lambda x, y: (x.as_strided_scatter(y, (3, 2), (6, 2), 1), x.clone().fill_diagonal_(2.0)), X, drawn(3, 2)
+    ),
     "as_strided": of(
         lambda x: (
             x.as_strided((3, 4), (1, 6)),

@@ -1,0 +1,52 @@
+"""An axis of any number of elements, of which each becomes the same number of others."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from ... import build
+from ...build import Tensor
+from ...dtypes import DType
+from ...expr import Dim, mul
+from .refusal import Refusal, unsupported
+from .resampling import ROUND, Way, parts_of
+
+MOST_TIMES: Final = 64
+"""Elements that one becomes: each of them adds its nodes to the graph."""
+_CENTRED: Final = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel")
+
+
+def multiplied(x: Tensor, place: int, times: int, way: Way, *, refuse: Refusal = unsupported) -> Tensor:
+    """`x` with the axis at `place` resized to `times` its elements, 2 at the least.
+
+    The elements of the result that lie alike between those of the original have the same weights. `refuse` is called
+    where the ends of the axis, or what lies outside, count otherwise.
+    """
+    if way.coordinates not in (*_CENTRED, "asymmetric") or way.excludes_outside or way.antialias:
+        refuse(f"an axis of {x.shape[place]} elements is resized by {way.coordinates}, and must be known")
+    if times > MOST_TIMES:
+        refuse(f"an axis of {x.shape[place]} elements becomes {times} times as long; {MOST_TIMES} it may")
+    wide = x if way.mode == "nearest" or x.dtype.is_float else x.cast(DType.FLOAT32)
+    between: list[Tensor] = []
+    for part in range(times):
+        at = part / times if way.coordinates == "asymmetric" else (part + 0.5) / times - 0.5
+        if way.mode == "nearest":
+            between.append(_away(wide, place, int(ROUND[way.rounding](np.asarray(at)))))
+        else:
+            around, weights = parts_of(at, way)
+            terms = [_away(wide, place, int(o)) * float(w) for o, w in zip(around, weights, strict=True) if w]
+            between.append(sum(terms[1:], terms[0]))
+    shape: list[Dim] = list(x.shape)
+    shape[place] = mul(shape[place], times)
+    return build.stack(between, place + 1).reshape(shape)
+
+
+def _away(x: Tensor, place: int, offset: int) -> Tensor:
+    """For each element the one that lies `offset` places after it; beyond an end, the element there."""
+    if offset == 0:
+        return x
+    size = build.dim_value(x.builder, x.shape[place])
+    places = build.arange(x.builder, x.shape[place]) + offset
+    return build.take(x, build.maximum(build.minimum(places, size - 1), 0), place)
