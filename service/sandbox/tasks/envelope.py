@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from pydantic import ValidationError
@@ -183,8 +183,8 @@ def _metadata(graph: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             continue
         if isinstance(found := value.get("vars_metadata"), dict):
             yield f"{pointer}/vars_metadata", found
-        nodes = value.get("nodes")
-        for at, node in enumerate(nodes if isinstance(nodes, list) else ()):
+        nodes: Any = value.get("nodes")
+        for at, node in enumerate(cast("list[Any]", nodes) if isinstance(nodes, list) else []):
             if isinstance(node, dict) and node.get("node") == "while":
                 waiting += [(f"{pointer}/nodes/{at}/{name}", node.get(name)) for name in ("condition", "body")]
 
