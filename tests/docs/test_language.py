@@ -29,8 +29,7 @@ def test_a_message_says_who_and_what(folder: str) -> None:
         if RIDDLES.search(text):
             nodes = list(ast.walk(ast.parse(text)))
             said = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-            strings = (node for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
-            found += [
-                f"{path}: {node.value}" for node in strings if id(node) not in said and RIDDLES.search(node.value)
-            ]
+            for node in nodes:
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+                    found += [f"{path}: {node.value}"] if RIDDLES.search(node.value) else []
     assert found == []
