@@ -18,6 +18,8 @@ from tensorkiln.errors import UnavailableError
 from .records import Records
 
 _TRIES: Final = 5
+_FORGOTTEN_S: Final = 100 * LEASE_S
+"""After which nobody remembers a lock that was seen once."""
 
 Record: TypeAlias = Mapping[str, Any]
 
@@ -28,7 +30,7 @@ class Claims:
     def __init__(self, records: Records, now: Callable[[], float] = clock.monotonic) -> None:
         self._records = records
         self._now = now
-        self._locked: dict[str, float] = {}
+        self._locked: dict[str, tuple[Record | None, float]] = {}
 
     async def take(
         self,
@@ -56,10 +58,8 @@ class Claims:
     async def _replace(self, path: str, found: Record, mine: Callable[[], Record]) -> bool:
         """Whether a claim that was as `found` is the caller's now. Of several who replace it one does."""
         lock = f"{path}.{sha256(repr(sorted(found.items())).encode()).hexdigest()[:32]}"
-        if not await self._records.create(lock, {}):
-            if self._now() - self._locked.setdefault(lock, self._now()) > LEASE_S:
-                await self._records.delete(lock)  # of one that was lost while it replaced it
-                del self._locked[lock]
+        if not await self._records.create(lock, {"holder": clock.token_hex(16)}):
+            await self._free(lock)
             return False
         try:
             is_same = await self._records.get(path) == found
@@ -68,3 +68,14 @@ class Claims:
         finally:
             await asyncio.shield(self._records.delete(lock))
         return is_same
+
+    async def _free(self, lock: str) -> None:
+        """Remove a lock that the same holder has had for a lease: it was lost while it replaced a claim."""
+        held, now = await self._records.get(lock), self._now()
+        before, since = self._locked.get(lock, (None, now))
+        if held is None or held != before:
+            self._locked = {name: each for name, each in self._locked.items() if now - each[1] < _FORGOTTEN_S}
+            self._locked[lock] = held, now
+        elif now - since > LEASE_S:
+            await self._records.delete(lock)
+            del self._locked[lock]

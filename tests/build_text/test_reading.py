@@ -179,6 +179,12 @@ def test_a_text_beyond_a_limit_is_refused_by_it(limit: str, monkeypatch: pytest.
     assert refused.value.details["actual"] > refused.value.details["maximum"]
 
 
+@pytest.mark.parametrize("line", ["n = n // 3 + n", "n = n * n // 3"])
+def test_a_dimension_that_doubles_with_each_line_is_refused_before_it_is_long(line: str) -> None:
+    with pytest.raises(InvalidGraphError, match="more than 16384 characters"):
+        read_builder_text(INPUT + "\n".join([line] * 40))
+
+
 DEEP = {
     "-": "-" * 20_000 + "1",
     "+": "1" + "+1" * 5000,

@@ -70,6 +70,33 @@ def test_one_that_is_lost_while_it_replaces_a_claim_holds_it_up_for_a_lease(tmp_
     asyncio.run(run())
 
 
+def test_a_lock_that_is_taken_again_is_not_that_of_before(tmp_path: Path) -> None:
+    class Slow(Records):
+        """Whose replacement another one meets."""
+
+        async def put(self, path: str, content: Mapping[str, Any], *, durable: bool = False) -> None:
+            for _ in range(2):
+                assert await other.take(PATH, lambda: {"holder": "other"}, gone) == {"holder": "dead"}
+            if is_full:
+                raise UnavailableError("The store is full.")
+            await super().put(path, content, durable=durable)
+
+    async def run() -> None:
+        nonlocal is_full
+        store = open_store(str(tmp_path))
+        await Records(store).put(PATH, {"holder": "dead"})
+        claims = Claims(Slow(store))
+        with pytest.raises(UnavailableError):
+            await claims.take(PATH, lambda: {"holder": "one"}, gone)
+        now[0], is_full = LEASE_S + 1, False
+        assert await claims.take(PATH, lambda: {"holder": "one"}, gone) is None
+        assert await Records(store).get(PATH) == {"holder": "one"}
+
+    now, is_full = [0.0], True
+    other = Claims(Records(open_store(str(tmp_path))), lambda: now[0])
+    asyncio.run(run())
+
+
 def test_whoever_lives_keeps_its_claim_and_a_store_that_says_nothing_is_away(tmp_path: Path) -> None:
     async def run() -> None:
         records = Records(open_store(str(tmp_path)))

@@ -10,6 +10,8 @@ import pytest
 from service.sandbox.tasks.envelope import (
     MOST_FIELDS,
     OF_COMPILE,
+    OF_TRANSLATE,
+    OF_VALIDATE,
     parse_envelope,
     parse_graph,
     parse_options,
@@ -81,6 +83,13 @@ def test_a_loop_may_have_as_many_vars_as_a_graph() -> None:
     with pytest.raises(InvalidGraphError, match="a graph of 50000 nodes") as caught:
         parse_graph(document)
     assert caught.value.pointers[0].endswith("/condition/vars_metadata")
+
+
+@pytest.mark.parametrize(("required", "optional"), [OF_COMPILE, OF_VALIDATE, OF_TRANSLATE])
+def test_many_colons_of_builder_text_are_no_fields(required: tuple[str, ...], optional: tuple[str, ...]) -> None:
+    text = "\n".join("x = x[:, 1:3]" for _ in range(MOST_FIELDS))
+    fields = {name: "cpu" for name in required if name == "target"}
+    assert parse_envelope(json.dumps({"builder": text, **fields}).encode(), required, optional)["builder"] == text
 
 
 def test_of_few_fields_each_is_told() -> None:

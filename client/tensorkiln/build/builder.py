@@ -68,6 +68,10 @@ class Builder:
         """The nodes written so far."""
         return len(self._nodes)
 
+    def has_since(self, first: int, kind: str) -> bool:
+        """Whether one of the nodes from number `first` on is of this kind."""
+        return any(node["node"] == kind for node in self._nodes[first:])
+
     def symbol(self, name: str, minimum: int, maximum: int) -> Expr:
         """Declare a symbol with inclusive bounds; what it returns stands in shapes and in dimension arithmetic."""
         if not _NAME.fullmatch(name):

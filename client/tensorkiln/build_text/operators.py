@@ -40,6 +40,8 @@ COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
     ast.GtE: operator.ge,
 }
 _BITS: Final = 64
+LONGEST: Final = 1 << 14
+"""Characters of a dimension as an expression: each operation may double them."""
 
 
 def binary(kind: type[ast.operator], left: Any, right: Any) -> Any:
@@ -72,9 +74,16 @@ def compared(kind: type[ast.cmpop], left: Any, right: Any) -> Tensor:
 
 
 def number(value: Any) -> Any:
-    """`value` itself. ValueError for an integer beyond 64 bits, TypeError for a complex number."""
+    """`value` itself. ValueError for an integer beyond 64 bits or a long dimension, TypeError for a complex number."""
     if isinstance(value, complex):
         raise TypeError("a complex number is no value of a graph")
     if isinstance(value, int) and not INT64_MIN <= value <= 2 * INT64_MAX + 1:
         raise ValueError("an integer does not fit 64 bits")
+    if is_long(value):
+        raise ValueError(f"a dimension is an expression of more than {LONGEST} characters")
     return value
+
+
+def is_long(value: Any) -> bool:
+    """Whether it is a dimension of more characters than any may have."""
+    return isinstance(value, Expr) and len(str(value)) > LONGEST

@@ -15,7 +15,7 @@ from ..errors import InvalidGraphError, LimitExceededError, TensorkilnError
 from ..limits import MAX_NODES, MAX_RANK
 from ..nearest import did_you_mean, kind_of, quoted
 from . import names
-from .operators import BINARY, COMPARISONS, UNARY, binary, compared, number, unary
+from .operators import BINARY, COMPARISONS, LONGEST, UNARY, binary, compared, is_long, number, unary
 from .place import Place, shortened
 from .syntax import PlaceOf, parse, refused
 
@@ -228,13 +228,15 @@ class _Reader:
     def _guarded(self, place: Place, function: Callable[..., Any], /, *given: Any, **stated: Any) -> Any:
         """What a function gives. What it raises is an error of this place, and its nodes come from there."""
         try:
-            made = function(*given, **stated)
+            made = number(function(*given, **stated))
         except TensorkilnError as error:
             raise place.located(error) from None
         except _WRONG as error:
             raise place.error(shortened(error) or "the arguments cannot be used") from None
         if isinstance(made, Tensor):
             _require_within("rank", MAX_RANK, len(made.shape), place)
+            if any(map(is_long, made.shape)):
+                raise place.error(f"a dimension is an expression of more than {LONGEST} characters")
         if self.builder is not None:
             count = self.builder.node_count
             self.places += [place] * (count - len(self.places))

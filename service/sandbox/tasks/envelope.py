@@ -49,7 +49,7 @@ def parse_envelope(body: bytes, required: Collection[str], optional: Collection[
 
     Its `graph` is what `parse_graph` takes: the bytes of the body that spell it, where these can be told apart.
     """
-    _refuse_many_fields(body, (*required, *optional, *((MODULE, BUILDER, DIMS, SHAPES) if "graph" in required else ())))
+    _refuse_many_fields(body, _known(required, optional))
     try:
         apart = _with_graph_apart(body)
         if apart is not None:
@@ -58,6 +58,13 @@ def parse_envelope(body: bytes, required: Collection[str], optional: Collection[
         # What is told is what comes first in the whole of the body.
         pass
     return check_fields(parse_object(body), required, optional)
+
+
+def _known(required: Collection[str], optional: Collection[str]) -> tuple[str, ...]:
+    """Every field that a body may have, each once."""
+    sources = [source for name in required for source in _SOURCES.get(name, ())]
+    beside = (DIMS, SHAPES) if MODULE in sources else ()
+    return tuple(dict.fromkeys((*required, *optional, *sources, *beside)))
 
 
 def _refuse_many_fields(body: bytes, known: tuple[str, ...]) -> None:

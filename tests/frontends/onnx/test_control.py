@@ -84,6 +84,25 @@ def test_branches_of_different_shapes_name_the_input_that_chooses() -> None:
         load(model(node, inputs=given))
 
 
+def test_a_loop_of_computed_turns_in_a_branch_that_is_computed_is_refused() -> None:
+    """Run though it was not chosen, it might have no end."""
+    given = {"x": X, "flag": np.array(True), "m": np.array(3), "limit": np.array(5), "c": np.array(True)}
+    turning = helper.make_node("Loop", ["m", "c", "x"], ["l"], body=growing())
+    branch = body([turning], [], [value("l")])
+    node = helper.make_node("If", ["flag"], ["y"], then_branch=branches()["then_branch"], else_branch=branch)
+    with pytest.raises(UnsupportedGraphError, match="the turns of a loop in a branch are computed, and so is which"):
+        load(model(node, inputs=given))
+
+
+def growing() -> GraphProto:
+    """Carries `s` doubled, as often as the count says."""
+    return body(
+        [helper.make_node("Add", ["s", "s"], ["d"]), helper.make_node("Identity", ["c"], ["again"])],
+        [value("i", TensorProto.INT64), value("c", TensorProto.BOOL), value("s")],
+        [value("again", TensorProto.BOOL), value("d")],
+    )
+
+
 def doubling() -> GraphProto:
     """Carries `s` doubled, collects it with the number of the turn, and goes on while the turn is below `limit`."""
     return body(

@@ -59,8 +59,8 @@ def conv_of_spread(
     is_whole = len(kernel) == len(steps) and all(size % step == 0 for size, step in zip(kernel, steps, strict=True))
     is_known = len(edges) == len(steps) and 0 not in x.shape
     if prod(steps) == 1 or prod(dilation) != 1 or not (is_whole and is_known):
-        cut, added = _cut(spread_spatial(x, steps), padding)
-        return conv(cut, weight, bias, 1, added, dilation, groups)
+        spread_out, widths = _around(spread_spatial(x, steps), padding)
+        return conv(spread_out, weight, bias, 1, widths, dilation, groups)
     rank = len(steps)
     taps = [size // step for size, step in zip(kernel, steps, strict=True)]
     outputs, per_group = weight.shape[:2]
@@ -88,13 +88,15 @@ def conv_of_spread(
     return result if bias is None else result + bias.reshape([outputs, *(1,) * rank])
 
 
-def _cut(x: Tensor, padding: Sequence[tuple[Dim, Dim]]) -> tuple[Tensor, list[tuple[Dim, Dim]]]:
-    """The tensor without what widths below zero cut from its spatial axes, and the other widths."""
-    cuts: list[tuple[Dim, Dim]] = [(0, dim) for dim in x.shape]
-    added: list[tuple[Dim, Dim]] = []
+def _around(x: Tensor, padding: Sequence[tuple[Dim, Dim]]) -> tuple[Tensor, Sequence[tuple[Dim, Dim]]]:
+    """The tensor and its padding; where a width is below zero, with zeros around it, then cut, and none."""
+    if not any(isinstance(width, int) and width < 0 for pair in padding for width in pair):
+        return x, padding
+    added = [tuple(max(width, 0) if isinstance(width, int) else width for width in pair) for pair in padding]
+    wide = pad(x, [(0, 0), (0, 0), *((before, after) for before, after in added)])
+    cuts: list[tuple[Dim, Dim]] = [(0, dim) for dim in wide.shape]
     for axis, (before, after) in enumerate(padding, start=2):
-        low = min(before, 0) if isinstance(before, int) else 0
+        low = -min(before, 0) if isinstance(before, int) else 0
         high = min(after, 0) if isinstance(after, int) else 0
-        cuts[axis] = (-low, x.shape[axis] + high)
-        added.append((before - low, after - high))
-    return shrink(x, cuts), added
+        cuts[axis] = (low, wide.shape[axis] + high)
+    return shrink(wide, cuts), [(0, 0)] * len(padding)

@@ -31,7 +31,11 @@ def if_(node: Node) -> list[Held]:
 
 
 def _one_of_two(node: Node, condition: Tensor) -> list[Held]:
+    first = node.builder.node_count
     left, right = (node.run(node.subgraph(name), (), f"{node.name}/{name}") for name in ("then_branch", "else_branch"))
+    if node.builder.has_since(first, "while"):
+        # It may be what keeps the loop of the other branch from having no end.
+        node.fail(f"the turns of a loop in a branch are computed, and so is which is chosen{node.advice(condition)}")
     if len(left) != len(right):
         node.invalid(f"its branches give {len(left)} and {len(right)} values")
     return [_either(node, condition, *pair) for pair in zip(left, right, strict=True)]

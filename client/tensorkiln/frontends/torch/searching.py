@@ -5,6 +5,7 @@ from __future__ import annotations
 from ... import build
 from ...build import Tensor
 from .call import Call, Operator
+from .promotion import alike
 
 
 def _place(call: Call, sequence: Tensor, values: Tensor, is_right: bool) -> Tensor:
@@ -27,13 +28,13 @@ def _sorted(call: Call) -> Tensor:
     sequence = call.tensor("sorted_sequence")
     if call.has("sorter"):
         sequence = build.gather(sequence, call.tensor("sorter"), sequence.rank - 1)
-    values = call.as_tensor(call.operand("self"), sequence.dtype)
+    values, sequence = alike(call, call.operand("self"), sequence)
     return _place(call, sequence, values, call.flag("right") or call.text("side") == "right")
 
 
 def _bucket(call: Call) -> Tensor:
-    boundaries = call.tensor("boundaries")
-    return _place(call, boundaries, call.as_tensor(call.operand("self"), boundaries.dtype), call.flag("right"))
+    values, boundaries = alike(call, call.operand("self"), call.tensor("boundaries"))
+    return _place(call, boundaries, values, call.flag("right"))
 
 
 OPERATORS: dict[str, Operator] = {

@@ -132,6 +132,17 @@ CASES: dict[str, Case] = {
         more=[(torch.tensor([-3, 1]), whole(3))],
         dynamic=({0: (2, 8)}, {0: (2, 16)}),
     ),
+    "places_among_integers": of(
+        lambda edges, x, wide: (
+            torch.bucketize(x, edges),
+            torch.searchsorted(edges, x, right=True),
+            torch.bucketize(2.5, edges),
+            torch.searchsorted(edges.to(torch.int32), wide),
+        ),
+        torch.tensor([1, 2, 3]),
+        torch.tensor([0.5, 1.0, 2.5, 3.5]),
+        torch.tensor([2, 1 << 40]),
+    ),
     "as_strided_scatter": of(
         lambda x, y: (x.as_strided_scatter(y, (3, 2), (6, 2), 1), x.clone().fill_diagonal_(2.0)), X, drawn(3, 2)
     ),
