@@ -19,6 +19,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+_LOOK_S: Final = 0.5
+"""How often a thread that waits looks for signals."""
 _END_S: Final = 20.0
 """For so long an interrupted call is waited for: a service that does not answer keeps no process."""
 
@@ -110,13 +112,15 @@ class _Call(Generic[T]):
     def is_done(self) -> bool:
         return self._error is not None or bool(self._results)
 
-    def wait(self, timeout_s: float = -1) -> None:
-        """Return at the end of the coroutine, or after so many seconds."""
-        self._running.acquire(timeout=timeout_s)
+    def wait(self, timeout_s: float) -> bool:
+        """Whether the coroutine ends within so many seconds."""
+        return self._running.acquire(timeout=timeout_s)
 
     def result(self) -> T:
         """What the coroutine gives or raises, once it has ended."""
-        self.wait()
+        # The interpreter does not see a signal that arrives just before it waits until the wait is over.
+        while not self.wait(_LOOK_S):
+            pass
         if self._error is not None:
             raise self._error
         return self._results[0]

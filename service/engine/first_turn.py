@@ -1,4 +1,4 @@
-"""Of those who wait for turns of their own at the same work, the first that has one does it for all."""
+"""Single-flight across queues: the first caller that gets a turn does the work, and the others share its result."""
 
 from __future__ import annotations
 

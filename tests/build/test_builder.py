@@ -57,7 +57,7 @@ def test_a_symbol_has_one_declaration_with_bounds_that_are_not_empty():
     assert builder.symbol("n", 1, 8) == builder.symbol("n", 1, 8)
     with pytest.raises(InvalidGraphError, match="already"):
         builder.symbol("n", 1, 9)
-    with pytest.raises(InvalidGraphError, match="the least comes first"):
+    with pytest.raises(InvalidGraphError, match="give the smaller first"):
         builder.symbol("m", 3, 2)
 
 

@@ -99,7 +99,7 @@ def without_compiler(farm: Farm) -> Any:
 FARM_BREAKS: dict[str, tuple[str, str, Callable[[Farm], AbstractContextManager[Any]]]] = {
     "worker": ("canary", "no worker of the farm is alive", without_worker),
     "compiler": ("canary", "none of them compiles", without_compiler),
-    "store": ("store", "does not take", lambda farm: without_store(farm.home)),
+    "store": ("store", "refuses writes", lambda farm: without_store(farm.home)),
 }
 
 

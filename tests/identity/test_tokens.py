@@ -119,7 +119,7 @@ def test_a_token_that_lasts_too_long_is_refused_whenever_it_was_issued(
 
 def test_the_documents_state_how_long_a_token_may_last() -> None:
     page = (ROOT / "docs" / "identity.md").read_text()
-    assert f"ends more than {MAX_LEFT_S // 3600} h from now" in " ".join(page.split())
+    assert f"expires more than {MAX_LEFT_S // 3600} h from now" in " ".join(page.split())
 
 
 @pytest.mark.parametrize(

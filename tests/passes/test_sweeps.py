@@ -90,6 +90,9 @@ def test_where_a_maximum_is_not_the_largest_so_far_nothing_is_looked_for() -> No
         """
         // CHECK: linalg.generic {{{.*}}iterator_types = ["reduction"]}
         // CHECK: scf.if
+        // CHECK: } else {
+        // CHECK: linalg.generic {{{.*}}iterator_types = ["reduction"]}
+        // CHECK: scf.if
         // CHECK: linalg.generic {{{.*}}iterator_types = ["reduction"]}
         // CHECK-NOT: linalg.generic
         """,

@@ -80,7 +80,7 @@ def test_l2_bounds_are_inclusive(value: int) -> None:
 
 @pytest.mark.parametrize("value", [0, 101, -1])
 def test_l2_a_value_out_of_bounds_is_refused(value: int) -> None:
-    refused(f"variable n={value} is outside bounds [1, 100]", N, {"n": value})
+    refused(f"symbol n={value} is outside bounds [1, 100]", N, {"n": value})
 
 
 def test_l2_names_that_do_not_occur_are_ignored() -> None:
@@ -93,7 +93,7 @@ def test_l3_a_bind_is_its_value_and_needs_no_value_at_run_time() -> None:
 
 
 def test_l3_a_bind_checks_the_bounds_of_its_variable() -> None:
-    refused("variable n=101 is outside bounds [1, 100]", Bind(N, Const(101)))
+    refused("symbol n=101 is outside bounds [1, 100]", Bind(N, Const(101)))
 
 
 def test_l3_a_bind_of_something_else_checks_nothing() -> None:
@@ -307,7 +307,7 @@ def test_a_spec_evaluates_its_sizes_within_the_bounds_of_its_variables() -> None
     spec = ProgramSpec.new("k", None, "CPU").with_var(Variable(name="n", min=1, max=64))
     spec = spec.with_launch_dims((floordiv(n + 15, 16), 1, 1), None)
     assert spec.launch_dims({"n": 64, "other": 0}).global_size == (4, 1, 1)
-    with pytest.raises(CallBoundsError, match=r"^variable n=65 is outside bounds \[1, 64\]$"):
+    with pytest.raises(CallBoundsError, match=r"^symbol n=65 is outside bounds \[1, 64\]$"):
         spec.launch_dims({"n": 65})
     with pytest.raises(CallBoundsError, match=r"^missing runtime value for launch-size variable n$"):
         spec.launch_dims({})

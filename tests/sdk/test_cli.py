@@ -203,7 +203,7 @@ def test_a_call_that_does_not_fit_is_its_own_exit_code(kiln: Kiln, graph_file: P
     assert kiln("run", graph_file.name, "-s", "n=4").returncode == 6
     out_of_bounds = kiln("run", graph_file.name, "--random", "0", "-s", "n=65")
     assert out_of_bounds.returncode == 6
-    assert out_of_bounds.stderr.startswith("error[call.bounds]: variable n=65 is outside bounds [1, 64]")
+    assert out_of_bounds.stderr.startswith("error[call.bounds]: symbol n=65 is outside bounds [1, 64]")
 
 
 @pytest.mark.parametrize("symbol", ["n", "n=", "n=four", "=4x"])

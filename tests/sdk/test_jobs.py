@@ -88,7 +88,7 @@ def test_a_job_that_is_cancelled_says_so_to_those_who_wait(busy: Server, tmp_pat
     with Client(busy.url, cache_dir=tmp_path) as client:
         job = client.submit(graph("sqrt", rows=54), "cpu")
         assert job.status().state == "queued"
-        with pytest.raises(UnavailableError, match=r"did not come to its end within 0\.2 s"):
+        with pytest.raises(UnavailableError, match=r"did not end within 0\.2 s"):
             job.wait(0.2)
         assert job.cancel().state == "cancelled"
         with pytest.raises(JobCancelledError, match=job.id):

@@ -132,6 +132,27 @@ def test_an_interrupt_anywhere_in_a_call_is_an_interrupt_and_keeps_the_loop() ->
     subprocess.run([sys.executable, "-c", INTERRUPTED], stderr=subprocess.DEVNULL, check=True, timeout=60)
 
 
+UNSEEN = """
+import _thread, asyncio
+from tensorkiln.portal import portal
+
+async def interrupts():
+    _thread.interrupt_main()
+    await asyncio.sleep(600)
+
+try:
+    portal().call(interrupts())
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_a_signal_that_wakes_nobody_is_seen() -> None:
+    """As one is that comes between the last look at signals and the wait."""
+    ended = subprocess.run([sys.executable, "-c", UNSEEN], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    assert ended.stdout == "interrupted\n"
+
+
 def test_graphs_of_many_may_come_from_the_same_client(scripted: ScriptedServer, tmp_path: Path) -> None:
     scripted.refuses_with(422, "graph.invalid", "no such var")
 

@@ -65,7 +65,7 @@ def test_an_answer_of_less_isolation_is_made_again_whatever_way_it_was_asked_for
     with Server(tmp_path / "kiln", require_isolation=LANDLOCK) as server:
         gone = server.http.get(f"/jobs/{job['id']}")
         assert (gone.status_code, gone.json()["code"]) == (404, "request.not_found")
-        assert "isolated" in gone.json()["detail"]
+        assert "the isolation of their compile" in gone.json()["detail"]
         again = ended(server, server.post("/compile", BODY, **ASYNCHRONOUS).json()["id"])
         assert again["id"] != job["id"]
         assert levels(again) == [LANDLOCK]

@@ -82,7 +82,9 @@ class Builder:
         if self._symbols.setdefault(name, (minimum, maximum)) != (minimum, maximum):
             raise self.error(f"the symbol {name} is declared already, with the bounds {self._symbols[name]}")
         if minimum > maximum:
-            raise self.error(f"the bounds of the symbol {name} are {minimum} to {maximum}: the least comes first")
+            raise self.error(
+                f"symbol {name}: the minimum {minimum} is greater than the maximum {maximum}; give the smaller first"
+            )
         return symbol(name)
 
     def input(self, dtype: DTypeLike, shape: ShapeLike = (), name: str | None = None) -> Tensor:

@@ -36,7 +36,7 @@ def element_type(dtype: DTypeLike, refusal: Callable[[str], Exception]) -> DType
     text = str(dtype)
     if text.startswith(("torch.", "<dtype: '", "jax")) or hasattr(dtype, "as_numpy_dtype"):
         raise refusal(f"{quoted(text)} is no dtype{did_you_mean(text, DType, DTYPE_NAMES) or _KNOWN}")
-    raise refusal(f"a dtype is a name such as 'float32', or NumPy's, not {quoted(dtype)}; it stands before the shape")
+    raise refusal(f"the dtype comes before the shape: a name such as 'float32' or a NumPy dtype, not {quoted(dtype)}")
 
 
 _BY_NAME = {dtype.value: dtype for dtype in DType}

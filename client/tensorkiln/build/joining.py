@@ -41,7 +41,7 @@ def _same_but(first: Tensor, other: Tensor, axis: int) -> None:
         low, high = first.builder.bounds(sub(left, right))
         if place != axis and (low > 0 or high < 0):
             raise first.builder.error(
-                f"the dimensions {left} and {right} of axis {place} differ, and axis {axis} joins"
+                f"the dimensions {left} and {right} of axis {place} differ, and parts are joined along axis {axis} only"
             )
 
 

@@ -54,7 +54,7 @@ def adopt(value: Operand, like: Tensor) -> Tensor:
     if isinstance(value, np.generic):
         if value.dtype != like.dtype.numpy:
             raise like.builder.error(
-                f"a NumPy {value.dtype} scalar meets {like.dtype}; write a Python number, which takes that dtype"
+                f"a NumPy {value.dtype} scalar cannot be combined with a {like.dtype} tensor; use a Python number"
             )
     elif not isinstance(value, bool | int | float):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are users
         raise OperandError(

@@ -38,7 +38,9 @@ def getitem(x: Tensor, key: Index | Tensor | tuple[Index, ...]) -> Tensor:
 
     if isinstance(key, Tensor):
         if key.dtype.is_bool:
-            raise x.builder.error("a mask takes as many elements as its values say, and shapes cannot; use where")
+            raise x.builder.error(
+                "the size of what a mask selects depends on the data, which shapes cannot; use where(mask, x, other)"
+            )
         return take(x, key)
     keys = list(key) if isinstance(key, tuple) else [key]
     named = sum(entry is not None and entry is not Ellipsis for entry in keys)

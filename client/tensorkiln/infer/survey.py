@@ -90,7 +90,7 @@ def _declared(symbolic_vars: Sequence[SymVar], defined: list[tuple[str, SymVar]]
 
 def _bounds(symbol: SymVar, pointer: str) -> tuple[int, int]:
     if symbol.min_val > symbol.max_val:
-        message = f"the symbol {symbol.name} has no value: its bounds are {symbol.min_val} to {symbol.max_val}"
+        message = f"symbol {symbol.name}: min_val {symbol.min_val} is greater than max_val {symbol.max_val}"
         raise InvalidGraphError(message, pointers=[pointer])
     return symbol.min_val, symbol.max_val
 

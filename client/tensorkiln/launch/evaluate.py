@@ -74,7 +74,7 @@ def _constant(value: bool | int | float) -> int:
 
 def _within(name: str, value: int, least: int, most: int) -> int:
     if not least <= value <= most:
-        raise CallBoundsError(f"variable {name}={value} is outside bounds [{least}, {most}]")
+        raise CallBoundsError(f"symbol {name}={value} is outside bounds [{least}, {most}]")
     return value
 
 

@@ -90,7 +90,7 @@ def _bound_value(symbol: SymVar, given: Mapping[str, int]) -> int:
     value = operator.index(stated)
     if not symbol.min_val <= value <= symbol.max_val:
         raise CallBoundsError(
-            f"variable {symbol.name}={value} is outside bounds [{symbol.min_val}, {symbol.max_val}]",
+            f"symbol {symbol.name}={value} is outside bounds [{symbol.min_val}, {symbol.max_val}]",
             details={"symbol": symbol.name, "value": value, "minimum": symbol.min_val, "maximum": symbol.max_val},
         )
     return value

@@ -39,7 +39,7 @@ class Layout(Record):
         if len(self.strides) != len(self.shape):
             raise ValueError(f"a layout of rank {len(self.shape)} has {len(self.strides)} strides")
         if any(not 0 <= axis < len(self.shape) for axis in self.contiguous_axes):
-            raise ValueError(f"contiguous_axes {self.contiguous_axes} leave the rank {len(self.shape)}")
+            raise ValueError(f"contiguous_axes {self.contiguous_axes} names an axis outside of rank {len(self.shape)}")
         return self
 
     @staticmethod
