@@ -76,11 +76,13 @@ class Portal:
         else:
             self.call(items.aclose())
 
-    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def call(
+        self, coroutine: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]] | None = None
+    ) -> T:
         """The result of a coroutine that the loop runs, in the context variables of the caller.
 
         An interrupt of the caller, by Ctrl-C for one, cancels the coroutine and waits `_END_S` for its end; a second
-        interrupt does not wait.
+        interrupt does not wait. A result that the interrupt keeps from the caller is undone.
         """
         call = _Call(self._loop, coroutine)
         try:
@@ -90,6 +92,10 @@ class Portal:
             if not call.is_done:
                 self._loop.call_soon_threadsafe(call.cancel)
                 call.wait(_END_S)
+            if undo is not None and call.has_result:
+                undoing = _Call(self._loop, undo(call.result()))
+                self._loop.call_soon_threadsafe(undoing.begin)
+                undoing.wait(_END_S)
             raise
 
 
@@ -112,6 +118,10 @@ class _Call(Generic[T]):
     def is_done(self) -> bool:
         return self._error is not None or bool(self._results)
 
+    @property
+    def has_result(self) -> bool:
+        return bool(self._results)
+
     def wait(self, timeout_s: float) -> bool:
         """Whether the coroutine ends within so many seconds."""
         return self._running.acquire(timeout=timeout_s)
@@ -119,7 +129,7 @@ class _Call(Generic[T]):
     def result(self) -> T:
         """What the coroutine gives or raises, once it has ended."""
         # The interpreter does not see a signal that arrives just before it waits until the wait is over.
-        while not self.wait(_LOOK_S):
+        while not self.is_done and not self.wait(_LOOK_S):
             pass
         if self._error is not None:
             raise self._error

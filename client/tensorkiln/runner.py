@@ -22,8 +22,10 @@ class LoopRunner:
 
         return await asyncio.to_thread(work)
 
-    async def in_loop(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine that needs an event loop."""
+    async def in_loop(
+        self, work: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]] | None = None
+    ) -> T:
+        """The result of a coroutine that needs an event loop, undone where an interrupt keeps it from the caller."""
         return await work
 
     async def iterate(self, items: AsyncGenerator[T]) -> AsyncGenerator[T]:
@@ -39,8 +41,10 @@ class BlockingRunner(LoopRunner):
     async def offload(self, work: Callable[[], T], /) -> T:
         return await super().offload(work) if is_in_portal() else work()
 
-    async def in_loop(self, work: Coroutine[Any, Any, T]) -> T:
-        return await work if is_in_portal() else portal().call(work)
+    async def in_loop(
+        self, work: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]] | None = None
+    ) -> T:
+        return await work if is_in_portal() else portal().call(work, undo)
 
     def iterate(self, items: AsyncGenerator[T]) -> AsyncGenerator[T]:
         return super().iterate(items) if is_in_portal() else _one_by_one(items)

@@ -153,6 +153,29 @@ def test_a_signal_that_wakes_nobody_is_seen() -> None:
     assert ended.stdout == "interrupted\n"
 
 
+LATE = """
+import _thread, asyncio
+from tensorkiln.portal import portal
+
+async def accepted():
+    _thread.interrupt_main()
+    return "the job"
+
+async def give_up(job):
+    print("gave up", job)
+
+try:
+    portal().call(accepted(), give_up)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_a_result_that_an_interrupt_keeps_from_the_caller_is_undone() -> None:
+    ended = subprocess.run([sys.executable, "-c", LATE], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    assert ended.stdout == "gave up the job\ninterrupted\n"
+
+
 def test_graphs_of_many_may_come_from_the_same_client(scripted: ScriptedServer, tmp_path: Path) -> None:
     scripted.refuses_with(422, "graph.invalid", "no such var")
 

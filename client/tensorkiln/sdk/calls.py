@@ -296,7 +296,7 @@ class Calls(Connection):
         from ..tasks import wholly
         from .async_job import AsyncJob
 
-        return await self._runner.in_loop(wholly(self._accepted(asked, deadline), AsyncJob.give_up))
+        return await self._runner.in_loop(wholly(self._accepted(asked, deadline), AsyncJob.give_up), AsyncJob.give_up)
 
     async def _accepted(self, asked: Asked, deadline: Deadline | None) -> AsyncJob:
         from .answers import read
