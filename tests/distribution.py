@@ -15,6 +15,9 @@ from xdist.workermanage import WorkerController
 WAITING: Final = ("containers", "farm", "faults", "identity", "observe", "sandbox", "sdk", "service", "trust")
 """The folders of tests that wait more than they compute: for processes to come and go, and for deadlines."""
 
+FRESH: Final = "tests/simt/"
+"""Tests that come first: what they run on stacks of its own has ended processes that had run thousands before."""
+
 File: TypeAlias = "deque[str]"
 
 
@@ -75,11 +78,14 @@ def waiting(test: str) -> bool:
 def files_of(units: Mapping[str, Sized]) -> list[File]:
     """The units by file, in the order of their first ones; a group is by itself, as its tests are of several files.
 
-    Groups come first, the largest before: one process does all of a group, and nobody can help it at the end.
+    Groups come first, the largest before: one process does all of a group, and nobody can help it at the end. Then come
+    those for fresh processes.
     """
     files: dict[str, File] = {}
     for scope in units:
         files.setdefault(scope.split("::", 1)[0], deque()).append(scope)
     groups = [file for name, file in files.items() if name in units]
     groups.sort(key=lambda group: len(units[group[0]]), reverse=True)
-    return [*groups, *(file for name, file in files.items() if name not in units)]
+    others = [(name, file) for name, file in files.items() if name not in units]
+    others.sort(key=lambda other: not other[0].startswith(FRESH))
+    return [*groups, *(file for _, file in others)]
