@@ -14,7 +14,7 @@ from tensorkiln.build import Builder, Tensor
 from tensorkiln.build.constant import MAX_TABLE_ELEMENTS
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
-from tensorkiln.frontends.composed.spreading import spread
+from tensorkiln.frontends.composed import spreading
 
 from .constants import too_large
 from .elements import array_of, splat_value
@@ -105,18 +105,8 @@ def _is_plain(value: Any) -> bool:
 
 def _padded(x: Tensor, edges: Sequence[tuple[Dim, Dim]], between: Sequence[int], fill: bool | int | float) -> Tensor:
     for axis, gap in enumerate(between):
-        x = spread(x, axis, gap + 1, fill)
-    grown = [tuple(0 if _is_negative(width) else width for width in pair) for pair in edges]
-    x = build.pad(x, [(before, after) for before, after in grown], fill)
-    limits = [
-        (-before if _is_negative(before) else 0, dim + after if _is_negative(after) else dim)
-        for dim, (before, after) in zip(x.shape, edges, strict=True)
-    ]
-    return build.shrink(x, limits)
-
-
-def _is_negative(width: Dim) -> bool:
-    return isinstance(width, int) and width < 0
+        x = spreading.spread(x, axis, gap + 1, fill)
+    return spreading.padded(x, edges, fill)
 
 
 def _iota(op: Op) -> Value:

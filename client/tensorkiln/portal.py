@@ -115,12 +115,12 @@ class _Call(Generic[T]):
         self._running.acquire()
 
     @property
-    def is_done(self) -> bool:
-        return self._error is not None or bool(self._results)
-
-    @property
     def has_result(self) -> bool:
         return bool(self._results)
+
+    @property
+    def is_done(self) -> bool:
+        return self.has_result or self._error is not None
 
     def wait(self, timeout_s: float) -> bool:
         """Whether the coroutine ends within so many seconds."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from .errors import RequestError
 from .portal import is_in_portal, portal
 
 T = TypeVar("T")
+Undo: TypeAlias = "Callable[[T], Coroutine[Any, Any, None]]"
 
 
 class LoopRunner:
@@ -22,11 +23,12 @@ class LoopRunner:
 
         return await asyncio.to_thread(work)
 
-    async def in_loop(
-        self, work: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]] | None = None
-    ) -> T:
-        """The result of a coroutine that needs an event loop, undone where an interrupt keeps it from the caller."""
-        return await work
+    async def in_loop(self, work: Coroutine[Any, Any, T], undo: Undo[T] | None = None) -> T:
+        """The result of a coroutine that needs an event loop.
+
+        With `undo` it is not left half done: a caller that is cancelled or interrupted meanwhile gets it undone.
+        """
+        return await (work if undo is None else _wholly(work, undo))
 
     async def iterate(self, items: AsyncGenerator[T]) -> AsyncGenerator[T]:
         """The items of a generator that needs an event loop, which is closed with this one."""
@@ -41,13 +43,18 @@ class BlockingRunner(LoopRunner):
     async def offload(self, work: Callable[[], T], /) -> T:
         return await super().offload(work) if is_in_portal() else work()
 
-    async def in_loop(
-        self, work: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]] | None = None
-    ) -> T:
-        return await work if is_in_portal() else portal().call(work, undo)
+    async def in_loop(self, work: Coroutine[Any, Any, T], undo: Undo[T] | None = None) -> T:
+        own = super().in_loop(work, undo)
+        return await own if is_in_portal() else portal().call(own, undo)
 
     def iterate(self, items: AsyncGenerator[T]) -> AsyncGenerator[T]:
         return super().iterate(items) if is_in_portal() else _one_by_one(items)
+
+
+async def _wholly(work: Coroutine[Any, Any, T], undo: Undo[T]) -> T:
+    from .tasks import wholly
+
+    return await wholly(work, undo)
 
 
 async def _one_by_one(items: AsyncGenerator[T]) -> AsyncGenerator[T]:

@@ -32,10 +32,10 @@ Piece = tuple[Stage, tuple[Loop, ...]]
 def pieces_of(body: KernelBody, stage: Stage, inner: Sequence[Loop]) -> list[Piece]:
     """The stage, or stages that compute parts of what it does, where it chooses by the index of a loop in a row."""
     whole: Piece = (stage, tuple(inner))
+    if stage.combine is not None:
+        return [whole]
     chosen = [node for node in walk(stage.elements, body.nodes) if isinstance(node, Choose)]
     conditions = {each for node in chosen for each in node.conditions if isinstance(each, Expr)}
-    if stage.combine is not None or not conditions:
-        return [whole]
     cuts = {loop: _cuts(loop, conditions) for loop in inner}
     if not any(cuts.values()) or prod(len(places) + 1 for places in cuts.values()) > MOST:
         return [whole]

@@ -133,7 +133,7 @@ class Answers:
         return Answered(compiled, believable(answers))
 
     async def _keep(self, key: str, repeat: Repeat) -> None:
-        # Who may not compile has nothing stored.
+        # A caller without the scope to compile stores nothing.
         if self._seals and self._tenancy.may_compile:
             await self._repeats.save(key, repeat)
         else:

@@ -293,10 +293,9 @@ class Calls(Connection):
 
     async def _submitted(self, asked: Asked, deadline: Deadline | None) -> AsyncJob:
         """A job that somebody knows of: who leaves before it is accepted gives it up."""
-        from ..tasks import wholly
         from .async_job import AsyncJob
 
-        return await self._runner.in_loop(wholly(self._accepted(asked, deadline), AsyncJob.give_up), AsyncJob.give_up)
+        return await self._runner.in_loop(self._accepted(asked, deadline), AsyncJob.give_up)
 
     async def _accepted(self, asked: Asked, deadline: Deadline | None) -> AsyncJob:
         from .answers import read

@@ -38,6 +38,20 @@ def spread_spatial(x: Tensor, steps: Sequence[int]) -> Tensor:
     return x
 
 
+def padded(x: Tensor, widths: Sequence[tuple[Dim, Dim]], fill: bool | int | float = 0) -> Tensor:
+    """`x` with `fill` at its edges, where a negative width then cuts elements off."""
+    wide = pad(x, [(_at_least_none(before), _at_least_none(after)) for before, after in widths], fill)
+    limits = [
+        (_at_least_none(before) - before, dim + (after - _at_least_none(after)))
+        for dim, (before, after) in zip(wide.shape, widths, strict=True)
+    ]
+    return shrink(wide, limits)
+
+
+def _at_least_none(width: Dim) -> Dim:
+    return max(width, 0) if isinstance(width, int) else width
+
+
 def conv_of_spread(
     x: Tensor,
     weight: Tensor,
@@ -59,8 +73,8 @@ def conv_of_spread(
     is_whole = len(kernel) == len(steps) and all(size % step == 0 for size, step in zip(kernel, steps, strict=True))
     is_known = len(edges) == len(steps) and 0 not in x.shape
     if prod(steps) == 1 or prod(dilation) != 1 or not (is_whole and is_known):
-        spread_out, widths = _around(spread_spatial(x, steps), padding)
-        return conv(spread_out, weight, bias, 1, widths, dilation, groups)
+        around_it = padded(spread_spatial(x, steps), [(0, 0), (0, 0), *padding])
+        return conv(around_it, weight, bias, 1, 0, dilation, groups)
     rank = len(steps)
     taps = [size // step for size, step in zip(kernel, steps, strict=True)]
     outputs, per_group = weight.shape[:2]
@@ -86,17 +100,3 @@ def conv_of_spread(
         cuts.append((first, first + (x.shape[axis] - 1) * step + before + after + 2 - size))
     result = shrink(wide, cuts)
     return result if bias is None else result + bias.reshape([outputs, *(1,) * rank])
-
-
-def _around(x: Tensor, padding: Sequence[tuple[Dim, Dim]]) -> tuple[Tensor, Sequence[tuple[Dim, Dim]]]:
-    """The tensor and its padding; where a width is below zero, with zeros around it, then cut, and none."""
-    if not any(isinstance(width, int) and width < 0 for pair in padding for width in pair):
-        return x, padding
-    added = [tuple(max(width, 0) if isinstance(width, int) else width for width in pair) for pair in padding]
-    wide = pad(x, [(0, 0), (0, 0), *((before, after) for before, after in added)])
-    cuts: list[tuple[Dim, Dim]] = [(0, dim) for dim in wide.shape]
-    for axis, (before, after) in enumerate(padding, start=2):
-        low = -min(before, 0) if isinstance(before, int) else 0
-        high = min(after, 0) if isinstance(after, int) else 0
-        cuts[axis] = (low, wide.shape[axis] + high)
-    return shrink(wide, cuts), [(0, 0)] * len(padding)
