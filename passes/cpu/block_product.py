@@ -23,7 +23,7 @@ from tensorkiln.expr import Dim, symbol
 from .blocking import Blocking
 from .few_rows import FEW_ROWS, multiply_few_rows
 from .frame import Frame
-from .micro_kernel import LeftSteps, micro_kernel
+from .micro_kernel import LeftSteps, Prefetches, micro_kernel
 from .offset_table import fill_tables
 from .pack_function import Panels, pack
 from .packing import InPlace, InRows, Packed, Source, in_place, in_runs, packed_of, source_of
@@ -32,6 +32,10 @@ from .shared_functions import module_of
 SHORT_TILES: Final = (4, 3, 2)
 SHORT_COST: Final = 1
 """Rows of a tile, and how many more of a tall one take as long: it loads the right operand more often."""
+DEEP = 128
+"""Steps of a depth during which a tile's result comes from memory."""
+FAR_BYTES, LONG_RUN = 1 << 20, 16
+"""Of panels that fill half of an L2 cache; and steps after which the next few of their lines are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,20 @@ def factors_of(parts: Contraction, names: Sequence[str], lanes: int) -> Factors 
     if right is None:
         right = _operand(parts.right, parts, parts.columns, (parts.depth, parts.columns), names)
     return None if left is None or right is None else Factors(parts, left, right)
+
+
+def prefetches(factors: Factors) -> Prefetches:
+    """What the tiles of a product ask for before they need it.
+
+    A tile that is done soon has its result in a cache from the tiles before. Panels on the right come from memory where
+    they fill a cache, and the left operand begins a new run of steps often enough to ask then.
+    """
+    parts, left, right = factors.parts, factors.left, factors.right
+    depth, columns = extent_of(parts.depth), extent_of(parts.columns)
+    is_deep = not isinstance(depth, int) or depth >= DEEP
+    is_far = isinstance(depth, int) and isinstance(columns, int) and depth * columns * parts.dtype.itemsize >= FAR_BYTES
+    in_runs = isinstance(left, InPlace) and left.run >= LONG_RUN
+    return Prefetches(is_deep, is_far and in_runs and isinstance(right, Packed))
 
 
 def left_in_place(factors: Factors, blocking: Blocking) -> Factors:
@@ -147,10 +165,11 @@ class BlockProduct:
         elif isinstance(left, InPlace):
             steps = LeftSteps(1, left.stride, left.run)
         tile = right.tile if isinstance(right, Packed) else blocking.tile_columns
+        ahead = prefetches(factors)
 
         def kernel(rows: int) -> str:
             tiled = replace(blocking, tile_rows=rows)
-            return micro_kernel(self.module, product, tiled, steps, tile, last=last, is_exact=is_exact)
+            return micro_kernel(self.module, product, tiled, steps, tile, last=last, is_exact=is_exact, ahead=ahead)
 
         self.kernels = {rows: kernel(rows) for rows in self._heights()}
 

@@ -32,6 +32,23 @@ class LeftSteps(NamedTuple):
     run: int = 0
 
 
+class Prefetches(NamedTuple):
+    """What is asked for before it is needed: the tile of the result while its products are added up; the next tile's
+    panels on the right, each of the rows' tiles its share.
+    """
+
+    result: bool
+    right: bool
+
+
+FEW_TILES = 32
+"""Tiles of rows that take turns at asking for the next panels. More of them work on a panel for longer than it takes to
+come from memory.
+"""
+FAR = 1
+"""The locality of what is used once, and by no other core: it comes into the L2 cache, and leaves the L1 to others."""
+
+
 def micro_kernel(
     module: ir.Operation,
     product: Product,
@@ -41,6 +58,7 @@ def micro_kernel(
     *,
     last: int,
     is_exact: bool,
+    ahead: Prefetches,
 ) -> str:
     """The name of the function for these sizes in `module`, which is added when it is not there.
 
@@ -56,12 +74,14 @@ def micro_kernel(
         f"_{left.step}_{left.row}_{left.run}_{right}"
         + (f"_{last}" if last < blocking.vectors else "")
         + "_exact" * is_exact
+        + "_result" * ahead.result
+        + "_right" * ahead.right
     )
     name = f"multiply_{product}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}{kind}"
     pointer, index = ir.MemRefType.get([], mlir_scalar(product.dtype)), ir.IndexType.get()
 
     def define(arguments: Sequence[ir.Value]) -> None:
-        _define(arguments, product, blocking, left, right, last, is_exact)
+        _define(arguments, product, blocking, left, right, last, is_exact, ahead)
 
     tables = [ir.MemRefType.get([], ir.IntegerType.get_signless(32))] * (2 if left.run else 0)
     types = [*[pointer] * 3, *tables, *[index] * 10, ir.IntegerType.get_signless(1)]
@@ -79,6 +99,7 @@ def _define(
     of_right: int,
     last: int,
     is_exact: bool,
+    ahead: Prefetches,
 ) -> None:
     left, right, result, *rest = arguments
     tables, rest = (rest[:2], rest[2:]) if of_left.run else ([], rest)
@@ -96,8 +117,11 @@ def _define(
             over_rows = scf.ForOp(inside(0), row_tiles, inside(1))
             with ir.InsertionPoint(over_rows.body):
                 inside = inside.inside({"row": over_rows.induction_variable})
+                far = _FarPanels(right, vectors, of_right, blocking, depth, row_tiles) if ahead.right else None
+                asks = (ahead.result, far)
                 operands = (left, right, result)
-                _tile(product, blocking, vectors, operands, tables, depth, of_left, of_right, starts, is_exact, inside)
+                steps = (depth, of_left, of_right)
+                _tile(product, blocking, vectors, operands, tables, steps, asks, starts, is_exact, inside)
                 scf.YieldOp([])
 
         if last < blocking.vectors:
@@ -119,14 +143,14 @@ def _tile(
     vectors: int,
     operands: tuple[ir.Value, ir.Value, ir.Value],
     tables: Sequence[ir.Value],
-    depth: ir.Value,
-    of_left: LeftSteps,
-    of_right: int,
+    steps: tuple[ir.Value, LeftSteps, int],
+    asks: tuple[bool, _FarPanels | None],
     starts: ir.Value,
     is_exact: bool,
     index: IndexEmitter,
 ) -> None:
     """One register tile, of so many vectors of columns, over the whole packed depth."""
+    (depth, of_left, of_right), (asks_result, far) = steps, asks
     left, right, result = operands
     lanes, stride = blocking.lanes, symbol("stride")
     kind = ir.VectorType.get([lanes], mlir_scalar(product.dtype))
@@ -139,10 +163,7 @@ def _tile(
         """The products of one step of the depth added, its first element on the left at `start`."""
         loaded: list[ir.Value] = []
         for part in range(vectors):
-            panel, place = _panel_of(symbol("column"), part * lanes, of_right, blocking.tile_columns)
-            at = expr.add(
-                symbol("right_first"), expr.mul(panel, symbol("right_panel")), symbol("step") * of_right, place
-            )
+            at = _on_the_right(symbol("column"), part * lanes, symbol("step"), of_right, blocking.tile_columns)
             loaded.append(vector.LoadOp(kind, strided_view(right, at, (lanes,), (1,), here), [here(0)]).result)
         after: list[ir.Value] = []
         for row in range(blocking.tile_rows):
@@ -152,6 +173,9 @@ def _tile(
                 after.append(product.added(repeated, loaded[part], accumulators[row * vectors + part]))
         return after
 
+    if asks_result:
+        for view in views:
+            memref.PrefetchOp(view, [index(0)], True, 3, True)
     first = entry_of(tables[0], symbol("row") * blocking.tile_rows, index) if tables else None
     over_depth = scf.ForOp(index(0), depth, index(max(of_left.run, 1)), [nothing] * len(views))
     with ir.InsertionPoint(over_depth.body):
@@ -162,6 +186,8 @@ def _tile(
         else:
             here = index.inside({"begin": over_depth.induction_variable})
             place = arith.addi(first, entry_of(tables[1], symbol("begin"), here))
+            if far is not None:
+                far.ask(of_left.run, here)
             made = _run(step, over_depth, of_left.run, here.inside({"place": place}))
         scf.YieldOp(made)
     tile = _Tile(product, blocking, over_depth.results, views, starts)
@@ -246,6 +272,48 @@ def _run(
         here = index.inside({"inner": loop.induction_variable, "step": at})
         scf.YieldOp(step(loop.inner_iter_args, symbol("place") + symbol("inner"), here))
     return loop.results
+
+
+@dataclass(frozen=True, slots=True)
+class _FarPanels:
+    """Panels on the right that come from memory: those of the next columns, or after the last the first ones' next
+    `depth` steps.
+    """
+
+    right: ir.Value
+    vectors: int
+    of_right: int
+    blocking: Blocking
+    depth: ir.Value
+    row_tiles: ir.Value
+
+    def ask(self, run: int, index: IndexEmitter) -> None:
+        """Prefetch what falls to so many steps from `begin` on of the tile `row`."""
+        tile, lanes = self.blocking.tile_columns, self.blocking.lanes
+        after = index(symbol("column") + tile)
+        is_last = arith.cmpi(arith.CmpIPredicate.sge, after, index(symbol("columns")))
+        done = arith.addi(arith.muli(index(symbol("row")), self.depth), index(symbol("begin")))
+        share = arith.divui(done, self.row_tiles)
+        first = arith.addi(share, arith.select(is_last, self.depth, index(0)))
+        few = arith.cmpi(arith.CmpIPredicate.ule, self.row_tiles, index(FEW_TILES))
+        count = arith.select(few, arith.ceildivui(index(run), self.row_tiles), index(0))
+        loop = scf.ForOp(index(0), count, index(1))
+        with ir.InsertionPoint(loop.body):
+            for name in ("next", "ahead"):
+                index.space.bound(name, 0, 1 << 40)
+            step = arith.addi(first, loop.induction_variable)
+            here = index.inside({"ahead": step, "next": arith.select(is_last, index(0), after)})
+            for part in range(self.vectors):
+                at = _on_the_right(symbol("next"), part * lanes, symbol("ahead"), self.of_right, tile)
+                view = strided_view(self.right, at, (lanes,), (1,), here)
+                memref.PrefetchOp(view, [here(0)], False, FAR, True)
+            scf.YieldOp([])
+
+
+def _on_the_right(tile: Dim, column: int, step: Dim, panel: int, tile_columns: int) -> Dim:
+    """Where the vector at a `column` of the tile that begins at column `tile` is, of a step of the depth."""
+    number, place = _panel_of(tile, column, panel, tile_columns)
+    return expr.add(symbol("right_first"), expr.mul(number, symbol("right_panel")), expr.mul(step, panel), place)
 
 
 def _panel_of(tile: Dim, column: int, panel: int, tile_columns: int) -> tuple[Dim, Dim]:
