@@ -10,7 +10,7 @@ from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, register
 from passes.emit.stage_emission import StageEmitter
 from passes.emit.steady_divisors import shares_of
-from passes.emit.sum_emission import emit_sum
+from passes.emit.sum_emission import emit_sum, row_sums
 from passes.emit.sweep_emission import emit_result, emit_sweep, registers_of
 from passes.loops.body import KernelBody, Stage
 from passes.loops.collapse import collapse
@@ -58,8 +58,8 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
     sweeps = sweeps_of(body)
     stages = _beside(body, sweeps)
     sums = sums_of(body, stages)
-    # A first stage that is swept with others, or summed in blocks, goes along its row in another way.
-    together = rows_at_once(body) if 0 in stages.keys() - sums.keys() else 1
+    # A first stage that is swept with others goes along its row in another way.
+    together = rows_at_once(body) if 0 in stages else 1
     per_group = _in_whole_groups(rows_per_group(body), together, body.space.largest(extent_of(body.rows)))
     groups = expr.ceildiv(extent_of(body.rows), per_group)
     axes = placed(
@@ -126,9 +126,11 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     lanes = frame.machine.vectors.masked_lanes
     emit = StageEmitter(body.nodes, memory, frame.machine.traits, lanes, shares_of(body))
     sums = sums_of(body, _beside(body, sweeps))
+    together = at_once(item)
     totals = {
         number: next(given) if blocks.columns else register(frame.entry, stored_type(TOTAL))
         for number, blocks in sums.items()
+        if number > 0 or together == 1
     }
 
     first = {sweep.first: sweep for sweep in sweeps}
@@ -149,7 +151,6 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
                 for piece, loops in pieces_of(body, stage, inner_loops(body, stage)):
                     emit(piece, loops, here)
 
-    together = at_once(item)
     if together == 1:
         for_each_row(
             frame,
@@ -160,9 +161,13 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
         )
         return
     start = body.stages[0]
+    row_totals = [register(frame.entry, stored_type(TOTAL)) for _ in range(together)] if 0 in sums else []
 
     def reduce(positions: Index, rows: Sequence[IndexEmitter]) -> Sequence[ir.Value]:
-        return emit.reduced_together(start, inner_loops(body, start), [at(positions, row) for row in rows])
+        here = [at(positions, row) for row in rows]
+        if 0 in sums:
+            return row_sums(emit, sums[0], row_totals, here)
+        return emit.reduced_together(start, inner_loops(body, start), here)
 
     def finish(positions: Index, row: IndexEmitter, value: ir.Value) -> None:
         here = at(positions, row)

@@ -17,19 +17,28 @@ from .stage_emission import Generic, StageEmitter, Target
 
 def emit_sum(emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexEmitter) -> None:
     """Emit a sum for the current row; `totals` has room for a float64 for each sum of the row."""
-    (_columns if blocks.columns else _row)(emit, blocks, totals, index)
+    if blocks.columns:
+        _columns(emit, blocks, totals, index)
+        return
+    (value,) = row_sums(emit, blocks, [totals], [index])
+    emit.keep(value, blocks.stage, index)
 
 
-def _row(emit: StageEmitter, blocks: Blocks, total: ir.Value, index: IndexEmitter) -> None:
+def row_sums(
+    emit: StageEmitter, blocks: Blocks, totals: Sequence[ir.Value], rows: Sequence[IndexEmitter]
+) -> list[ir.Value]:
+    """What the sum of each of `rows` comes to, a block of all of them at a time; `totals` has a float64 for each."""
     dtype, traits = blocks.stage.elements[0].dtype, emit.traits
 
-    def add(here: IndexEmitter) -> None:
-        block = scalar.cast(dtype, TOTAL, emit.reduced(blocks.stage, blocks.within, here), traits=traits)
-        memref.store(arith.addf(memref.load(total, []), block), total, [])
+    def add(here: Sequence[IndexEmitter]) -> None:
+        for total, block in zip(totals, emit.reduced_together(blocks.stage, blocks.within, here), strict=True):
+            more = scalar.cast(dtype, TOTAL, block, traits=traits)
+            memref.store(arith.addf(memref.load(total, []), more), total, [])
 
-    memref.store(identity("sum", TOTAL), total, [])
-    over_blocks(blocks.over, index, add)
-    emit.keep(scalar.cast(TOTAL, dtype, memref.load(total, []), traits=traits), blocks.stage, index)
+    for total in totals:
+        memref.store(identity("sum", TOTAL), total, [])
+    over_blocks(blocks.over, rows, add)
+    return [scalar.cast(TOTAL, dtype, memref.load(total, []), traits=traits) for total in totals]
 
 
 def _columns(emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexEmitter) -> None:
@@ -41,7 +50,8 @@ def _columns(emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexE
     result = emit.target(blocks.stage.domain.address, entry.operand, columns, index)
     targets = [Target(view, result.axes), result]
 
-    def add(here: IndexEmitter) -> None:
+    def add(inside: Sequence[IndexEmitter]) -> None:
+        (here,) = inside
         emit(blocks.stage, blocks.within, here)
         with Generic(emit, (), columns, targets, [here]) as (_, (before, block)):
             total = arith.addf(before, scalar.cast(dtype, TOTAL, block, traits=traits))
@@ -49,15 +59,19 @@ def _columns(emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexE
 
     with Generic(emit, (), columns, targets, [index]):
         linalg.yield_([identity("sum", TOTAL), identity("sum", dtype)])
-    over_blocks(blocks.over, index, add)
+    over_blocks(blocks.over, [index], add)
 
 
-def over_blocks(loops: Sequence[Loop], index: IndexEmitter, emit: Callable[[IndexEmitter], None]) -> None:
-    """The loops, with `emit` inside the innermost."""
+def over_blocks(
+    loops: Sequence[Loop], rows: Sequence[IndexEmitter], emit: Callable[[Sequence[IndexEmitter]], None]
+) -> None:
+    """The loops, with `emit` for all of the rows inside the innermost."""
     if not loops:
-        emit(index)
+        emit(rows)
         return
+    index = rows[0]
     loop = scf.ForOp(index(0), index(loops[0].extent), index(1))
+    here = {loops[0].name: loop.induction_variable}
     with ir.InsertionPoint(loop.body):
-        over_blocks(loops[1:], index.inside({loops[0].name: loop.induction_variable}), emit)
+        over_blocks(loops[1:], [row.inside(here) for row in rows], emit)
         scf.YieldOp([])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from dialect.mlir import ir, scf
@@ -29,7 +29,8 @@ def emit_sweep(emit: StageEmitter, sweep: Sweep, index: IndexEmitter) -> None:
     def put(number: int, value: ir.Value, here: IndexEmitter) -> None:
         store(sweep.registers[number], value, bases[number], 0, here)
 
-    def add(here: IndexEmitter) -> None:
+    def add(inside: Sequence[IndexEmitter]) -> None:
+        (here,) = inside
         for step in sweep.steps:
             if isinstance(step, Put):
                 put(step.register, emit.body(here)(step.value), here)
@@ -43,7 +44,7 @@ def emit_sweep(emit: StageEmitter, sweep: Sweep, index: IndexEmitter) -> None:
 
     for number, combine in sweep.begin.items():
         put(number, identity(combine, sweep.registers[number]), index)
-    over_blocks(sweep.over, index, add)
+    over_blocks(sweep.over, [index], add)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """How many rows a core reduces together.
 
 Each row that lies in memory is a stream of its own, and a core fetches several sooner than one: it does not look ahead
-beyond a page. What the rows share is read once.
+beyond a page. What the rows share is read once. A sum in blocks goes through a block of each before the next.
 """
 
 from __future__ import annotations

@@ -45,6 +45,23 @@ def test_each_row_is_what_it_is_alone(name: str, rows: int | None, target: str) 
         np.testing.assert_allclose(result, EXPECTED[name](*(array.astype(np.float64) for array in arrays)), rtol=1e-6)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_long_rows_are_reduced_together_block_by_block(target: str) -> None:
+    if not runs_here(target):
+        pytest.skip(f"{target} does not run here")
+    b = Builder("blocks")
+    n, width = b.symbol("n", 1, 20), b.symbol("width", 1, 10_000)
+    x, w = b.input("float32", (n, width)), b.input("float32", (width,))
+    b.output((x * w).sum(-1) / 7.0 + 1.0)
+    compilation = proven(b.graph(), target)
+    rng = np.random.default_rng(6)
+    for rows, columns in ((1, 1), (3, 4096), (8, 4097), (13, 9000)):
+        arrays = [rng.integers(-4, 5, shape).astype(np.float32) for shape in ((rows, columns), (columns,))]
+        (result,) = checked.run(compilation, *arrays, threads=2, n=rows, width=columns)
+        expected = (arrays[0].astype(np.float64) * arrays[1]).sum(-1) / 7 + 1
+        np.testing.assert_allclose(result, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, -0.0])
 def test_a_maximum_of_each_row_has_its_own_nan_and_signs(bad: float) -> None:
     b = Builder("maximum")

@@ -187,6 +187,27 @@ def test_a_long_sum_is_one_of_blocks_that_are_added_in_float64() -> None:
     )
 
 
+def test_long_sums_of_rows_go_block_by_block_through_four_of_them() -> None:
+    b = Builder("product")
+    matrix, vector = b.input("float32", (b.symbol("n", 1, 900), 3 * ROW_TERMS)), b.input("float32", (3 * ROW_TERMS,))
+    check_ir(
+        after("realise", output(b, matrix @ vector)),
+        """
+        // CHECK-COUNT-4: memref.alloca() : memref<f64>
+        // CHECK: scf.for {{.*}} step %c4
+        // CHECK: %[[BLOCKS:.*]] = arith.constant 3 : index
+        // CHECK-COUNT-4: memref.store %{{.*}} : memref<f64>
+        // CHECK: scf.for %{{.*}} to %[[BLOCKS]]
+        // CHECK: linalg.generic
+        // CHECK-SAME: iterator_types = ["reduction"]} ins(%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}} :
+        // CHECK-COUNT-4: arith.addf {{.*}} : f64
+        // CHECK-NOT: linalg.generic
+        // CHECK-COUNT-4: arith.truncf
+        // CHECK-COUNT-4: scf.if
+        """,
+    )
+
+
 def test_a_long_sum_of_columns_has_a_total_for_each() -> None:
     b = Builder("columns")
     check_ir(
