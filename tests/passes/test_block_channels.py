@@ -71,6 +71,10 @@ def joined(b: Builder) -> Tensor:
     return convolved(b, x, 32, 1)
 
 
+def alone_with_long_sums(b: Builder) -> Tensor:
+    return relu(convolved(b, image(b, 32), 32))
+
+
 def joined_with_what_is_plain(b: Builder) -> Tensor:
     x = relu(convolved(b, image(b), 16))
     return convolved(b, cat([x, b.input("float32", (1, 16, 9, 14))], axis=1), 16)
@@ -161,6 +165,7 @@ CASES: dict[str, Write] = (
             pooled,
             joined,
             joined_with_what_is_plain,
+            alone_with_long_sums,
             grouped,
             depthwise,
         )
@@ -275,8 +280,24 @@ def test_what_convolutions_store_and_read_is_moved_into_blocks() -> None:
     )
 
 
+def test_a_convolution_alone_is_in_blocks_where_windows_overlap_and_sums_are_long() -> None:
+    check_ir(
+        block_channels(decomposed(graph_of(alone_with_long_sums)), block=16),
+        """
+        // CHECK: "kiln.reduce_axis"{{.*}} -> tensor<1x1x2x9x14x16xf32>
+        // CHECK: %[[B:.*]] = "kiln.permute"{{.*}} -> tensor<1x2x16x9x14xf32>
+        // CHECK: "kiln.contiguous"(%[[B]])
+        """,
+    )
+
+
 def alone(b: Builder) -> Tensor:
+    """Of few products for each pixel."""
     return relu(convolved(b, image(b), 32))
+
+
+def alone_without_windows(b: Builder) -> Tensor:
+    return relu(convolved(b, image(b, 512), 32, 1))
 
 
 def of_odd_channels(b: Builder) -> Tensor:
@@ -299,7 +320,7 @@ def products(b: Builder) -> Tensor:
     return relu(x) @ b.parameter("float32", (64, 64))
 
 
-@pytest.mark.parametrize("write", [alone, of_odd_channels, of_arguments, double, products])
+@pytest.mark.parametrize("write", [alone, alone_without_windows, of_odd_channels, of_arguments, double, products])
 def test_what_would_not_gain_stays_as_it_is(write: Write) -> None:
     module = decomposed(graph_of(write))
     before = str(module)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib.metadata import version
 from typing import Any
 
@@ -51,10 +51,13 @@ ROWS: dict[str, Callable[..., Tensor]] = {
 }
 
 
-def graph_of(task: Task) -> Graph:
-    """The row as a graph."""
+def graph_of(task: Task, parameters: Collection[int] = ()) -> Graph:
+    """The row as a graph whose inputs at these places are its parameters."""
     builder = Builder("row")
-    inputs = [builder.input(array.dtype.name, array.shape) for array in task.inputs]
+    inputs = [
+        (builder.parameter if place in parameters else builder.input)(array.dtype.name, array.shape)
+        for place, array in enumerate(task.inputs)
+    ]
     builder.output(row_of(ROWS, task, "is not written for it")(*inputs))
     return builder.graph()
 
@@ -67,9 +70,9 @@ def engine(cores: int, variant: str) -> Engine:
         if task.model is not None:
             model = load(task.model)
             return lambda constants: client.compile(model.graph, threads=cores).bind(model.parameters)
-        graph = graph_of(task)
 
         def compile_row(constants: Any) -> Any:
+            graph = graph_of(task, constants)
             program = client.compile(graph, threads=cores)
             named = {graph.input_vars[place]: array for place, array in constants.items()}
             return program.bind(named) if named else program
