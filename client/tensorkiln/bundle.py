@@ -111,7 +111,7 @@ def _names(program: CompiledProgram, record: bytes) -> Names:
 def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     """The program in a file, every byte of it verified.
 
-    RequestError when the file is no bundle, has any byte that `write_bundle` does not make of what is in it, or is of a
+    RequestError when the file is not a bundle, differs in any byte from what `write_bundle` writes, or is of a
     version that this SDK does not know; LimitExceededError when a part is too large; UnavailableError when a part has
     been changed; OSError when the file cannot be read.
     """

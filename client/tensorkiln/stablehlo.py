@@ -62,8 +62,7 @@ class StableHlo:
             raise InvalidGraphError(f"The module's text is not Unicode: {error}.") from None
         if len(text) > MAX_BODY_BYTES:
             raise LimitExceededError(
-                f"The module is {len(text)} bytes as it is sent, the limit is {MAX_BODY_BYTES}; "
-                "pass large constants as arguments.",
+                f"The module is {len(text)} bytes, the limit is {MAX_BODY_BYTES}; pass large constants as arguments.",
                 limit="body_bytes",
                 maximum=MAX_BODY_BYTES,
                 actual=len(text),

@@ -101,7 +101,7 @@ class StoredEntries:
         try:
             record = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise EntryError(f"{path!r} is no JSON: {error}") from error
+            raise EntryError(f"{path!r} is not JSON: {error}") from error
         if not isinstance(record, dict):
             raise EntryError(f"{path!r} holds no object")
         return record  # pyright: ignore[reportUnknownVariableType]

@@ -170,7 +170,7 @@ class Jobs:
             job.is_cancelled = True
             job.task.cancel()
         if not await job.end(CANCEL_S):
-            raise UnavailableError("The job is given up, but the store does not take its end yet; look again later.")
+            raise UnavailableError("The job is being cancelled, but its end is not in the store yet; look again later.")
         return job
 
     async def events(self, identifier: str, last: str) -> AsyncGenerator[Event]:

@@ -18,7 +18,7 @@ from .problems import documented
 _SCHEME: Final = {
     "type": "http",
     "scheme": "bearer",
-    "description": "An API key, or a token of an issuer that the service believes.",
+    "description": "An API key, or a token of an issuer that the service trusts.",
 }
 # Without a credential as well: a service on the loopback may ask for none.
 _SECURITY: Final[list[dict[str, list[str]]]] = [{}, {"bearer": []}]

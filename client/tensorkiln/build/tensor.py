@@ -101,7 +101,7 @@ class Tensor:
         raise OperandError("a tensor cannot be changed; make another by where, scatter, cat or pad")
 
     def __call__(self, *given: object) -> NoReturn:
-        raise OperandError("a tensor is no function: the program that a graph compiles to is called with arrays")
+        raise OperandError("a tensor is not a function: the program that a graph compiles to is called with arrays")
 
     def __round__(self, digits: int | None = None) -> Tensor:
         if digits:

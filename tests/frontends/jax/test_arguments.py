@@ -73,7 +73,7 @@ def test_an_integer_too_long_to_be_written_is_refused_too() -> None:
 
 def test_a_call_names_the_argument_whose_number_is_of_another_kind(client: Client) -> None:
     program = load(FILES / "elementwise" / "integer_power.jax", client=client).compile(client=client)
-    with pytest.raises(CallInputError, match=r"^args\[0\] is float32, which the bool True is none of"):
+    with pytest.raises(CallInputError, match=r"^args\[0\] is float32, and the bool True is not a value of it"):
         program(True)
 
 

@@ -125,7 +125,7 @@ def _read(model: Source) -> ModelProto:
 def _refuse_damage(proto: ModelProto) -> None:
     """InvalidGraphError for what protobuf lets pass: no graph, an element type that is none, names that are no text."""
     if not proto.HasField("graph"):
-        raise InvalidGraphError("this is no ONNX model: it has no graph")
+        raise InvalidGraphError("this is not an ONNX model: it has no graph")
     graph = proto.graph
     for entry in graph.input:
         kind = entry.type.tensor_type.elem_type

@@ -90,7 +90,7 @@ class Node:
     def items(self, position: int) -> tuple[Value, ...]:
         """The elements of a sequence, which is given."""
         found = self.held(position)
-        return found.values if isinstance(found, Items) else self.fail(f"input {position} is no sequence")
+        return found.values if isinstance(found, Items) else self.fail(f"input {position} is not a sequence")
 
     def tensor(self, position: int) -> Tensor:
         """An input as a value of the graph; a host array becomes a parameter, a host scalar a constant."""
