@@ -36,8 +36,8 @@ its symbol `n`. The service says the same as `Graph.model_validate_json`.""",
     ),
     (
         "Setting up",
-        """In each of the first four rows the package of the message is missing. `large` is a builder whose inputs `x` and `y`
-take 40 GB each; its message is a `LargeGraphWarning`. The service of the last row has no keys.""",
+        """In each of the first four rows the package of the message is missing. `large` is a builder whose inputs
+`x` and `y` take 40 GB each; its message is a `LargeGraphWarning`. The service of the last row has no keys.""",
         SETUP,
     ),
 )
