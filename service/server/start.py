@@ -46,7 +46,7 @@ class Start:
             if isinstance(error, TensorkilnError):
                 self.failure = error
             elif error is not None:
-                _log.error("the start met a defect of the service", exc_info=error)
+                _log.error("the service did not start because of a defect", exc_info=error)
             if error is not None:
                 leave()
 

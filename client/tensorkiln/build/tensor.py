@@ -92,7 +92,7 @@ class Tensor:
     def _no_number(self, *given: object) -> NoReturn:
         raise OperandError(
             "a tensor has no values while the graph is being written: compile the graph, call the program, "
-            "and take the number from what it returns"
+            "and read the value from its result"
         )
 
     __float__ = __int__ = __index__ = __complex__ = __array__ = _no_number

@@ -195,7 +195,7 @@ def test_a_dynamic_axis_is_resized_by_a_whole_number(mode: str, how: str) -> Non
         (
             'mode = "linear", coordinate_transformation_mode = "align_corners"',
             2.0,
-            "by align_corners, and must be known",
+            "by align_corners: its size must be known",
         ),
         ('mode = "linear"', 65.0, "becomes 65 times as long; 64 it may"),
     ],

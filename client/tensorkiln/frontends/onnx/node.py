@@ -84,7 +84,7 @@ class Node:
         """What must be a tensor. UnsupportedGraphError that begins with `what` where it is none."""
         if isinstance(held, Items | Nothing):
             kind = "a sequence" if isinstance(held, Items) else "an optional value that is not there"
-            self.fail(f"{what} is {kind}, and a tensor is taken")
+            self.fail(f"{what} is {kind}, not a tensor")
         return held
 
     def items(self, position: int) -> tuple[Value, ...]:
