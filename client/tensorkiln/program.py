@@ -174,8 +174,9 @@ class Program:
         """Run once and write the results to the arrays in `out`, those of the graph's `output_vars` in order.
 
         They must be NumPy arrays of exactly the dtypes and shapes of the results, contiguous, aligned and writeable,
-        and share no memory with each other or with the inputs. CallInputError otherwise, and as for a call; CallBoundsError
-        as for a call; DeviceError for a CUDA program, whose results stay on the GPU. After an error, nothing has run.
+        and share no memory with each other or with the inputs. CallInputError otherwise, and as for a call;
+        CallBoundsError as for a call; DeviceError for a CUDA program, whose results stay on the GPU. After an error,
+        nothing has run.
         """
         self._executor.run_into(out, arrays, symbols)
 

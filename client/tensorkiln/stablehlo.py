@@ -37,8 +37,8 @@ class StableHlo:
 
     The inputs of its graph are the arguments of `@main` in order, the outputs its results. `dims` is needed if an
     argument has dynamic dims: it has their inclusive bounds, dimension 1 of argument 0 being called `0.1`, or the
-    shapes of all arguments in symbols. Only the service reads the module: UnsupportedGraphError names an operation that cannot
-    be translated, and its location in the original program.
+    shapes of all arguments in symbols. Only the service reads the module: UnsupportedGraphError names an operation
+    that cannot be translated, and its location in the original program.
     """
 
     module: bytes | str

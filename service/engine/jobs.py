@@ -253,7 +253,7 @@ class Jobs:
                 job.ends("cancelled")
         else:
             error = None if task.cancelled() else task.exception()
-            _log.error("a job was left by a defect of the service", job=job.record.id, exc_info=error)
+            _log.error("a job was abandoned because of a defect of the service", job=job.record.id, exc_info=error)
             if job.is_failing:
                 self._jobs.pop(job.record.id, None)
                 job.leave()
