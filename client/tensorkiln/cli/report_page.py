@@ -115,7 +115,7 @@ class _Sources:
             targets = settings.targets or (NATIVE,)
             if len(targets) > 2:
                 raise RequestError(
-                    f"A page compares at most two programs, and --target or {FILE} names {len(targets)} targets."
+                    f"A page compares two programs, and --target or {FILE} names {len(targets)} targets."
                 )
             what = f"compiling {path.name}"
             self.step(f"{what} for {', '.join(targets)}")
