@@ -51,7 +51,7 @@ def test_what_is_no_stored_entry_is_refused() -> None:
         add_entry(archive, "twice", b"1")
         with pytest.warns(UserWarning, match="Duplicate name"):
             add_entry(archive, "twice", b"2")
-    with pytest.raises(EntryError, match="'twice' stands twice"):
+    with pytest.raises(EntryError, match="'twice' appears twice"):
         opened(stream.getvalue())
 
 
