@@ -29,7 +29,7 @@ class DamagedEntryError(EntryError):
 
 
 class StoredEntries:
-    """The entries by path. EntryError when one appears twice, or they state more bytes than the file has before its end.
+    """The entries by path. EntryError when one is repeated, or they state more bytes than the file has before its end.
 
     `name` is what errors call the archive. `most` are the bytes that all may have together; LimitExceededError with
     this `limit` for more.
