@@ -85,10 +85,14 @@ def test_the_tutorial_runs_from_its_first_line_to_its_last(
     commands = [line for block in blocks(TUTORIAL, "console") for line in block.text.splitlines()]
     assert [command.split()[:3] for command in commands] == [["$", "kiln", "doctor"], ["$", "kiln", "report"]]
     for command in commands:
-        words = shlex.split(command)[2:]
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-m", "tensorkiln.cli", *words], capture_output=True, text=True, timeout=120
-        )
+        for _ in range(20):
+            done = subprocess.run(
+                [sys.executable, "-W", "error", "-m", "tensorkiln.cli", *shlex.split(command)[2:]],
+                capture_output=True, text=True, timeout=120,
+            )  # fmt: skip
+            # A service on a busy machine is not ready now and then, which the doctor says.
+            if done.returncode == 0 or "readiness" not in done.stdout:
+                break
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     assert "rows" in Path("clip.html").read_text("utf-8")
 
