@@ -6,7 +6,8 @@ of a gather, say). Code that creates a loop or reads such a value registers its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from math import gcd
 
 from tensorkiln import expr
@@ -34,6 +35,16 @@ class IndexSpace:
         """Introduce the value `name`, which is in `low .. high`."""
         assert name not in self._graph, f"{name} is a symbol of the graph"
         self.symbols[name] = (low, high)
+
+    @contextmanager
+    def apart(self) -> Generator[None]:
+        """Names that are introduced inside are forgotten afterwards."""
+        before = self.symbols, self.extents
+        self.symbols, self.extents = dict(self.symbols), dict(self.extents)
+        try:
+            yield
+        finally:
+            self.symbols, self.extents = before
 
     def is_nonnegative(self, dim: Dim) -> bool:
         """Whether `dim >= 0` for every value of the names in it."""

@@ -21,9 +21,8 @@ from ..plan.prepare import settle_prepared
 from ..plan.program_plan import Call, ProgramPlan, Step, plan_program
 from ..to_linalg.read_kernel import read_kernel
 from ..to_linalg.write_kernel import SUFFIX
-from ..values import Function, functions_of, is_kernel, kernel_text, read_function, read_symbols
+from ..values import Function, functions_of, is_kernel, read_function, read_symbols
 from .choice import Candidate, Offer
-from .cost import Machine, at_upper_bounds
 from .work import flops
 
 SCHEDULE = "kiln.schedule"
@@ -35,11 +34,11 @@ MOST_NS = (1 << 63) - 1
 """Three centuries: kernels of unbounded sizes would take longer."""
 PROGRAM = "kiln.program"
 
-Pick = Callable[[KernelBody, str], Offer]
-"""What is offered and picked for a kernel of this canonical text."""
+Pick = Callable[[KernelBody], Offer]
+"""What is offered and picked for a kernel."""
 
 
-def attach_schedules(module: ir.Module, pick: Pick, machine: Machine, reuse: Reuse | None = None) -> ProgramPlan:
+def attach_schedules(module: ir.Module, pick: Pick, reuse: Reuse | None = None) -> ProgramPlan:
     """Pick a schedule for every kernel and write it on its function; write the plan of the program on the module.
 
     What it takes is estimated where every symbol is as large as it may be. `reuse` is what the strategies allow a
@@ -53,12 +52,11 @@ def attach_schedules(module: ir.Module, pick: Pick, machine: Machine, reuse: Reu
             steps_of.setdefault(step.kernel, []).append(number)
     functions = functions_of(module)
     reusables: dict[int, tuple[tuple[int, int], ...]] = {}
-    at = at_upper_bounds(graph.symbols)
     with module.context, ir.Location.unknown():
         for name, steps in steps_of.items():
             function = functions[name]
             body = read_kernel(functions, name, graph.symbols)
-            offer = pick(body, kernel_text(functions[name + SUFFIX]))
+            offer = pick(body)
             choice = offer.choice
             for number in steps:
                 for scratch in choice.scratch:
@@ -68,7 +66,7 @@ def attach_schedules(module: ir.Module, pick: Pick, machine: Machine, reuse: Reu
             function.attributes[SCHEDULE] = encode(choice.item.model_dump(mode="json"))
             function.attributes[STRATEGY] = ir.StringAttr.get(choice.strategy)
             function.attributes[FLOPS] = encode(to_wire(flops(body)))
-            function.attributes[ESTIMATE] = encode(_whole(machine.nanoseconds(choice.cost(at), choice.item, at)))
+            function.attributes[ESTIMATE] = encode(_whole(offer.most_ns))
             function.attributes[CANDIDATES] = encode(
                 [
                     {
