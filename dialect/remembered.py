@@ -15,7 +15,7 @@ class Remembered(Generic[K, V]):
     """A dictionary for each context.
 
     Neither keys nor values may hold what belongs to a context, which would keep it alive from its own entry. The hash
-    of a type, of an attribute and of a location is the address of what is one in its context, and lives as long as it.
+    of a type or an attribute is the address of what is one in its context, and lives as long as that.
     """
 
     def __init__(self) -> None:

@@ -35,8 +35,8 @@ class Strategy(Generic[Problem, M, Frame]):
     be expected first; `realise` emits the one that was picked.
 
     `tilings` says how it would have arguments packed that are the same at every call. What is found depends on the body
-    alone: it is looked for once, and is the same when a kernel is scheduled and when it is emitted. `version` counts changes of what is
-    emitted for the same record: a time that was measured of another version says nothing.
+    alone: it is looked for once, and is the same when a kernel is scheduled and when it is emitted. `version` counts
+    changes of what is emitted for the same record: a time that was measured of another version says nothing.
     """
 
     find: Callable[[KernelBody], Problem | None]

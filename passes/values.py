@@ -15,6 +15,7 @@ from dialect.locations import node_pointers
 from dialect.mlir import ir
 from dialect.module import PARAMETER, symbols
 from dialect.operation import KilnOp
+from dialect.remembered import Remembered
 from dialect.types import type_of
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
@@ -194,7 +195,14 @@ def _read_result(op: Any, operands: tuple[Value, ...], number: int, place: int) 
 
 def _pointer_of(location: ir.Location) -> str:
     """The JSON Pointer of the first node in a location; empty when it names none."""
-    return next(iter(node_pointers(location)), "")
+    known, address = _POINTERS.within(location.context), hash(location.attr)
+    if address not in known:
+        known[address] = next(iter(node_pointers(location)), "")
+    return known[address]
+
+
+_POINTERS = Remembered[int, str]()
+"""By the hashes of the attributes that locations are."""
 
 
 def read_symbols(module: ir.Module) -> dict[str, Range]:

@@ -111,10 +111,12 @@ class IndexSpace:
 
     def flatten(self, index: Index, shape: Sequence[Dim]) -> Dim:
         """The row-major position of `index` in a contiguous array of `shape`."""
-        flat: Dim = 0
-        for position, extent in zip(index, shape, strict=True):
-            flat = expr.add(expr.mul(flat, extent), position)
-        return rejoin(flat)
+        stride: Dim = 1
+        terms: list[Dim] = []
+        for position, extent in zip(reversed(index), reversed(shape), strict=True):
+            terms.append(position if stride == 1 else expr.mul(stride, position))
+            stride = expr.mul(stride, extent)
+        return rejoin(expr.add(*terms))
 
     def unflatten(self, flat: Dim, shape: Sequence[Dim]) -> Index:
         """The index of the row-major position `flat` in a contiguous array of `shape`; the inverse of `flatten`."""

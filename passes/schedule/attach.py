@@ -12,7 +12,7 @@ from tensorkiln.buffers import Buffer
 from tensorkiln.expr import Dim, from_derived_wire, to_wire
 from tensorkiln.schedule import KernelItem
 
-from ..attributes import decode, encode
+from ..attributes import Record, decode, encode
 from ..loops.body import KernelBody
 from ..plan.aliasing import share_storage
 from ..plan.entries import name_entries
@@ -63,7 +63,7 @@ def attach_schedules(module: ir.Module, pick: Pick, reuse: Reuse | None = None) 
                     plan.add_scratch(number, scratch.dtype, scratch.elements, is_private=scratch.is_private)
             if reuse is not None:
                 reusables |= dict.fromkeys(steps, reusable(body, reuse))
-            function.attributes[SCHEDULE] = encode(choice.item.model_dump(mode="json"))
+            function.attributes[SCHEDULE] = _ITEM.write(choice.item)
             function.attributes[STRATEGY] = ir.StringAttr.get(choice.strategy)
             function.attributes[FLOPS] = encode(to_wire(flops(body)))
             function.attributes[ESTIMATE] = encode(_whole(offer.most_ns))
@@ -82,7 +82,7 @@ def attach_schedules(module: ir.Module, pick: Pick, reuse: Reuse | None = None) 
         settle_prepared(plan)
         share_storage(plan, reusables)
         name_entries(plan)
-        module.operation.attributes[PROGRAM] = encode(_to_json(plan))
+        module.operation.attributes[PROGRAM] = _PLAN.write(plan)
     return plan
 
 
@@ -132,7 +132,7 @@ def entry_steps(steps: Sequence[Step]) -> list[Step]:
 def schedule_of(function: ir.Operation) -> tuple[str, KernelItem]:
     """`(strategy, schedule)` of a kernel function."""
     attributes = function.attributes
-    return ir.StringAttr(attributes[STRATEGY]).value, KernelItem.model_validate(decode(attributes[SCHEDULE]))
+    return ir.StringAttr(attributes[STRATEGY]).value, _ITEM.read(attributes[SCHEDULE])
 
 
 def work_of(function: ir.Operation) -> tuple[Dim, int]:
@@ -184,7 +184,7 @@ def read_program(module: ir.Module) -> ProgramPlan:
     """The plan of the program that a scheduled module holds, with the ops of its host steps and its constants."""
     graph = read_function(graph_function(module).operation, read_symbols(module))
     plan = plan_program(_calls(graph), graph)
-    plan.buffers = read_buffers(module)
+    plan.buffers = list(read_buffers(module))
     plan.steps = [
         replace(step, scratch=known.scratch, reuses=known.reuses, entry=known.entry, is_prepared=known.is_prepared)
         for step, known in zip(plan.steps, read_steps(module), strict=True)
@@ -192,14 +192,19 @@ def read_program(module: ir.Module) -> ProgramPlan:
     return plan
 
 
-def read_buffers(module: ir.Module) -> list[Buffer]:
+def read_buffers(module: ir.Module) -> Sequence[Buffer]:
     """The buffers of the program that a scheduled module holds."""
-    return [Buffer.model_validate(decode(buffer)) for buffer in _of_program(module, "buffers")]
+    return _PLAN.read(module.operation.attributes[PROGRAM]).buffers
 
 
-def read_steps(module: ir.Module) -> list[Step]:
-    """Its kernel steps, without the ops of those that the host does."""
-    return [
+def read_steps(module: ir.Module) -> Sequence[Step]:
+    """Its steps; of those that the host does, the ops may be missing."""
+    return _PLAN.read(module.operation.attributes[PROGRAM]).steps
+
+
+def _from_json(record: Any) -> ProgramPlan:
+    """What a record says of a plan."""
+    steps = [
         Step(
             step["kernel"],
             None,
@@ -210,9 +215,11 @@ def read_steps(module: ir.Module) -> list[Step]:
             entry=step["entry"],
             is_prepared=step["is_prepared"],
         )
-        for step in map(decode, _of_program(module, "steps"))
+        for step in record["steps"]
     ]
+    buffers = [Buffer.model_validate(buffer) for buffer in record["buffers"]]
+    return ProgramPlan(buffers, steps, tuple(record["arguments"]), results=tuple(record["results"]))
 
 
-def _of_program(module: ir.Module, part: str) -> ir.ArrayAttr:
-    return ir.ArrayAttr(ir.DictAttr(module.operation.attributes[PROGRAM])[part])
+_PLAN = Record(_to_json, _from_json)
+_ITEM = Record[KernelItem](lambda item: item.model_dump(mode="json"), KernelItem.model_validate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dialect.mlir import func, ir, linalg, tensor
@@ -205,11 +205,17 @@ def _unstated(maps: Sequence[ir.AffineMap], loops: Sequence[Loop]) -> list[int]:
 def _generic(
     loops: Sequence[Loop], inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], maps: Sequence[ir.AffineMap]
 ) -> Any:
-    kinds = ["reduction" if loop.is_reduction else "parallel" for loop in loops]
     return linalg.GenericOp(
         [value.type for value in outputs],
         inputs,
         outputs,
         ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps]),
-        ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]),
+        iterator_types([loop.is_reduction for loop in loops]),
     )
+
+
+def iterator_types(are_reductions: Iterable[bool]) -> ir.Attribute:
+    """The attribute of a generic that says which of its loops reduce."""
+    kinds = ("reduction" if is_reduction else "parallel" for is_reduction in are_reductions)
+    # To parse one after the other would take longer.
+    return ir.Attribute.parse(f"[{', '.join(f'#linalg.iterator_type<{kind}>' for kind in kinds)}]")
