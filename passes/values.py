@@ -6,7 +6,8 @@ leave one dangling.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,7 +19,7 @@ from dialect.operation import KilnOp
 from dialect.remembered import Remembered
 from dialect.types import type_of
 from tensorkiln.dtypes import DType
-from tensorkiln.expr import Dim
+from tensorkiln.expr import Dim, mul, product
 from tensorkiln.nodes import ViewSpec
 from tensorkiln.types import TensorType
 
@@ -59,6 +60,11 @@ class Value:
     @cached_property
     def dtype(self) -> DType:
         return self.type.dtype
+
+    @property
+    def size_bytes(self) -> Dim:
+        """Bytes of all elements."""
+        return mul(product(self.shape), self.dtype.itemsize)
 
     def int(self, name: str) -> int:
         return self.fields[name]
@@ -120,6 +126,15 @@ def marked_arguments(function: ir.Operation, attribute: str) -> frozenset[int]:
 def functions_of(module: ir.Module) -> dict[str, ir.Operation]:
     """The functions of a module by name."""
     return {ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation for op in module.body.operations}
+
+
+def users_of(values: Iterable[Value]) -> dict[Value, list[Value]]:
+    """Of every value, those of `values` that it is an operand of, as often as it is; none of any other."""
+    users: dict[Value, list[Value]] = defaultdict(list)
+    for value in values:
+        for operand in value.operands:
+            users[operand].append(value)
+    return users
 
 
 def values_behind(value: Value, is_wanted: Callable[[Value], bool]) -> Iterator[Value]:

@@ -14,12 +14,12 @@ from tensorkiln import expr
 
 from ..loops.accesses import loads
 from ..loops.contraction import match_contraction
-from ..loops.domain import Domain, domain_of, extent_of, traced_value
+from ..loops.domain import Domain, domain_of, extent_of
 from ..loops.index_space import IndexSpace
 from ..loops.scalar_dag import Interner, Load, Node
 from ..trace.tracer import Tracer
 from ..trace.traces import TRACES
-from ..values import Function, Value, values_behind
+from ..values import Function, Value, users_of, values_behind
 from .assembly import Assemblies
 from .chains import Chains
 from .groups import Group, Grouping, is_within_row, with_bases
@@ -76,10 +76,7 @@ class _Grouping:
         self.home: dict[Value, int] = {}
         self.reducing: dict[Value, list[int]] = defaultdict(list)
         self.elements: dict[Value, Node] = {}
-        users: dict[Value, list[Value]] = defaultdict(list)
-        for value in live:
-            for operand in value.operands:
-                users[operand].append(value)
+        users = users_of(live)
         self.windows = Windows(function, users, self.space, self.nodes, self.numbers)
         self.assemblies = Assemblies(self.windows, users, self.home)
 
@@ -104,7 +101,7 @@ class _Grouping:
             self.home[root] = max(self.home[base] for base in assembly.bases)
             return
         domain = domain_of(root, self.space, prefix)
-        element = self.elements[root] = self._element(root, domain)
+        element = self.elements[root] = Tracer(self.space, self.numbers, TRACES, self.nodes).computed(root, domain)
         if self.fusion and root.kind != "reduce_axis" and self.windows.find(root, domain, element):
             return
         combine = root.text("reduce_op_kind") if root.kind == "reduce_axis" else None
@@ -133,10 +130,7 @@ class _Grouping:
 
     def _join(self, number: int, joining: Group) -> None:
         target = self.groups[number]
-        target.roots += joining.roots
-        target.domains |= joining.domains
-        target.reads |= joining.reads
-        target.unread |= joining.unread
+        target.take(joining)
         target.rows = joining.rows
         self._settle(joining, number)
 
@@ -171,12 +165,6 @@ class _Grouping:
                     needed |= with_bases((root, *group.reads[root]), windows, assemblies)
             group.roots = [root for root in group.roots if root in needed]
         self.groups = [group for group in self.groups if group.roots]
-
-    def _element(self, root: Value, domain: Domain) -> Node:
-        tracer = Tracer(self.space, self.numbers, TRACES, self.nodes)
-        value = traced_value(root)
-        index = domain.index(value.shape)
-        return tracer.element(value, index) if root.kind == "reduce_axis" else tracer.define(value, index)
 
     def _reads(self, element: Node) -> dict[Value, list[Load]]:
         """The loads of a root's `element` by the value that they read."""

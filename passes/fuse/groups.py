@@ -34,6 +34,13 @@ class Group:
     is_opaque: bool = False
     is_prepared: bool = False
 
+    def take(self, other: Group) -> None:
+        """Compute what another group does, too."""
+        self.roots += other.roots
+        self.domains |= other.domains
+        self.reads |= other.reads
+        self.unread |= other.unread
+
     def all_reads(self) -> set[Value]:
         """The values in memory that some root reads."""
         return set[Value]().union(*(self.reads[root] for root in self.roots))
