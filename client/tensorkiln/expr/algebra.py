@@ -281,7 +281,6 @@ def _refuse_zero(divisor: Dim) -> None:
         raise ExprError("the divisor of an integer division is the constant 0")
 
 
-@lru_cache(4096)
 def _call(op: str, *args: Dim) -> Expr:
     return _from_atom(Atom(op, args))
 
