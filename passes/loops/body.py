@@ -46,7 +46,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelBody:
-    """The stages of a kernel over its rows. Two that say the same are not equal: each has a space of its own, which grows.
+    """The stages of a kernel over its rows. Two that say the same are not equal: each has a space of its own.
 
     Operands are numbered: the function's arguments, its distinct results, then the roots that never leave the kernel
     and are read by a later stage than their own. No other root has memory. `text` is what the linalg says that the body
