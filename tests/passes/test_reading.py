@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from dialect.mlir import ir
+from dialect.remembered import Remembered
 from passes import attributes
 from passes.cpu.strategies import STRATEGIES
+from passes.loops.body import KernelBody
 from passes.schedule import attach
 from passes.strategy import Picker
 from passes.to_linalg import read_kernel as reading
@@ -49,8 +51,7 @@ class Forgetful(dict[Any, Any]):
 def test_stages_that_read_for_themselves_compile_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = network()
     shared = compiled(graph, name, dump_stages=True)
-    for known in (reading._READ, attach._ITEM._known, attach._PLAN._known):
-        monkeypatch.setattr(known, "within", lambda _: Forgetful())
+    monkeypatch.setattr(Remembered, "within", lambda *_: Forgetful())
     alone = compiled(graph, name, dump_stages=True)
     assert alone.artifacts == shared.artifacts
     assert alone.dumps == shared.dumps
@@ -61,13 +62,12 @@ def test_stages_that_read_for_themselves_compile_the_same(name: str, monkeypatch
 def test_no_stage_reads_a_kernel_that_another_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
-    class Counted(reading._Reader):
-        def read(self) -> Any:
-            made = super().read()
-            read.append(made.function.name + made.text)
-            return made
+    def counted(*given: Any) -> KernelBody:
+        made = KernelBody(*given)
+        read.append(made.function.name + made.text)
+        return made
 
-    monkeypatch.setattr(reading, "_Reader", Counted)
+    monkeypatch.setattr(reading, "KernelBody", counted)
     made = compiled(network(), TARGETS[0])
     assert len(read) == len(set(read)) >= len({kernel.entry for kernel in made.program.kernels}) > 5
 
@@ -77,9 +77,9 @@ def test_what_is_tried_leaves_a_body_as_it_was() -> None:
     kernel = body(output(b, b.input("float32", (600_000,)) * 2.0))
     for strategy in STRATEGIES.values():
         kernel.once(strategy.find)
-    before = dict(kernel.space.extents), dict(kernel.space.symbols), dict(kernel.nodes._nodes)
+    before = str(kernel.space.extents), str(kernel.space.symbols), str(kernel.nodes)
     Picker(STRATEGIES, machine(V4))(kernel)
-    assert before == (kernel.space.extents, kernel.space.symbols, kernel.nodes._nodes)
+    assert before == (str(kernel.space.extents), str(kernel.space.symbols), str(kernel.nodes))
 
 
 def test_a_record_that_is_read_from_text_is_the_one_that_was_written() -> None:
