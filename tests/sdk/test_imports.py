@@ -74,3 +74,11 @@ def test_a_name_that_is_imported_on_first_use_is_there_and_is_no_module(package:
 def test_collection_is_afterwards_as_the_program_has_it(state: str) -> None:
     script = f"import gc; gc.{state}(); from tensorkiln import Client; from tensorkiln.build import Builder"
     assert loaded(f"{script}\nassert gc.isenabled() is {state == 'enable'}", ("tensorkiln.sdk.client",)) != []
+
+
+def test_what_was_imported_is_old_and_what_a_program_has_frozen_stays_so() -> None:
+    young = "sum(map(len, (gc.get_objects(0), gc.get_objects(1))))"
+    script = "import gc; from tensorkiln import Client; from tensorkiln.build import Builder"
+    assert loaded(f"{script}\nassert {young} < 5_000 < len(gc.get_objects())", ("tensorkiln.sdk.client",)) != []
+    frozen = f"import gc; gc.freeze(); frozen = gc.get_freeze_count(); {script}"
+    assert loaded(f"{frozen}\nassert 0 < gc.get_freeze_count() <= frozen", ("tensorkiln.sdk.client",)) != []
