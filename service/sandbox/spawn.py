@@ -18,9 +18,15 @@ from .scratch import Scratch
 
 END_GRACE_S: Final = 2.0
 # A task sees no secret of the service: these are all it inherits. The values after them make a compile repeatable
-# and keep the fork server at one thread, without which it must not fork.
+# and keep the fork server at one thread, without which it must not fork; nor is what is installed searched for plugins.
 _INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
-_FIXED: Final = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
+_FIXED: Final = {
+    "PYTHONHASHSEED": "0",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "2",
+    "PYDANTIC_DISABLE_PLUGINS": "__all__",
+}
 
 
 class Spawned:

@@ -10,10 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tensorkiln import Client
-from tensorkiln.embedded import embedded_service
-from tests.sdk.test_kept_programs import doubled
-
 HTTP = ("httpx2", "httpcore2", "ssl", "h11")
 PROGRAMS = ("tensorkiln.spec.compiled_program", "tensorkiln.program", "tensorkiln.runtime")
 NATIVE = ("llvmlite", "cryptography")
@@ -46,9 +42,15 @@ def test_a_client_is_made_without_what_only_an_answer_needs(tmp_path: Path) -> N
 
 
 def test_a_program_that_is_kept_is_had_without_what_talks_to_services(tmp_path: Path) -> None:
-    with Client(cache_dir=tmp_path) as client:
-        client.compile(doubled())
-    embedded_service(tmp_path, 60.0).stop()
+    cold = f"""{DOUBLED}
+import sys
+from tensorkiln.sdk.needed_later import load_early
+load_early()
+before = {{*sys.modules}}
+Client(cache_dir={str(tmp_path)!r}).compile(graph)
+print(*(name for name in sys.modules.keys() - before if name.partition(".")[0] in ("anyio", "h11", "httpcore2")))
+"""
+    assert loaded(cold, ()) == [], "all that a request takes is loaded while a service starts"
     script = f"""{DOUBLED}
 import numpy as np
 program = Client(cache_dir={str(tmp_path)!r}).compile(graph)
