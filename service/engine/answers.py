@@ -129,7 +129,7 @@ class Answers:
             raise in_user_terms(error, renaming) from None
         answers = compiled[0].rendered
         if answers is not None:
-            self._readiness.prove()  # It was made here, and is stored.
+            self._readiness.prove()  # It was made here.
         if answers is None or answers.renaming != renaming:
             return Answered(compiled, await self._render(compiled, renaming, body))
         return Answered(compiled, believable(answers))

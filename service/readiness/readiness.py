@@ -70,7 +70,7 @@ class Readiness:
             return await here.failure() or (Failure(lack, lack) if lack else None)
 
         stored = Check("store", StoreLook(records).look, EVERY_S)
-        self._vital = (here, stored)
+        self._vital, self._stored = (here, stored), stored
         canary = Check("canary", there) if compiler is None else here
         self._checks = (canary, stored, Check("disk", disk), Check("queue", queue))
         assert tuple(check.name for check in self._checks) == CHECKS
@@ -78,12 +78,13 @@ class Readiness:
     def begin(self, *, gives_way: bool = False) -> None:
         """Look for the first time; there is a `verdict` from now on.
 
-        A look that `gives_way` comes later, or when somebody waits for the verdict, and not at all after a proof.
+        A canary that `gives_way` comes later, or when somebody waits for the verdict, and not at all after a proof.
         """
-        self._starting = asyncio.create_task(self._start_or_proof() if gives_way else self._require_start())
+        start = self._require_unless_proven() if gives_way else self._require_start(*self._vital)
+        self._starting = asyncio.create_task(start)
 
     def prove(self) -> None:
-        """A compile has ended well and its program is stored: so the vital parts work, and the verdict is good."""
+        """A compile has ended well, which is as good as the canary: what is left of the verdict is the store."""
         self._proven.set()
         self._wanted.set()
 
@@ -102,23 +103,24 @@ class Readiness:
         self._wanted.set()
         await asyncio.shield(self.verdict)
 
-    async def _start_or_proof(self) -> None:
+    async def _require_unless_proven(self) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(_PROOF_S):
                 await self._wanted.wait()
         if not self._proven.is_set():
-            looking, proof = (asyncio.create_task(each) for each in (self._require_start(), self._proven.wait()))
+            looking = asyncio.create_task(self._require_start(*self._vital))
+            proof = asyncio.create_task(self._proven.wait())
             try:
                 await asyncio.wait({looking, proof}, return_when=asyncio.FIRST_COMPLETED)
                 if looking.done():
-                    looking.result()
+                    return looking.result()
             finally:
                 looking.cancel()
                 proof.cancel()
-        self._limits = LIMITS
+        await self._require_start(self._stored)
 
-    async def _require_start(self) -> None:
-        for check in self._vital:
+    async def _require_start(self, *checks: Check) -> None:
+        for check in checks:
             failure = await check.failure(_START_S)
             if failure is not None and not failure.in_part:
                 raise UnavailableError(f"The service cannot start, as the check {check.name} fails: {failure.reason}")
