@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dialect.mlir import func, ir, linalg, tensor
+from dialect.named_ops import fill
 from passes import scalar
 from tensorkiln.expr import Dim, free_symbols, symbol
 
@@ -140,7 +141,7 @@ class _Writer:
             return empty
         dtype = stage.stores[0].element.dtype
         identity = to_register(dtype, scalar.reduce_identity(stage.combine, dtype))
-        return linalg.fill(stored(dtype, identity, kind.element_type), outs=[empty])
+        return fill(stored(dtype, identity, kind.element_type), empty)
 
     def _empty(self, shape: Sequence[Dim], element: ir.Type) -> ir.Value:
         return tensor.empty([extent if isinstance(extent, int) else self.index(extent) for extent in shape], element)
