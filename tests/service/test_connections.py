@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from service.fairness.threshold import ALPHA, is_fair
+from service.fairness.shares import ALPHA, is_fair
 from service.http.connections import KEPT_FILES
 from tests.identity.guarded import Guarded
 from tests.service.bodies import compile_body, encoded, graph
