@@ -13,10 +13,10 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from service.wire.body import Body
-from tensorkiln.errors import LimitExceededError, RequestError, TensorkilnError, UnavailableError
+from tensorkiln.errors import RequestError, TensorkilnError, UnavailableError
 from tensorkiln.limits import MAX_BODY_BYTES
 
-from .coded_bodies import coding_of, decoded
+from .coded_bodies import coding_of, decoded, too_long
 from .memory import held_by
 
 LEAST_RATE: Final = 64 << 10
@@ -56,7 +56,7 @@ async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:
 async def _read(request: Request, limit: int) -> Body:
     stated = request.headers.get("content-length")
     if stated is not None and stated.isdigit() and int(stated) > limit:
-        raise _too_long(int(stated), limit)
+        raise too_long(int(stated), limit)
     # Its bytes become those of the body without a copy.
     arrived, digest, held = BytesIO(), sha256(), held_by(request.scope)
     chunks = _in_time(request.stream(), request.app.state.settings.arrival_s)
@@ -64,7 +64,7 @@ async def _read(request: Request, limit: int) -> Body:
         coding = coding_of(request.headers.get("content-encoding", ""))
         async for chunk in chunks if coding is None else decoded(chunks, coding, limit):
             if arrived.tell() + len(chunk) > limit:
-                raise _too_long(arrived.tell() + len(chunk), limit)
+                raise too_long(arrived.tell() + len(chunk), limit)
             held.add(len(chunk))
             request.app.state.memory_limit.require(arrived.tell() + len(chunk))
             arrived.write(chunk)
@@ -104,12 +104,3 @@ def _check_media_type(request: Request) -> None:
         raise MediaTypeError("The body must be sent with Content-Type: application/json.")
     if any(part.startswith("charset=") and part.replace('"', "") != "charset=utf-8" for part in parameters):
         raise MediaTypeError("The body must be UTF-8.")
-
-
-def _too_long(actual: int, limit: int) -> LimitExceededError:
-    return LimitExceededError(
-        f"The body is {actual} bytes or more; the limit is {limit}. Large tables are inputs, not constants.",
-        limit="body_bytes",
-        maximum=limit,
-        actual=actual,
-    )

@@ -15,7 +15,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-__all__ = ["CODINGS", "CodingError", "coding_of", "decoded", "zstd"]
+__all__ = ["CODINGS", "CodingError", "coding_of", "decoded", "too_long", "zstd"]
 
 CODINGS: Final = ("zstd", "gzip")
 """What bodies may be sent in."""
@@ -161,14 +161,19 @@ class _Frames:
             raise RequestError(f"The body is not {self._coding}: {error}.") from None
 
 
+def too_long(actual: int, limit: int) -> LimitExceededError:
+    """The error of a body of at least so many bytes, coded or decoded."""
+    return LimitExceededError(
+        f"The body is {actual} bytes or more; the limit is {limit}. Large tables are inputs, not constants.",
+        limit="body_bytes",
+        maximum=limit,
+        actual=actual,
+    )
+
+
 def _check(sent: int, made: int, limit: int) -> None:
-    if (actual := max(sent, made)) > limit:
-        raise LimitExceededError(
-            f"The body is {actual} bytes or more; the limit is {limit}.",
-            limit="body_bytes",
-            maximum=limit,
-            actual=actual,
-        )
+    if max(sent, made) > limit:
+        raise too_long(max(sent, made), limit)
     if made > FREE_BYTES and made > MAX_RATIO * sent:
         raise LimitExceededError(
             f"The body decompresses to at least {made // sent} times its size; the limit is {MAX_RATIO}. "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache, partial
@@ -20,7 +21,7 @@ from service.http.guard import Guard
 from service.http.memory import RequestMemory
 from service.http.openapi import document
 from service.identity.policy import DOCS_ASSETS, PUBLIC
-from service.observe.export import telemetry
+from service.observe.export import TELEMETRY, record_spans
 from service.observe.requests import Requests
 from service.process.memory_limit import MemoryLimit
 from service.routes import (
@@ -64,6 +65,7 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
         engine = engine_of(
             settings, reader, compiler, authentication.keyring, memory_limit, is_private=fork_servers.is_for_one
         )
+        stop_recording = record_spans() if settings.tracing else None
         try:
             app.state.capabilities = cache(partial(described, settings, await engine.start()))
             if not fork_servers.is_for_one:
@@ -73,6 +75,8 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
                 yield
         finally:
             await engine.close()
+            if stop_recording is not None:
+                await asyncio.to_thread(stop_recording)
 
     app = FastAPIOffline(
         redoc_url=None,
@@ -80,7 +84,7 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
         title="tensorkiln",
         lifespan=lifespan,
         redirect_slashes=False,
-        telemetry=telemetry(tracing=settings.tracing),
+        telemetry=TELEMETRY,
     )
     app.state.settings = settings
     app.state.place = None
