@@ -14,7 +14,7 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from service import clock
-from service.fairness.threshold import is_fair
+from service.fairness.shares import is_fair
 from service.identity.caller import Caller, caller
 from service.lease import BEAT_S
 from service.observe.traces import traceparent

@@ -8,10 +8,8 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import JSONResponse
 
-from service.http.conditional import unchanged
+from service.http.conditional import Known, unchanged
 from service.pages import EXPLORE, PATHS, START, page
-
-from .engine_of import Known
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
@@ -59,4 +57,4 @@ async def _answer(path: str, known: str | None) -> Response:
         "Content-Security-Policy": POLICY,
         "Referrer-Policy": "no-referrer",
     }
-    return unchanged(known, None, headers) or Response(found.content, headers=headers, media_type=found.media_type)
+    return unchanged(known, headers) or Response(found.content, headers=headers, media_type=found.media_type)

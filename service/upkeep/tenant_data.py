@@ -14,7 +14,7 @@ from service.engine.reproducer import reproduced_action
 from service.identity.access import folders_of
 from service.identity.keyring import Keyring
 from service.identity.register import TENANT_PATTERN
-from service.identity.salts import salt_of
+from service.identity.tenancy import salt_of
 from service.store.nearest import shown_salt
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import RequestError

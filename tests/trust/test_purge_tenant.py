@@ -20,8 +20,8 @@ from service.identity.access import Access
 from service.identity.caller import Caller
 from service.identity.keyring import Keyring
 from service.identity.register import TenantRecord
-from service.identity.salts import salt_of
 from service.identity.scopes import EVERYTHING
+from service.identity.tenancy import salt_of
 from service.store.attempts import Attempt, Attempts
 from service.store.crashes import Crashes
 from service.store.evict import GRACE_S, Bounds, evict
