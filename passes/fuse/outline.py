@@ -143,8 +143,8 @@ class _Outliner:
         nodes = sorted({node_at(value.pointer) for value in made_here if value.pointer})
         call.operation.attributes[NODES] = ir.DenseI64ArrayAttr.get(nodes)
         call.operation.attributes[BODY] = ir.DenseI64ArrayAttr.get([_node(value) for value in body])
-        stops = outside | unread | frozenset(group.roots)
-        parts = (self._nodes_of(root, stops) for root in made_here if root in group.reads)
+        roots = frozenset(group.roots)
+        parts = (self._nodes_of(root, outside | unread | roots) for root in made_here if root in roots)
         call.operation.attributes[ROOTS] = ir.ArrayAttr.get([ir.DenseI64ArrayAttr.get(part) for part in parts])
         pairs = ((value, root) for root in group.roots for value in operands)
         apart = [
