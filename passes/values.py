@@ -23,6 +23,8 @@ from tensorkiln.expr import Dim, mul, product
 from tensorkiln.nodes import ViewSpec
 from tensorkiln.types import TensorType
 
+from .attributes import decode
+
 ROOT = "kiln.root"
 """The unit attribute of an op whose value a kernel stores."""
 
@@ -30,6 +32,17 @@ ROWS = "kiln.rows"
 """On a kernel function: how many leading loops its roots share."""
 NODES = "kiln.nodes"
 """On a call of a kernel: the numbers of the nodes that the kernel computes there, each once."""
+
+BODY = "kiln.body"
+"""On a call of a kernel: the number of the node of each operation of the kernel, in order, -1 where it has none."""
+ROOTS = "kiln.roots"
+"""On a call of a kernel: for each value that the kernel computes with loops of its own, in order, the numbers of the
+nodes that these compute.
+"""
+APART = "kiln.apart"
+"""On a call of a kernel: `[writer, reader, reason]` for each node `reader` in it that reads what the node `writer` of
+another kernel makes, and why they are apart.
+"""
 
 PREPARE = "kiln.prepare"
 """The unit attribute of a call of a kernel whose results follow from parameters alone."""
@@ -42,7 +55,7 @@ class Value:
     """A tensor in a function: `kind` is the wire name of the op that makes it, or `argument`.
 
     `position` is the number of its op in the function, or of the argument; `fields` are the op's, by name. A call of a
-    kernel has one value per result, all at one position, and the fields `callee`, `nodes` and `is_prepared`.
+    kernel has one value per result, all at one position, and the fields `callee`, `nodes`, `apart` and `is_prepared`.
     """
 
     kind: str
@@ -197,6 +210,8 @@ def _read_result(op: Any, operands: tuple[Value, ...], number: int, place: int) 
         fields["callee"] = ir.FlatSymbolRefAttr(operation.attributes["callee"]).value
         fields["is_prepared"] = PREPARE in operation.attributes
         fields["nodes"] = tuple(ir.DenseI64ArrayAttr(operation.attributes[NODES]))
+        apart = decode(operation.attributes[APART]) if APART in operation.attributes else ()
+        fields["apart"] = tuple((writer, reader, reason) for writer, reader, reason in apart)
     return Value(
         kind=operation.name.removeprefix("kiln."),
         operands=operands,

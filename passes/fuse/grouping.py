@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 from tensorkiln import expr
+from tensorkiln.schedule import BarrierReason
 
 from ..loops.accesses import loads
 from ..loops.contraction import match_contraction
@@ -75,6 +76,7 @@ class _Grouping:
         self.groups: list[Group] = []
         self.home: dict[Value, int] = {}
         self.reducing: dict[Value, list[int]] = defaultdict(list)
+        self.apart: dict[tuple[Value, Value], BarrierReason] = {}
         self.elements: dict[Value, Node] = {}
         users = users_of(live)
         self.windows = Windows(function, users, self.space, self.nodes, self.numbers)
@@ -89,11 +91,12 @@ class _Grouping:
             bases = {window.base for window in windows.values()}.union(*(each.bases for each in assemblies.values()))
             kept = frozenset(bases) | frozenset(self.function.results)
             self.groups = Chains(self.groups, self.elements, self.windows, self.space, self.nodes, kept).merged()
-        return Grouping(self.groups, self.windows.found, self.assemblies.found)
+        return Grouping(self.groups, self.windows.found, self.assemblies.found, self.apart)
 
     def _add(self, root: Value, prefix: str) -> None:
         if root.kind in OPAQUE:
             reads = {operand for operand in root.operands if operand in self.numbers}
+            self._keep_apart(root, reads, {}, "whole-buffers")
             self._open(Group([root], 0, {}, {root: reads}, is_opaque=True, is_prepared=root in self.prepared))
             return
         assembly = self.assemblies.find(root) if self.fusion else None
@@ -110,19 +113,43 @@ class _Grouping:
         unread = {self.windows.base(value) for value in values_behind(root, self.numbers.__contains__)} - reads.keys()
         is_prepared = root in self.prepared
         producers = {self.home[value] for value in reads if value in self.home}
+        reasons: dict[int, BarrierReason] = dict.fromkeys(producers, "later-kernel")
+        reasons |= {n: "prepared" for n in producers if self.groups[n].is_prepared != is_prepared}
         producers = {number for number in producers if self.groups[number].is_prepared == is_prepared}
-        if self.fusion and not is_contraction:
+        if not self.fusion or is_contraction:
+            reasons |= dict.fromkeys(producers, "contraction" if self.fusion else "fusion-off")
+        else:
             after = max((self.home[value] for value in reads if value in self.home), default=-1)
             beside = self._beside(root, domain, reads, is_prepared, after)
             for number in (max(producers, default=None), beside):
-                rows = None if number is None else self._shared_rows(self.groups[number], root, domain, reads)
-                if number is None or rows is None or (number == beside and rows < self.groups[number].rows):
+                if number is None:
                     continue
+                rows = self._shared_rows(self.groups[number], root, domain, reads)
+                if not isinstance(rows, int):
+                    reasons[number] = rows
+                    continue
+                if number == beside and rows < self.groups[number].rows:
+                    continue
+                self._keep_apart(root, reads, reasons)
                 self._join(number, Group([root], rows, {root: domain}, {root: set(reads)}, {root: unread}))
                 return
+        self._keep_apart(root, reads, reasons)
         opened = Group([root], len(domain.parallel), {root: domain}, {root: set(reads)}, {root: unread})
         opened.is_contraction, opened.is_prepared = is_contraction, is_prepared
         self._open(opened)
+
+    def _keep_apart(
+        self,
+        root: Value,
+        reads: Collection[Value],
+        reasons: Mapping[int, BarrierReason],
+        otherwise: BarrierReason | None = None,
+    ) -> None:
+        """Note why `root` is in none of the kernels that make what it reads, by the numbers of these."""
+        for value in reads:
+            reason = reasons.get(self.home[value]) or otherwise if value in self.home else None
+            if reason is not None:
+                self.apart[value, root] = reason
 
     def _open(self, group: Group) -> None:
         self._settle(group, len(self.groups))
@@ -174,10 +201,14 @@ class _Grouping:
             reads[value].append(located)
         return reads
 
-    def _shared_rows(self, target: Group, root: Value, domain: Domain, reads: Mapping[Value, list[Load]]) -> int | None:
-        """How many leading loops `root` can share with all roots of `target`, or None when it should not join."""
-        if target.is_opaque or len(target.roots) >= MAX_ROOTS or len(target.all_reads() | set(reads)) > MAX_OPERANDS:
-            return None
+    def _shared_rows(
+        self, target: Group, root: Value, domain: Domain, reads: Mapping[Value, list[Load]]
+    ) -> int | BarrierReason:
+        """How many leading loops `root` can share with all roots of `target`, or why it should not join."""
+        if target.is_opaque:
+            return "whole-buffers"
+        if len(target.roots) >= MAX_ROOTS or len(target.all_reads() | set(reads)) > MAX_OPERANDS:
+            return "kernel-size"
         most = 0
         leader = target.domains[target.roots[0]].parallel
         for mine, theirs in zip(domain.parallel, leader[: target.rows], strict=False):
@@ -186,11 +217,18 @@ class _Grouping:
             most += 1
         if target.is_contraction:
             whole = most == len(leader) == len(domain.loops)
-            return most if whole and self._is_aligned(target, domain, reads, most) else None
+            if not whole:
+                return "other-loops"
+            return most if self._is_aligned(target, domain, reads, most) else "beyond-row"
+        refused: BarrierReason = "beyond-row"
         for rows in range(most, -1, -1):
-            if self._is_aligned(target, domain, reads, rows) and self._is_profitable(target, domain, rows):
+            if not self._is_aligned(target, domain, reads, rows):
+                continue
+            if self._is_profitable(target, domain, rows):
                 return rows
-        return None
+            if rows:
+                refused = "row-size"
+        return refused
 
     def _is_aligned(self, target: Group, domain: Domain, reads: Mapping[Value, list[Load]], rows: int) -> bool:
         for value, found in reads.items():
