@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -33,22 +33,11 @@ class Crash:
 
 
 class Crashes:
-    """Crashes in `records`, sealed by `notary`: one that is not is not believed. `clock` is in s since the epoch.
+    """Crashes in `records`, sealed by `notary`: one that is not is not believed."""
 
-    `now` is in s, and tells how long somebody has been silent.
-    """
-
-    def __init__(
-        self,
-        records: Records,
-        notary: Notary,
-        clock: Callable[[], float] = clock.time,
-        now: Callable[[], float] = clock.monotonic,
-    ) -> None:
+    def __init__(self, records: Records, notary: Notary) -> None:
         self.records = records
-        self.now = now
         self._notary = notary
-        self._clock = clock
         self._leaving: set[asyncio.Task[None]] = set()
 
     def read(self, key: str, record: Mapping[str, Any]) -> Crash | None:
@@ -58,23 +47,23 @@ class Crashes:
         if not self._notary.has_sealed("crash", {**content, "crash": key}, record.get(_SEAL, {})):
             return None
         crash = Crash(**content)
-        return crash if abs(self._clock() - crash.at) < REMEMBERED_S else None
+        return crash if abs(clock.time() - crash.at) < REMEMBERED_S else None
 
     async def write(self, path: str, key: str, problem: Mapping[str, Any]) -> None:
         """Remember a crash in a place."""
-        content = asdict(Crash(problem, self._clock()))
+        content = asdict(Crash(problem, clock.time()))
         await self.records.put(path, {**content, _SEAL: self._notary.seal({"crash": key, **content})})
 
     def holding(self, path: str, holder: str, beat: int) -> dict[str, Any]:
         """The record by which `holder` says for the `beat`th time that it is at the attempt in a place."""
-        content = {"holder": holder, "beat": beat, "at": self._clock()}
+        content = {"holder": holder, "beat": beat, "at": clock.time()}
         return {**content, _SEAL: self._notary.seal({"attempt": path, **content})}
 
     def is_holding(self, path: str, record: Mapping[str, Any]) -> bool:
         """Whether a record is what somebody with a key said of this place, minutes ago at most."""
         content = {name: value for name, value in record.items() if name != _SEAL}
         is_sealed = self._notary.has_sealed("attempt", {**content, "attempt": path}, record.get(_SEAL))
-        return is_sealed and abs(self._clock() - content["at"]) <= CLOCK_SKEW_S
+        return is_sealed and abs(clock.time() - content["at"]) <= CLOCK_SKEW_S
 
     def leave(self, path: str) -> None:
         """Give a place back, which nobody has to wait for."""

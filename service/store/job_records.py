@@ -9,7 +9,7 @@ What is in the first two survives a power failure: the rest is found out anew.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
@@ -132,10 +132,10 @@ def programs_of(record: Mapping[str, Any] | None) -> tuple[str, ...]:
 class JobRecords:
     """The job records in a store."""
 
-    def __init__(self, records: Records, now: Callable[[], float] = clock.monotonic) -> None:
+    def __init__(self, records: Records) -> None:
         self._records = records
-        self._claims = Claims(records, now)
-        self._leases = Leases(now)
+        self._claims = Claims(records)
+        self._leases = Leases()
         self._beats = 0
 
     async def find(self, job: str) -> JobRecord | None:
@@ -231,9 +231,10 @@ class JobRecords:
         found = await self._records.get(f"{OWNERS_FOLDER}{owner}") if owner else None
         beat = found.get("beat") if found is not None else None
         if isinstance(beat, int):
-            return self._leases.hear(owner, beat)
-        self._leases.forget(owner)
-        return False
+            self._leases.hear(owner, beat)
+        else:
+            self._leases.forget(owner)
+        return self._leases.lives(owner)
 
     async def _lay_down(self, job: str, owner: str) -> None:
         record = await self._open(job)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal, TypeAlias
 
 import structlog
@@ -30,14 +30,13 @@ class Notary:
     """Signs with the keys of `keyring`, in the name of `worker`, what was compiled with the level `isolation`.
 
     `isolation` is also the least that is believed of the store, and may be set once it is known.
-    `refused` counts what was stored and not believed. `clock` gives seconds since 1970.
+    `refused` counts what was stored and not believed.
     """
 
-    def __init__(self, keyring: Keyring, worker: str, isolation: str, clock: Callable[[], float] = clock.time) -> None:
+    def __init__(self, keyring: Keyring, worker: str, isolation: str) -> None:
         self._keyring = keyring
         self._worker = worker
         self.isolation = isolation
-        self._clock = clock
         self.refused = 0
 
     def sign(self, action: Action, program: str, artifacts: Collection[str], stages: Mapping[str, str]) -> SignedRecord:
@@ -53,7 +52,7 @@ class Notary:
             isolation=self.isolation,
             worker=self._worker,
             key=key.kid,
-            issued_at=int(self._clock()),
+            issued_at=int(clock.time()),
         )
         return SignedRecord(record=record, signature=key.sign(signed_bytes(record)))
 
@@ -98,7 +97,7 @@ class Notary:
 
     def _verify(self, signed: SignedRecord, action: str) -> None:
         keys = self._keyring.public()
-        verify(signed, keys, action=action, now=self._clock(), minimum_isolation=self.isolation)
+        verify(signed, keys, action=action, now=clock.time(), minimum_isolation=self.isolation)
 
     def seal(self, content: Mapping[str, Any]) -> dict[str, str]:
         """This service's word that it wrote `content` (JSON) itself."""

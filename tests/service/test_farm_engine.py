@@ -14,11 +14,10 @@ import pytest
 from service import clock
 from service.engine.compiles import Compiles
 from service.engine.farm.engine import FarmEngine
-from service.engine.farm.generation import generation
 from service.engine.farm.ledger import Ledger, Result, Task
 from service.engine.farm.pending import MAX_ATTEMPTS
 from service.engine.farm.roster import Role, Roster
-from service.engine.farm.statements import Statements
+from service.engine.farm.statements import Statements, generation
 from service.engine.misses import Misses
 from service.engine.order import Made, Order, Wanted
 from service.engine.tunings import Tunings
@@ -28,7 +27,8 @@ from service.fairness.turns import Turns
 from service.identity.caller import LOCAL, acting_as
 from service.identity.keyring import Keyring as ApiKeyring
 from service.identity.tenancy import Tenancy
-from service.lease import LEASE_S
+from service.lease import BEAT_S, LEASE_S
+from service.process.periodic import periodically
 from service.store.blobs import Blobs
 from service.store.location import ObjectStore, open_store
 from service.store.nearest import Nearest
@@ -103,8 +103,10 @@ def with_rig(
             ahead=2.0,
             is_near=True,
         )
+        roster, living = Roster(store, records, Statements(signing)), None
         if signs is not None:
-            await Roster(store, records, Statements(signing)).sign(signs, "one", 1)
+            await roster.sign(signs, "one", 1)
+            living = asyncio.create_task(periodically("sign", BEAT_S, lambda: roster.sign(signs, "one", 1)))
         await engine.start()
         try:
             ledger_of_worker = Ledger(store, records, Statements(signing))
@@ -112,6 +114,8 @@ def with_rig(
                 Rig(engine, ledger_of_worker, blobs, Programs(records, blobs, signing), store, records, contents)
             )
         finally:
+            if living is not None:
+                living.cancel()
             await engine.close()
 
     if is_on_disk:
@@ -246,10 +250,8 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue(tmp_path: Pa
 
 @pytest.mark.parametrize("signs", ["worker", None])
 def test_an_order_that_nobody_takes_who_is_believed_ends_only_where_no_worker_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signs: Role | None
+    tmp_path: Path, signs: Role | None
 ) -> None:
-    monkeypatch.setattr("service.engine.farm.roster.LEASE_S", 600.0)
-
     async def test(rig: Rig) -> None:
         ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
         await rig.records.put(f"farm/{generation()}/claims/{ticket}", {"worker": "x"})

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 from obstore.store import LocalStore
 
-from service.engine.farm.generation import generation
+from service.engine.farm.statements import generation
 from service.engine.order import Order
 from service.store.evict import Bounds, evict
 from service.store.inventory import items, take_inventory

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -13,9 +12,8 @@ from typing import Any
 import pytest
 
 from service import clock
-from service.engine.farm.generation import generation
 from service.engine.farm.ledger import Ledger, Result, State, Task
-from service.engine.farm.statements import FRESH_S, Statements
+from service.engine.farm.statements import FRESH_S, Statements, generation
 from service.engine.order import Made, Order
 from service.lease import LEASE_S
 from service.store.location import ObjectStore, open_store
@@ -23,9 +21,11 @@ from service.store.records import Records
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.errors import DiagnosticError, LostWorkerError, UnavailableError
+from tests.clocks import LateClock, by
 from tests.service.test_farm_engine import WANTED, Rig, with_rig
 from tests.trust.stores import action
 
+HOUR_S = 3600.0
 REFUSED = DiagnosticError("The graph is refused.").to_problem()
 PASSING = UnavailableError("The store was away.").to_problem()
 
@@ -46,12 +46,12 @@ class Ledgers:
         self.home = home
         self.store: ObjectStore = open_store(str(home / "store"))
         self.records = Records(self.store)
-        Keyring(home / "keys", public_directory=home / "shown").signer()
+        by(LateClock(HOUR_S), Keyring(home / "keys", public_directory=home / "shown")).signer()
         self.worker, self.service, self.stranger = (self.of(keys) for keys in ("keys", "shown", "others"))
 
     def of(self, keys: str, behind_s: float = 0.0) -> Ledger:
         notary = Notary(Keyring(self.home / keys), "", "process")
-        return Ledger(self.store, self.records, Statements(notary, lambda: time.time() - behind_s))
+        return by(LateClock(behind_s), Ledger(self.store, self.records, Statements(notary)))
 
     async def copy(self, what: str, source: str, target: str) -> None:
         """Have what is stated at one path at another."""
@@ -68,40 +68,40 @@ async def unsigned(ledgers: Ledgers) -> None:
     await ledgers.records.put(path("done"), {"worker": "forged", "problem": REFUSED})
 
 
-async def by(ledger: Ledger, task: Task) -> None:
+async def forged_by(ledger: Ledger, task: Task) -> None:
     await ledger.claim(task, "forged")
     await ledger.beat(task, State("forged", 1))
     await ledger.finish(task, Result("forged", problem=REFUSED))
 
 
 async def by_another_key(ledgers: Ledgers) -> None:
-    await by(ledgers.stranger, order())
+    await forged_by(ledgers.stranger, order())
 
 
 async def by_a_key_that_has_ended(ledgers: Ledgers) -> None:
     keyring = Keyring(ledgers.home / "old", public_directory=ledgers.home / "shown")
-    await by(ledgers.of("old"), order())
+    await forged_by(ledgers.of("old"), order())
     for kid in [*keyring.public()]:
         keyring.revoke(kid)
 
 
 async def about_another_task(ledgers: Ledgers) -> None:
-    await by(ledgers.worker, order(task="another"))
+    await forged_by(ledgers.worker, order(task="another"))
     for what in ("claims", "done"):
         await ledgers.copy(what, "another", "task")
 
 
 async def about_an_order_that_was_changed(ledgers: Ledgers) -> None:
-    await by(ledgers.worker, order(deadline_s=0.001))
+    await forged_by(ledgers.worker, order(deadline_s=0.001))
 
 
 async def about_another_attempt(ledgers: Ledgers) -> None:
-    await by(ledgers.worker, order(attempt=2))
+    await forged_by(ledgers.worker, order(attempt=2))
 
 
 async def as_something_else(ledgers: Ledgers) -> None:
     """A worker's claim where its result is looked for, and its result where its claim is."""
-    await by(ledgers.worker, order(task="another"))
+    await forged_by(ledgers.worker, order(task="another"))
     for what, other in (("claims", "done"), ("done", "claims")):
         content = await ledgers.records.get(path(what, "another"))
         assert content is not None
@@ -236,7 +236,7 @@ def with_order(home: Path, test: Callable[[Scene], Awaitable[None]]) -> None:
 
 def test_forged_files_neither_end_an_order_nor_keep_it(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
-        await by(scene.stranger, scene.task)
+        await forged_by(scene.stranger, scene.task)
         for name in ("strange", "a.b.c", f"{scene.ticket}.x"):
             await scene.records.put(path("claims", name), {})
         scene.overwrite("claims", b"[")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -23,6 +22,7 @@ from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from service.upkeep.scrub import scrub
 from tensorkiln.trust import SignedRecord
+from tests.clocks import LateClock, by
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server, cache
 from tests.trust.forgery import altered, fresh_key, signed
@@ -185,7 +185,7 @@ def test_a_service_with_more_isolation_compiles_again_what_had_less(tmp_path: Pa
 
 def test_records_of_one_compile_differ_in_time_and_worker_alone(tmp_path: Path) -> None:
     made = action(1)
-    one = Notary(Keyring(tmp_path), "a", "process", clock=lambda: time.time() - 5)
+    one = by(LateClock(5), Notary(Keyring(tmp_path), "a", "process"))
     two = Notary(Keyring(tmp_path), "b", "process")
     left, right = (notary.sign(made, "c" * 64, ["e" * 64, "d" * 64], {}).record for notary in (one, two))
     assert left != right

@@ -23,8 +23,7 @@ from service.store.records import Records
 from tensorkiln.errors import InfrastructureError, error_from_problem
 from tensorkiln.trust.encoding import canonical_json
 
-from .generation import generation
-from .statements import Statements
+from .statements import Statements, generation
 
 Stated: TypeAlias = Literal["claim", "result"]
 
