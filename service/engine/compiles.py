@@ -22,8 +22,7 @@ from tensorkiln.errors import InfrastructureError, UnavailableError
 from .first_turn import FirstTurns, Overtaken
 from .flights import Flights
 from .misses import DAMAGED, NOT_READ, Misses
-from .order import Cost, Made, Order, Rendered, Wanted
-from .protocol import CompileEngine, News, Tell
+from .order import CompileEngine, Cost, Made, News, Order, Rendered, Tell, Wanted
 from .tunings import Tunings, to_measure
 
 
@@ -81,7 +80,6 @@ class Compiles:
         self._flights: Flights[Compiled, News] = Flights()
         self._first_turns = FirstTurns(turns, self._flights)
         self._ended = 0
-        self.started = 0
 
     async def look(self, wanted: Wanted) -> Look | None:
         """What the store has; None for what is compiled without a look at it."""
@@ -157,7 +155,6 @@ class Compiles:
         self._tenancy.require_compile()
         async with turns as turn:
             count_cache(cache["status"], cache["reason"])
-            self.started += 1
             cost = Cost(spending=Spending(turn.charge))
 
             def computed() -> None:

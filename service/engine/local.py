@@ -21,8 +21,7 @@ from service.store.programs import MEASURE, Entry, Programs
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError, UnavailableError, error_from_problem
 
-from .order import Made, Order, Rendered, Wanted
-from .protocol import Tell
+from .order import Made, Order, Rendered, Tell, Wanted
 from .reproducer import compile_reproducer, needs_reproducer, with_details, with_reproducer
 
 _LOOK_EVERY_S: Final = 0.1
@@ -50,14 +49,6 @@ class LocalEngine:
 
     async def start(self) -> None:
         """The sandbox is started by whoever made it."""
-
-    def lacks_workers(self) -> str:
-        """It does not: what compiles is the sandbox."""
-        return ""
-
-    def width(self, most: int) -> int:
-        """All that may be: they are begun at once."""
-        return most
 
     async def close(self) -> None:
         """Orders end with whoever waits for them; what is said of them is written."""

@@ -64,7 +64,7 @@ class Bench:
         self._programs = Programs(records, self._blobs, self._notary)
         self._crashes = Crashes(records, self._notary)
         statements = Statements(self._notary)
-        self._ledger = Ledger(store, records, statements)
+        self._ledger = Ledger(records, statements)
         self._name = f"{settings.worker}.{getpid()}.{clock.token_hex(4)}"
         roster = Roster(store, records, statements)
         self._presence = Heartbeat(sandbox, roster, self._name, settings.concurrency)

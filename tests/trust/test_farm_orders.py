@@ -14,7 +14,7 @@ import pytest
 from service import clock
 from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.statements import FRESH_S, Statements, generation
-from service.engine.order import Made, Order
+from service.engine.order import Made
 from service.lease import LEASE_S
 from service.store.location import ObjectStore, open_store
 from service.store.records import Records
@@ -22,7 +22,7 @@ from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.errors import DiagnosticError, LostWorkerError, UnavailableError
 from tests.clocks import LateClock, by
-from tests.service.test_farm_engine import WANTED, Rig, with_rig
+from tests.service.test_farm_engine import Rig, with_rig
 from tests.trust.stores import action
 
 HOUR_S = 3600.0
@@ -51,7 +51,7 @@ class Ledgers:
 
     def of(self, keys: str, behind_s: float = 0.0) -> Ledger:
         notary = Notary(Keyring(self.home / keys), "", "process")
-        return by(LateClock(behind_s), Ledger(self.store, self.records, Statements(notary)))
+        return by(LateClock(behind_s), Ledger(self.records, Statements(notary)))
 
     async def copy(self, what: str, source: str, target: str) -> None:
         """Have what is stated at one path at another."""
@@ -137,8 +137,7 @@ def test_what_no_worker_states_of_the_order_is_as_if_it_were_not_there(tmp_path:
         assert await ledgers.worker.claim(task, "one")
         assert not await ledgers.worker.claim(task, "two")
         await ledgers.worker.beat(task, State("one", 1))
-        assert await ledgers.worker.finish(task, Result("one", problem=PASSING))
-        assert not await ledgers.worker.finish(task, Result("two", problem=REFUSED))
+        await ledgers.worker.finish(task, Result("one", problem=PASSING))
         assert await service.state(task) == State("one", 1, [])
         result = await service.result(task)
         assert result is not None
@@ -197,14 +196,15 @@ def test_an_order_is_at_its_place_only(tmp_path: Path) -> None:
 class Scene:
     """An order that a service has given, and what can be done to it."""
 
-    def __init__(self, rig: Rig, home: Path, news: list[Any], ticket: str, task: Task) -> None:
+    def __init__(self, rig: Rig, home: Path, news: list[Any], task: Task, making: asyncio.Task[Made]) -> None:
         self.rig = rig
-        self.ticket = ticket
+        self.ticket = task.id
+        self._making = making
         self.task = task
         self.news = news
         notary = Notary(Keyring(home / "others"), "", "process")
         self.records = rig.records
-        self.stranger = Ledger(rig.store, self.records, Statements(notary))
+        self.stranger = Ledger(self.records, Statements(notary))
 
     def content(self, what: str) -> bytes:
         """The bytes that the store has about the order."""
@@ -215,7 +215,7 @@ class Scene:
         self.rig.contents.objects[path(what, self.ticket)] = content, clock.time()
 
     async def outcome(self) -> Made:
-        return await asyncio.wait_for(self.rig.engine.wait(self.ticket), 100)
+        return await asyncio.wait_for(self._making, 100)
 
     async def attempt(self, number: int) -> Task:
         """This attempt, once the service has offered it."""
@@ -228,8 +228,8 @@ def with_order(home: Path, test: Callable[[Scene], Awaitable[None]]) -> None:
     async def run(rig: Rig) -> None:
         Keyring(home / "keys").signer()
         news: list[Any] = []
-        ticket = await rig.engine.submit(Order(WANTED), news.append)
-        await test(Scene(rig, home, news, ticket, await rig.task(ticket)))
+        ticket, making = await rig.give(news.append)
+        await test(Scene(rig, home, news, await rig.task(ticket), making))
 
     with_rig(home, run)
 

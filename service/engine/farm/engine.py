@@ -8,17 +8,12 @@ from typing import Final
 import structlog
 
 from service import clock
-from service.engine.order import Made, Order
-from service.engine.protocol import Tell
+from service.engine.order import Made, Order, Tell
 from service.lease import BEAT_S
 from service.observe.traces import traceparent
 from service.process.periodic import periodically
-from service.settings import Settings
 from service.store.blobs import Blobs
-from service.store.location import ObjectStore, directory_of
 from service.store.programs import Programs
-from service.store.records import Records
-from service.trust.notary import Notary
 from tensorkiln.errors import UnavailableError
 
 from .ledger import Ledger, Task, is_of, new_id
@@ -26,7 +21,6 @@ from .outcome import Outcome
 from .pending import Pending
 from .reaper import Reaper
 from .roster import Roster
-from .statements import Statements
 
 LOOK_EVERY_S: Final = {True: 0.02, False: 0.25}
 """How often is looked for orders and results, where the store is a directory, and where it is not.
@@ -35,34 +29,23 @@ A directory is listed in a tenth of a millisecond, a bucket in tens of them.
 """
 _WATCH_EVERY_S: Final = 0.25
 _RESTORE_EVERY_S: Final = 1.0
-_SWEEP_EVERY_S: Final = 3600.0
 
 _log = structlog.get_logger()
 
 
 class FarmEngine:
-    """Keeps orders in `ledger`; the results are in `programs` and `blobs`.
+    """Keeps orders in `ledger`; the results are in `programs` and `blobs`, and the workers in `roster`.
 
-    `deadline_s` is what one attempt of a compile may take, `ahead` how many orders all services hand out for each that
-    the workers in `roster` do at a time, `is_near` whether the store is a directory.
+    `deadline_s` is what one attempt of a compile may take, `is_near` whether the store is a directory.
     """
 
     def __init__(
-        self,
-        ledger: Ledger,
-        roster: Roster,
-        programs: Programs,
-        blobs: Blobs,
-        *,
-        deadline_s: float,
-        ahead: float,
-        is_near: bool,
+        self, ledger: Ledger, roster: Roster, programs: Programs, blobs: Blobs, *, deadline_s: float, is_near: bool
     ) -> None:
         self._ledger = ledger
         self._roster = roster
         self._outcome = Outcome(programs, blobs)
         self._deadline_s = deadline_s
-        self._ahead = ahead
         self._look_every_s = LOOK_EVERY_S[is_near]
         self._owner = clock.token_hex(8)
         self._pending: dict[str, Pending] = {}
@@ -72,54 +55,22 @@ class FarmEngine:
         self._look_at = self._restore_at = 0.0
         self._watching: list[asyncio.Task[None]] = []
 
-    @staticmethod
-    def on(
-        settings: Settings, store: ObjectStore, records: Records, blobs: Blobs, programs: Programs, notary: Notary
-    ) -> FarmEngine:
-        """The farm that has this store."""
-        statements = Statements(notary)
-        return FarmEngine(
-            Ledger(store, records, statements),
-            Roster(store, records, statements),
-            programs,
-            blobs,
-            deadline_s=settings.compile_deadline_s,
-            ahead=settings.farm_ahead,
-            is_near=directory_of(store) is not None,
-        )
-
     async def start(self) -> None:
         """Begin to watch."""
         rounds = (
             ("watch its orders", self._look_every_s, self._watch),
             ("read the heartbeats of the farm", BEAT_S, self._attend),
-            ("delete files of lost services", _SWEEP_EVERY_S, self._sweep),
         )
         self._watching = [asyncio.create_task(periodically(*each, at_once=True)) for each in rounds]
 
-    def lacks_workers(self) -> str:
-        """As the protocol has it, by what workers say of themselves."""
-        return self._roster.lacks_workers()
-
-    def width(self, most: int) -> int:
-        """As the protocol has it: what the workers that live can soon do."""
-        return self._roster.width(most, self._ahead)
-
     async def make(self, order: Order, tell: Tell) -> Made:
-        """As the protocol has it."""
-        ticket = await self.submit(order, tell)
-        try:
-            return await self.wait(ticket)
-        except asyncio.CancelledError:
-            await asyncio.shield(self.cancel(ticket))
-            raise
+        """As the protocol has it. Attempts whose worker was lost are made again before this ends.
 
-    async def submit(self, order: Order, tell: Tell) -> str:
-        """Write the order down; the ticket to wait for it with. What cannot be written down is taken back."""
+        A worker sees within half a second that the order at which it is was taken back.
+        """
         wanted = order.wanted
-        identifier = new_id(self._owner)
         task = Task(
-            id=identifier,
+            id=new_id(self._owner),
             attempt=1,
             action=wanted.action.components,
             with_dumps=wanted.with_dumps,
@@ -127,34 +78,15 @@ class FarmEngine:
             deadline_s=self._deadline_s,
             trace=traceparent(),
         )
-        pending = self._pending[identifier] = Pending(order, task, tell)
+        pending = self._pending[task.id] = Pending(order, task, tell)
         try:
             await self._reaper.offer(pending)
-        except BaseException:
-            await asyncio.shield(self.cancel(identifier))
-            raise
-        self._is_busy.set()
-        return identifier
-
-    async def wait(self, ticket: str) -> Made:
-        """What the order came to; asked once. Attempts whose worker was lost are made again before this ends."""
-        pending = self._pending[ticket]
-        result = await pending.result
-        pending.charge(result)
-        try:
-            return await self._outcome.of(pending.order, result, pending.task.attempt)
+            self._is_busy.set()
+            result = await pending.result
+            pending.charge(result)
+            return await self._outcome.of(order, result, pending.task.attempt)
         finally:
-            await self.cancel(ticket)
-
-    async def cancel(self, ticket: str) -> None:
-        """Take the order back; the worker that is at it sees that within half a second.
-
-        A store that does not forget it now takes nothing from how it ended: what is left is swept one day.
-        """
-        try:
-            await self._forget(ticket)
-        except UnavailableError as error:
-            _log.warning("a finished order could not be deleted", reason=error.message)
+            await asyncio.shield(self._forget(pending))
 
     async def close(self) -> None:
         """Stop watching. Workers go on: what they make is found in the store."""
@@ -162,15 +94,18 @@ class FarmEngine:
             task.cancel()
         await asyncio.gather(*self._watching, return_exceptions=True)
 
-    async def _forget(self, ticket: str) -> None:
-        pending = self._pending.pop(ticket, None)
+    async def _forget(self, pending: Pending) -> None:
+        """Nobody waits for an order any more. What the store does not remove now is swept one day."""
+        del self._pending[pending.task.id]
         if not self._pending:
             self._is_busy.clear()
-        if pending is not None:
-            if pending.result.cancelled() or not pending.result.done():
-                pending.order.cost.lose(pending.run_s)
-            pending.forget()
-            await self._ledger.close(ticket)
+        if pending.result.cancelled() or not pending.result.done():
+            pending.order.cost.lose(pending.run_s)
+        pending.forget()
+        try:
+            await self._ledger.close(pending.task.id)
+        except UnavailableError as error:
+            _log.warning("a finished order could not be deleted", reason=error.message)
 
     async def _watch(self) -> None:
         """See what has ended, what goes on, and what has to be offered again."""
@@ -210,7 +145,3 @@ class FarmEngine:
             await self._roster.leave("service", self._owner)
         self._has_signed = bool(self._pending)
         await self._roster.look()
-
-    async def _sweep(self) -> None:
-        await self._ledger.sweep()
-        await self._roster.sweep()

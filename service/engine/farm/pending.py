@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from service import clock
-from service.engine.order import Order
-from service.engine.protocol import Tell
+from service.engine.order import Order, Tell
 from service.fairness.queue_time import queue_time
 from service.lease import LEASE_S, Lease
 

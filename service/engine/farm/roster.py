@@ -10,9 +10,9 @@ import asyncio
 import math
 from typing import Final, Literal, TypeAlias
 
-from service import clock
 from service.lease import Leases
 from service.store.inventory import items
+from service.store.leftovers import MEMBERS_FOLDER
 from service.store.location import ObjectStore
 from service.store.records import Records
 from tensorkiln.compiler_build import build
@@ -22,8 +22,6 @@ from .statements import Statements, generation
 Role: TypeAlias = Literal["worker", "unfit", "service"]
 """`worker` is one that compiles, `unfit` one whose canary fails, `service` a service that has orders."""
 
-_FOLDER: Final = "members/"
-_LONG_GONE_S: Final = 3600.0
 _LEAST: Final = 2
 """Orders that are given beyond the share, so that the last of many services has some."""
 
@@ -38,7 +36,7 @@ class Roster:
         self._store = store
         self._records = records
         self._statements = statements
-        self._folder = f"{_FOLDER}{generation()}/"
+        self._folder = f"{MEMBERS_FOLDER}{generation()}/"
         self._written: dict[str, float] = {}
         self._leases = Leases()
         # The role of each, and how many orders a worker does at a time.
@@ -84,12 +82,6 @@ class Roster:
         elif self._leases.hear(path, stated["number"]):
             self._members[path] = stated["role"], stated["places"]
             self._unbelieved.discard(path)
-
-    async def sweep(self) -> None:
-        """Remove what those left behind that are long gone."""
-        async for item in items(self._store, _FOLDER):
-            if clock.time() - item.used > _LONG_GONE_S:
-                await self._records.delete(item.path)
 
     def count(self, role: Role) -> int:
         """How many have signed as `role` within a lease, as it was last seen."""
