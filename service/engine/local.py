@@ -75,10 +75,12 @@ class LocalEngine:
                 tell({"stage": "retry", "attempt": attempt.number})
             async with attempt:
                 try:
-                    return await self._explaining(order, attempt.number, tell)
+                    return await self._attempt(order, attempt.number, tell)
                 except CrashedError as error:
                     has_crashed = True
-                    await attempt.crash(error.to_problem())
+                    await attempt.crash(self._told(order.wanted, error, attempt.number))
+                except TensorkilnError as error:
+                    raise await self._explained(order.wanted, error, attempt.number) from None
 
     async def _made_by_another(self, order: Order) -> Made | None:
         """What those who are at the same compile have come to, where the order is content with that."""
@@ -88,12 +90,6 @@ class LocalEngine:
         found = await self._programs.find(wanted.action, with_dumps=wanted.with_dumps)
         program = await self._blobs.get(found.program) if isinstance(found, Entry) else None
         return Made(program, found, None) if isinstance(found, Entry) and program is not None else None
-
-    async def _explaining(self, order: Order, attempts: int, tell: Tell) -> Made:
-        try:
-            return await self._attempt(order, attempts, tell)
-        except TensorkilnError as error:
-            raise await self._explained(order.wanted, error, attempts) from None
 
     async def _attempt(self, order: Order, attempts: int, tell: Tell) -> Made:
         begin = clock.monotonic()
@@ -142,6 +138,9 @@ class LocalEngine:
                 raise UnavailableError("The store lost measurements; send the request again.")
             parts["tuning"] = tuning
         return Message(header, parts)
+
+    async def _told(self, wanted: Wanted, error: TensorkilnError, attempts: int) -> dict[str, Any]:
+        return (await self._explained(wanted, error, attempts)).to_problem()
 
     async def _explained(self, wanted: Wanted, error: TensorkilnError, attempts: int) -> TensorkilnError:
         digest, stage = wanted.action.digest, error.details.get("stage")

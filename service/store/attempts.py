@@ -8,7 +8,7 @@ Who takes a place has a key: what nobody with a key has said, or what was said b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from hashlib import sha256
 from types import TracebackType
@@ -85,10 +85,17 @@ class Attempt:
         self._lease.renew()
         return self._crashes.holding(self._path, self._holder, 0)
 
-    async def crash(self, problem: Mapping[str, Any]) -> None:
-        """It has crashed. One whose maker was silent for too long is not counted: others were begun in its place."""
-        await self._stop()
+    async def crash(self, told: Awaitable[Mapping[str, Any]]) -> None:
+        """It has crashed, and is counted even if nobody waits for it any more. `told` gives the problem document.
+
+        One whose maker was silent for too long is not counted: others were begun in its place.
+        """
         self._has_crashed = True
+        await asyncio.shield(self._crashes.see_to(self._count(told)))
+
+    async def _count(self, told: Awaitable[Mapping[str, Any]]) -> None:
+        problem = await told
+        await self._stop()
         if await self._is_held():
             await self._crashes.write(self._path, self._key, problem)
 
@@ -99,8 +106,10 @@ class Attempt:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._has_crashed:
+            return
         await self._stop()
-        if not self._has_crashed and not self._lease.is_over:
+        if not self._lease.is_over:
             self._crashes.leave(self._path)
 
     async def _stop(self) -> None:

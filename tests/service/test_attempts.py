@@ -15,7 +15,7 @@ from service.store.crashes import MAX_CRASHES, REMEMBERED_S, Crash, Crashes
 from service.store.records import Records
 from tensorkiln.errors import UnavailableError
 from tests.clocks import HandClock, going_by
-from tests.trust.stores import Stocked
+from tests.trust.stores import Stocked, problem
 
 PROBLEM = {"code": "compile.crashed"}
 
@@ -46,11 +46,11 @@ def test_two_may_be_at_a_compile_and_a_third_waits_until_both_have_crashed(tmp_p
         third = Attempts(crashes, "key")
         assert await third.begin() is None
         async with first:
-            await first.crash({**PROBLEM, "title": "the first"})
+            await first.crash(problem({**PROBLEM, "title": "the first"}))
         assert await third.begin() is None, "the second may crash as well"
         clock.at += 1
         async with second:
-            await second.crash({**PROBLEM, "title": "the second"})
+            await second.crash(problem({**PROBLEM, "title": "the second"}))
         assert await third.begin() == Crash({**PROBLEM, "title": "the second"}, clock.at)
         clock.at += REMEMBERED_S
         assert (await begun(third)).number == 1
@@ -68,7 +68,7 @@ def test_whoever_meets_a_known_crash_tries_for_one_place(tmp_path: Path, monkeyp
     async def test(_: Stocked, crashes: Crashes, __: HandClock) -> None:
         for _attempt in range(MAX_CRASHES):
             async with await begun(Attempts(crashes, "key")) as attempt:
-                await attempt.crash(PROBLEM)
+                await attempt.crash(problem(PROBLEM))
         monkeypatch.setattr(Records, "create", refuse)
         assert isinstance(await Attempts(crashes, "key").begin(), Crash)
         assert len(tried) == 1
@@ -100,7 +100,7 @@ def test_whoever_dies_at_an_attempt_does_not_count_once_the_lease_is_over(tmp_pa
     async def test(_: Stocked, crashes: Crashes, clock: HandClock) -> None:
         dead = await begun(Attempts(crashes, "key"))
         async with await begun(Attempts(crashes, "key")) as attempt:
-            await attempt.crash(PROBLEM)
+            await attempt.crash(problem(PROBLEM))
         waiting = [Attempts(crashes, "key") for _ in range(8)]
         assert [await each.begin() for each in waiting] == [None] * 8
         clock.at += LEASE_S
@@ -110,10 +110,10 @@ def test_whoever_dies_at_an_attempt_does_not_count_once_the_lease_is_over(tmp_pa
         (taken,) = [each for each in found if isinstance(each, Attempt)]
         assert taken.number == 1, "the place before that of the crash"
         # One that was frozen only is not heard any more.
-        await dead.crash(PROBLEM)
+        await dead.crash(problem(PROBLEM))
         assert await Attempts(crashes, "key").begin() is None
         async with taken:
-            await taken.crash(PROBLEM)
+            await taken.crash(problem(PROBLEM))
         assert isinstance(await Attempts(crashes, "key").begin(), Crash)
 
     with_store(tmp_path, test)

@@ -12,7 +12,7 @@ from service.store.attempts import Attempt, Attempts
 from service.store.crashes import MAX_CRASHES, REMEMBERED_S, Crash, Crashes
 from service.trust.key_file import KeyFile, write_key
 from tests.clocks import HandClock, by, going_by
-from tests.trust.stores import Stocked
+from tests.trust.stores import Stocked, problem
 
 DAY_S = 86_400
 
@@ -37,7 +37,7 @@ def test_a_crash_of_a_clock_that_is_off_by_more_than_it_is_remembered_is_not_bel
             assert isinstance(attempt, Attempt)
             with going_by(HandClock(now + ahead_s)):
                 async with attempt:
-                    await attempt.crash({"code": "compile.crashed"})
+                    await attempt.crash(problem({"code": "compile.crashed"}))
         assert isinstance(await other.begin(), Crash)
         assert isinstance(await here.begin(), Crash if is_believed else Attempt)
 

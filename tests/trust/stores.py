@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from service.action import Action
+from service.observe.instruments import REGISTRY
 from service.settings import Settings
 from service.store.blobs import Blobs
 from service.store.location import ObjectStore, open_store
@@ -72,6 +75,17 @@ def action(number: int) -> Action:
     """An action like no other."""
     graph = sha256(b"%d" % number).hexdigest()
     return Action(1, "build", graph, {"fast_math": False}, "", 1, {"kind": "cpu", "features": ["avx"]})
+
+
+async def problem(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What an attempt is told of its crash."""
+    return document
+
+
+def counted(*kinds: str) -> int:
+    """How many entries of the store this process has met that were of no use, of these kinds."""
+    name = "kiln_cache_corrupt_total"
+    return round(sum(REGISTRY.get_sample_value(name, {"kind": kind}) or 0.0 for kind in kinds))
 
 
 def age(path: Path, seconds: float) -> None:
