@@ -17,7 +17,7 @@ from service.sandbox.sandbox import Sandbox
 from service.store.attempts import Attempts
 from service.store.blobs import Blobs
 from service.store.crashes import MAX_CRASHES, Crash, Crashes
-from service.store.programs import MEASURE, Entry, Programs
+from service.store.programs import MEASURE, Entry, Miss, Programs
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError, UnavailableError, error_from_problem
 
@@ -84,12 +84,10 @@ class LocalEngine:
 
     async def _made_by_another(self, order: Order) -> Made | None:
         """What those who are at the same compile have come to, where the order is content with that."""
-        wanted = order.wanted
         if order.replaces:
             return None
-        found = await self._programs.find(wanted.action, with_dumps=wanted.with_dumps)
-        program = await self._blobs.get(found.program) if isinstance(found, Entry) else None
-        return Made(program, found, None) if isinstance(found, Entry) and program is not None else None
+        found = await self._programs.load(order.wanted.action, with_dumps=order.wanted.with_dumps)
+        return Made(found[1], found[0], None) if not isinstance(found, Miss) else None
 
     async def _attempt(self, order: Order, attempts: int, tell: Tell) -> Made:
         begin = clock.monotonic()

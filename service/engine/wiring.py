@@ -88,7 +88,7 @@ def engine_of(
         lacks_workers=lacks_workers,
     )
     misses, tunings = Misses(Nearest(records, programs.has), tenancy), Tunings(tenancy, programs)
-    compiles = Compiles(back_end, fairness.compiles, tenancy, blobs, programs, misses, tunings)
+    compiles = Compiles(back_end, fairness.compiles, tenancy, programs, misses, tunings)
     reading = Reader(reader, compiler, settings.limits, fairness.short_tasks, tenancy, blobs)
     epoch = f"{build().build_id}\n{settings.salt}"
     repeats = Repeats(records, blobs, epoch, settings.answer_memory_mib << 20, notary)

@@ -218,7 +218,7 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue(tmp_path: Pa
 
         misses = Misses(Nearest(records, is_stored), tenancy)
         tunings = Tunings(tenancy, rig.programs)
-        compiles = Compiles(rig.engine, turns, tenancy, rig.blobs, rig.programs, misses, tunings)
+        compiles = Compiles(rig.engine, turns, tenancy, rig.programs, misses, tunings)
         with acting_as(LOCAL):
             compiling = asyncio.create_task(compiles.program(WANTED))
         while not (found := rig.contents.below(f"farm/{generation()}/open/")):

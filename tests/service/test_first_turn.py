@@ -116,7 +116,7 @@ class Service:
         self.engine = Bench(stocked)
         turns = Turns(self.lane, keyring.tenant)
         tunings = Tunings(tenancy, programs)
-        self.compiles = Compiles(self.engine, turns, tenancy, stocked.blobs, programs, misses, tunings)
+        self.compiles = Compiles(self.engine, turns, tenancy, programs, misses, tunings)
 
     async def ask(self, tenant: str, tell: Tell = lambda _: None) -> asyncio.Task[Compiled]:
         """What `tenant` waits for, once it is in the queue, at work, or with whoever is."""

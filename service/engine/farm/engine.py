@@ -8,16 +8,15 @@ from typing import Final
 import structlog
 
 from service import clock
-from service.engine.order import Made, Order, Tell
+from service.engine.order import Made, Order, Tell, Wanted
 from service.lease import BEAT_S
 from service.observe.traces import traceparent
 from service.process.periodic import periodically
 from service.store.blobs import Blobs
-from service.store.programs import Programs
-from tensorkiln.errors import UnavailableError
+from service.store.programs import Entry, Miss, Programs
+from tensorkiln.errors import UnavailableError, UntrustedArtifactError, error_from_problem
 
-from .ledger import Ledger, Task, is_of, new_id
-from .outcome import Outcome
+from .ledger import Ledger, Result, Task, is_of, new_id
 from .pending import Pending
 from .reaper import Reaper
 from .roster import Roster
@@ -29,6 +28,9 @@ A directory is listed in a tenth of a millisecond, a bucket in tens of them.
 """
 _WATCH_EVERY_S: Final = 0.25
 _RESTORE_EVERY_S: Final = 1.0
+_PAUSE_S: Final = 1.0
+# A key that a worker has just made is seen a second later, where the directory is the same.
+_KEY_PATIENCE_S: Final = 3.0
 
 _log = structlog.get_logger()
 
@@ -44,7 +46,7 @@ class FarmEngine:
     ) -> None:
         self._ledger = ledger
         self._roster = roster
-        self._outcome = Outcome(programs, blobs)
+        self._programs = programs
         self._deadline_s = deadline_s
         self._look_every_s = LOOK_EVERY_S[is_near]
         self._owner = clock.token_hex(8)
@@ -84,9 +86,37 @@ class FarmEngine:
             self._is_busy.set()
             result = await pending.result
             pending.charge(result)
-            return await self._outcome.of(order, result, pending.task.attempt)
+            return await self._outcome(order, result, pending.task.attempt)
         finally:
             await asyncio.shield(self._forget(pending))
+
+    async def _outcome(self, order: Order, result: Result, attempt: int) -> Made:
+        """What the result of this attempt says, or the error that it is.
+
+        UnavailableError when what was made is gone. UntrustedArtifactError when the farm's settings keep it from being
+        believed.
+        """
+        gone = UnavailableError("The program that the farm compiled is not in the store; send the request again.")
+        error = gone if result.problem is None else error_from_problem(result.problem)
+        # Of an order that was given up, what a worker said may be lost, or not believed, and not what it made.
+        if error is not gone and (result.worker or order.replaces):
+            raise error
+        found = await self._find(order.wanted)
+        if isinstance(found, Miss):
+            raise error
+        entry, program = found
+        return Made(program, entry, None, attempt + result.attempts - 1)
+
+    async def _find(self, wanted: Wanted) -> tuple[Entry, bytes] | Miss:
+        until = clock.monotonic() + _KEY_PATIENCE_S
+        while True:
+            found = await self._programs.load(wanted.action, with_dumps=wanted.with_dumps)
+            doubt = await self._programs.doubt(wanted.action) if isinstance(found, Miss) else None
+            if doubt is None:
+                return found
+            if doubt.details["reason"] != "unknown_key" or clock.monotonic() > until:
+                raise _unlike(doubt)
+            await asyncio.sleep(_PAUSE_S)
 
     async def close(self) -> None:
         """Stop watching. Workers go on: what they make is found in the store."""
@@ -145,3 +175,11 @@ class FarmEngine:
             await self._roster.leave("service", self._owner)
         self._has_signed = bool(self._pending)
         await self._roster.look()
+
+
+def _unlike(doubt: UntrustedArtifactError) -> UntrustedArtifactError:
+    """The end of an order that the same workers would only make again, to be believed no more than now."""
+    setting = "KILN_REQUIRE_ISOLATION" if doubt.details["reason"] == "isolation" else "KILN_KEYS"
+    return UntrustedArtifactError(
+        f"{doubt.message} Services and workers of a farm need the same {setting}.", details=doubt.details
+    )
