@@ -70,13 +70,13 @@ class Jobs:
             await self._look_around()
         except FullStoreError as error:
             _log.error("the jobs of lost services have to wait", reason=error.message)
-        told: dict[str, int] = {}
-        rounds = (
+        published: dict[str, int] = {}
+        loops = (
             periodically("write its heartbeat", BEAT_S, self._live),
             periodically("take over jobs of lost services", BEAT_S, self._look_around),
-            periodically("write the progress of its jobs", TELL_S, lambda: self._tell_others(told)),
+            periodically("write the progress of its jobs", TELL_S, lambda: self._publish(published)),
         )
-        self._watching = [asyncio.create_task(each) for each in rounds]
+        self._watching = [asyncio.create_task(each) for each in loops]
 
     async def known(self, identifier: str) -> Job | None:
         """The job that was accepted by this id; None when there is none yet."""
@@ -228,7 +228,7 @@ class Jobs:
         await asyncio.gather(*tasks, return_exceptions=True)
         with suppress(UnavailableError):
             begun = [each for each, job in self._jobs.items() if job.record.state != "queued"]
-            await self._records.leave(self._owner, begun)
+            await self._records.release(self._owner, begun)
 
     def _begin(self, job: Job) -> None:
         self._jobs[job.record.id] = job
@@ -256,7 +256,7 @@ class Jobs:
             _log.error("a job was left by a defect of the service", job=job.record.id, exc_info=error)
             if job.is_failing:
                 self._jobs.pop(job.record.id, None)
-                job.leave()
+                job.abandon()
                 return
             job.fails(DEFECT.to_problem())
         self._go_on(job, self._conclude(job))
@@ -274,19 +274,19 @@ class Jobs:
         if self._jobs:
             await self._records.beat(self._owner)
 
-    async def _tell_others(self, told: dict[str, int]) -> None:
-        """Tell how far the jobs are of which more is known than was `told`, a count of events by job."""
+    async def _publish(self, published: dict[str, int]) -> None:
+        """Tell how far the jobs are of which more is known than was `published`, a count of events by job."""
         under_way = {job.record.id: job for job in self._jobs.values() if job.record.state == "running"}
-        for identifier in told.keys() - under_way.keys():
-            del told[identifier]
+        for identifier in published.keys() - under_way.keys():
+            del published[identifier]
         for identifier, job in under_way.items():
             record = job.record
-            if not record.has_ended and told.get(identifier) != len(record.events):
-                told[identifier] = len(record.events)
+            if not record.has_ended and published.get(identifier) != len(record.events):
+                published[identifier] = len(record.events)
                 # One that runs may have waited again.
-                await self._records.tell(replace(record, queue_ms=job.queue_time.milliseconds))
+                await self._records.publish(replace(record, queue_ms=job.queue_time.milliseconds))
                 if identifier not in self._jobs or job.record.has_ended:
-                    await self._records.tell_no_more(identifier)
+                    await self._records.unpublish(identifier)
 
     async def _look_around(self) -> None:
         """Give up jobs that somebody has cancelled, and take up those that nobody has."""
@@ -345,7 +345,7 @@ class Jobs:
         job.settle(record)
         self._jobs.pop(identifier, None)
         # Since it ended, this service may have told how far it is.
-        await self._records.tell_no_more(identifier)
+        await self._records.unpublish(identifier)
 
 
 async def _past(job: Job, last: str) -> AsyncGenerator[Event]:

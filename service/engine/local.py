@@ -78,7 +78,7 @@ class LocalEngine:
                     return await self._attempt(order, attempt.number, tell)
                 except CrashedError as error:
                     has_crashed = True
-                    await attempt.crash(self._told(order.wanted, error, attempt.number))
+                    await attempt.crash(self._problem(order.wanted, error, attempt.number))
                 except TensorkilnError as error:
                     raise await self._explained(order.wanted, error, attempt.number) from None
 
@@ -137,7 +137,7 @@ class LocalEngine:
             parts["tuning"] = tuning
         return Message(header, parts)
 
-    async def _told(self, wanted: Wanted, error: TensorkilnError, attempts: int) -> dict[str, Any]:
+    async def _problem(self, wanted: Wanted, error: TensorkilnError, attempts: int) -> dict[str, Any]:
         return (await self._explained(wanted, error, attempts)).to_problem()
 
     async def _explained(self, wanted: Wanted, error: TensorkilnError, attempts: int) -> TensorkilnError:

@@ -85,19 +85,19 @@ class Attempt:
         self._lease.renew()
         return self._crashes.holding(self._path, self._holder, 0)
 
-    async def crash(self, told: Awaitable[Mapping[str, Any]]) -> None:
-        """It has crashed, and is counted even if nobody waits for it any more. `told` gives the problem document.
+    async def crash(self, problem: Awaitable[Mapping[str, Any]]) -> None:
+        """It has crashed, and is counted even if nobody waits for it any more. `problem` gives its document.
 
         One whose maker was silent for too long is not counted: others were begun in its place.
         """
         self._has_crashed = True
-        await asyncio.shield(self._crashes.see_to(self._count(told)))
+        await asyncio.shield(self._crashes.see_to(self._count(problem)))
 
-    async def _count(self, told: Awaitable[Mapping[str, Any]]) -> None:
-        problem = await told
+    async def _count(self, problem: Awaitable[Mapping[str, Any]]) -> None:
+        document = await problem
         await self._stop()
         if await self._is_held():
-            await self._crashes.write(self._path, self._key, problem)
+            await self._crashes.write(self._path, self._key, document)
 
     async def __aenter__(self) -> Self:
         self._beating = asyncio.create_task(keep(self._is_over, BEAT_S, self._beat))
@@ -110,7 +110,7 @@ class Attempt:
             return
         await self._stop()
         if not self._lease.is_over:
-            self._crashes.leave(self._path)
+            self._crashes.release(self._path)
 
     async def _stop(self) -> None:
         """Say no more that it lives. What is being said is said to its end, so that it does not come after the last."""

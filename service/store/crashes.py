@@ -58,7 +58,7 @@ class Crashes:
         content = self._notary.opened("attempt", path, record)
         return content is not None and abs(clock.time() - content["at"]) <= CLOCK_SKEW_S
 
-    def leave(self, path: str) -> None:
+    def release(self, path: str) -> None:
         """Give a place back, which nobody has to wait for."""
         self.see_to(self._remove(path))
 

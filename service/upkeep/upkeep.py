@@ -43,8 +43,8 @@ async def upkeep(settings: Settings, every_s: float | None = None) -> AsyncGener
         if evicted.records or evicted.blobs or evicted.rights or files or signs:
             _log.info("the store was maintained", **asdict(evicted), unfinished=len(files), signs=signs)
 
-    rounds_s = every_s or (UNBOUNDED_EVERY_S if limits is None else EVERY_S)
-    task = asyncio.create_task(periodically("keep up the store", rounds_s, once, at_once=limits is not None))
+    every_s = every_s or (UNBOUNDED_EVERY_S if limits is None else EVERY_S)
+    task = asyncio.create_task(periodically("keep up the store", every_s, once, at_once=limits is not None))
     try:
         yield
     finally:

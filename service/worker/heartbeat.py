@@ -60,7 +60,7 @@ class Heartbeat:
         role, self._role = self._role, None
         if role is not None:
             with suppress(UnavailableError):  # the lease ends
-                await self._roster.leave(role, self._name)
+                await self._roster.sign_off(role, self._name)
 
     @contextmanager
     def at_work(self) -> Generator[None]:

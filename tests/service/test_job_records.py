@@ -51,7 +51,7 @@ def test_an_open_job_is_found_as_it_was_written_and_once_it_has_ended_as_it_ende
 def test_a_job_that_is_taken_over_has_an_attempt_that_nobody_was_told_of(tmp_path: Path) -> None:
     async def test(one: JobRecords, two: JobRecords) -> None:
         await one.write(replace(JOB, state="running"))
-        await one.tell(replace(JOB, attempt=3, events=(Event("3.4", "stage", {"stage": "retry"}),)))
+        await one.publish(replace(JOB, attempt=3, events=(Event("3.4", "stage", {"stage": "retry"}),)))
         taken = await two.orphan(JOB.id, "two")
         assert taken is not None
         assert (taken.attempt, taken.lost) == (4, 1)
@@ -87,7 +87,7 @@ def test_a_job_that_is_left_on_purpose_is_free_at_once(tmp_path: Path) -> None:
     async def test(one: JobRecords, two: JobRecords) -> None:
         await one.beat("one")
         await one.write(replace(JOB, state="running"))
-        await one.leave("one", [JOB.id])
+        await one.release("one", [JOB.id])
         taken = await two.orphan(JOB.id, "two")
         assert taken is not None
         assert taken.lost == 0
@@ -137,7 +137,7 @@ def test_a_job_that_ends_while_somebody_writes_it_is_not_open_again(tmp_path: Pa
         if who == "takes it up":
             assert await late.orphan(JOB.id, "two") is None
         else:
-            await late.leave("one", [JOB.id])
+            await late.release("one", [JOB.id])
         assert await two.opened() == []
         assert await two.find(JOB.id) == done
         assert not list((tmp_path / "jobs" / "claims").glob("*"))

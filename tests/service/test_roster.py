@@ -42,7 +42,7 @@ def test_whoever_does_not_sign_again_is_no_more_after_a_lease(tmp_path: Path) ->
         clock.at += 2
         await roster.look()
         assert (roster.count("worker"), roster.count("unfit")) == (1, 0)
-        await roster.leave("worker", "two")
+        await roster.sign_off("worker", "two")
         await roster.look()
         assert roster.count("worker") == 0
 

@@ -27,7 +27,7 @@ async def stock(root: Path) -> tuple[Stocked, JobRecords]:
     jobs = JobRecords(stocked.records)
     record = JobRecord(JOB, await stocked.blobs.put(b"body"), time.time(), {}, owner="somebody")
     await jobs.write(record)
-    await jobs.tell(record)
+    await jobs.publish(record)
     await jobs.end(JobRecord(ENDED, "", time.time(), {}, state="cancelled"))
     await jobs.beat("somebody")
     await stocked.store.put_async(f"jobs/claims/{JOB}.1.0", b"somebody")

@@ -59,11 +59,11 @@ class FarmEngine:
 
     async def start(self) -> None:
         """Begin to watch."""
-        rounds = (
+        loops = (
             ("watch its orders", self._look_every_s, self._watch),
             ("read the heartbeats of the farm", BEAT_S, self._attend),
         )
-        self._watching = [asyncio.create_task(periodically(*each, at_once=True)) for each in rounds]
+        self._watching = [asyncio.create_task(periodically(*each, at_once=True)) for each in loops]
 
     async def make(self, order: Order, tell: Tell) -> Made:
         """As the protocol has it. Attempts whose worker was lost are made again before this ends.
@@ -172,7 +172,7 @@ class FarmEngine:
         if self._pending:
             await self._roster.sign("service", self._owner)
         elif self._has_signed:
-            await self._roster.leave("service", self._owner)
+            await self._roster.sign_off("service", self._owner)
         self._has_signed = bool(self._pending)
         await self._roster.look()
 

@@ -36,7 +36,7 @@ class Pending:
 
     def _renew(self) -> None:
         self.worker = ""
-        self.refused = self._told = 0
+        self.refused = self._heard = 0
         self._lease = Lease()
         self._begun_at = self._lease.heard_at
 
@@ -82,9 +82,9 @@ class Pending:
 
     def hear(self, news: Sequence[Mapping[str, Any]]) -> None:
         """All news of this attempt, of which the first have been told."""
-        for each in news[self._told :]:
+        for each in news[self._heard :]:
             self._tell(each)
-        self._told = max(self._told, len(news))
+        self._heard = max(self._heard, len(news))
 
     def charge(self, result: Result) -> None:
         """What an attempt has taken, by the word of the worker that made it."""

@@ -53,7 +53,7 @@ class Roster:
             content = self._statements.signed("member", _about(path), content)
         await self._records.put(path, content)
 
-    async def leave(self, role: Role, name: str) -> None:
+    async def sign_off(self, role: Role, name: str) -> None:
         """`name` takes part no more."""
         await self._records.delete(self._path(role, name))
 
