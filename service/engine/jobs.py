@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -19,6 +19,7 @@ from service.identity.caller import Caller, caller
 from service.lease import BEAT_S
 from service.observe.traces import traceparent
 from service.process.periodic import periodically
+from service.process.shutdown import Shutdown
 from service.store.blobs import Blobs
 from service.store.bodies import Bodies
 from service.store.job_records import Event, JobRecord, JobRecords
@@ -58,7 +59,7 @@ class Jobs:
         # Those that the store did not let be looked after, which come last.
         self._put_off: set[str] = set()
         self._watching: list[asyncio.Task[None]] = []
-        self.is_closing = asyncio.Event()
+        self.is_closing = Shutdown()
         self._is_closed = False
 
     async def start(self) -> None:
@@ -189,20 +190,12 @@ class Jobs:
 
     async def end(self, job: Job, seconds: float) -> Job:
         """Wait for the end of a job, so long, and no longer than this service lives; the job as it is then."""
-        closing = asyncio.create_task(self.is_closing.wait())
-        ending = asyncio.create_task(self._ended(job))
-        try:
-            await asyncio.wait({ending, closing}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            return ending.result() if ending.done() else job
-        finally:
-            ending.cancel()
-            closing.cancel()
-
-    async def _ended(self, job: Job) -> Job:
-        while not await job.end(TELL_S):
-            with suppress(UnavailableError):
-                # Another service may have it, or have ended it.
-                job = self._jobs.get(job.record.id) or await self.find(job.record.id)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds), self.is_closing.before():
+                while not await job.end(TELL_S):
+                    with suppress(UnavailableError):
+                        # Another service may have it, or have ended it.
+                        job = self._jobs.get(job.record.id) or await self.find(job.record.id)
         return job
 
     def open(self) -> Counter[str]:
@@ -232,10 +225,14 @@ class Jobs:
 
     def _begin(self, job: Job) -> None:
         self._jobs[job.record.id] = job
-        self._go_on(job, self._see_through(job))
+        self._go_on(job, self._work.see_through)
 
-    def _go_on(self, job: Job, work: Coroutine[Any, Any, None]) -> None:
-        job.task = asyncio.create_task(work)
+    def _go_on(self, job: Job, work: Callable[[Job], Awaitable[None]]) -> None:
+        async def to_its_end() -> None:
+            await work(job)
+            self._jobs.pop(job.record.id, None)
+
+        job.task = asyncio.create_task(to_its_end())
         job.task.add_done_callback(lambda task: self._land(job, task))
 
     def _land(self, job: Job, task: asyncio.Task[None]) -> None:
@@ -259,15 +256,7 @@ class Jobs:
                 job.abandon()
                 return
             job.fails(DEFECT.to_problem())
-        self._go_on(job, self._conclude(job))
-
-    async def _see_through(self, job: Job) -> None:
-        await self._work.see_through(job)
-        self._jobs.pop(job.record.id, None)
-
-    async def _conclude(self, job: Job) -> None:
-        await self._work.conclude(job)
-        self._jobs.pop(job.record.id, None)
+        self._go_on(job, self._work.conclude)
 
     async def _live(self) -> None:
         """Say that this service lives while it has jobs; apart from all that may take its time."""

@@ -94,8 +94,10 @@ class Attempt:
         await asyncio.shield(self._crashes.see_to(self._count(problem)))
 
     async def _count(self, problem: Awaitable[Mapping[str, Any]]) -> None:
-        document = await problem
-        await self._stop()
+        try:
+            document = await problem
+        finally:
+            await self._stop()
         if await self._is_held():
             await self._crashes.write(self._path, self._key, document)
 
