@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def with_rig(
         roster, living = Roster(store, records, Statements(signing)), None
         if signs is not None:
             await roster.sign(signs, "one", 1)
-            living = asyncio.create_task(periodically("sign", BEAT_S, lambda: roster.sign(signs, "one", 1)))
+            living = asyncio.create_task(periodically("sign", BEAT_S, partial(roster.sign, signs, "one", 1)))
         await engine.start()
         try:
             ledger_of_worker = Ledger(records, Statements(signing))

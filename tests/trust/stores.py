@@ -98,8 +98,9 @@ async def await_eviction(stocked: Stocked, monkeypatch: pytest.MonkeyPatch) -> N
     """Return when a service that keeps records for an hour has evicted one that was used two hours ago."""
     monkeypatch.setenv("KILN_HOME", str(stocked.root.parent))
     monkeypatch.setenv("KILN_STORE_MAX_AGE_H", "1")
+    monkeypatch.setattr("service.upkeep.upkeep.EVERY_S", 0.02)
     wanted = await stocked.save(1)
     age(stocked.path(wanted), 2 * 3600.0)
-    async with asyncio.timeout(30), upkeep(Settings(), every_s=0.02):
+    async with asyncio.timeout(30), upkeep(Settings()):
         while stocked.path(wanted).exists():
             await asyncio.sleep(0.01)
