@@ -87,7 +87,7 @@ async def signed_with_a_key_that_has_ended(farm: Farm) -> None:
     (farm.home / "old").mkdir()
     write_key(farm.home / "old", fresh_key(-10.0, 40 * 86_400))
     await farm.member("old").sign("worker", "one")
-    ended = Keyring(farm.home / "old")
+    ended = by(farm.clock, Keyring(farm.home / "old"))
     for kid in ended.public():
         revoked = ended.revoke(kid)
         write_key(farm.home / "shown", revoked)
