@@ -21,10 +21,9 @@ from tensorkiln.trust import SignedRecord
 
 from .compiles import Compiled, Compiles
 from .flights import Flights
-from .job_work import News, Tell
 from .known_crashes import KnownCrashes
 from .lookup import Answered, Asked, Lookup, to_render
-from .order import Rendered
+from .order import News, Rendered, Tell
 from .pointers import in_user_terms
 from .reader import Reader, of_actions
 from .task_answers import believable, rendered

@@ -22,7 +22,7 @@ from tensorkiln.errors import NotFoundError, UnavailableError
 from .answers import Answers
 from .compiles import Compiles
 from .jobs import Jobs
-from .protocol import CompileEngine
+from .order import CompileEngine
 from .questions import Questions
 from .submissions import Submissions
 

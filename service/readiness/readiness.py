@@ -32,8 +32,8 @@ class Readiness:
 
     `disk_floor_mib` MiB have to be free where a store in a directory lies, and no compile may have waited longer than
     `queue_age_s` seconds; `oldest_s` says how long one has. The canary is a small graph that `compiler` compiles, and a
-    process forked by `reader` that does nothing. Without a compiler `lacks_workers` says why no worker compiles it;
-    that is no reason not to start.
+    process forked by `reader` that does nothing. In a farm `lacks_workers` says why no worker compiles it; that is no
+    reason not to start.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Readiness:
         disk_floor_mib: int,
         queue_age_s: float,
         oldest_s: Callable[[], float],
-        lacks_workers: Callable[[], str],
+        lacks_workers: Callable[[], str] | None,
     ) -> None:
         async def disk() -> Failure | None:
             return await _disk(store, disk_floor_mib)
@@ -66,12 +66,12 @@ class Readiness:
         here = Check("canary", forked, EVERY_S)
 
         async def there() -> Failure | None:
-            lack = lacks_workers()
+            lack = lacks_workers() if lacks_workers is not None else ""
             return await here.failure() or (Failure(lack, lack) if lack else None)
 
         stored = Check("store", StoreLook(records).look, EVERY_S)
         self._vital, self._stored = (here, stored), stored
-        canary = Check("canary", there) if compiler is None else here
+        canary = here if lacks_workers is None else Check("canary", there)
         self._checks = (canary, stored, Check("disk", disk), Check("queue", queue))
         assert tuple(check.name for check in self._checks) == CHECKS
 

@@ -37,7 +37,7 @@ from tensorkiln.spec.abi import ABI_VERSION
 from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server
 from tests.trust.conftest import Ran, Scrubbed
-from tests.trust.stores import Stocked, action, age
+from tests.trust.stores import Stocked, action, age, problem
 
 GRAPH = b'{"schema":1,"nodes":[]}'
 
@@ -96,7 +96,7 @@ class Home:
         assert isinstance(attempt, Attempt)
         told = {"details": {"reproducer": await stocked.blobs.put(compile_reproducer(GRAPH, wanted))}}
         async with attempt:
-            await attempt.crash(told)
+            await attempt.crash(problem(told))
 
     def age(self, *folders: str) -> None:
         for folder in folders:
