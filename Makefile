@@ -38,9 +38,8 @@ report-page: ## the page of `kiln report`, out of its source: needs npm
 	cd client/report && npm ci --silent && npm run --silent build
 	cp client/report/node_modules/.page/index.html client/tensorkiln/report/page.html
 
-browser: $(STAMP) ## the tests of that page in Chromium, where that is installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check playwright
-	$(BIN)/python -m pytest -W error tests/report
+browser: $(STAMP) ## the tests of all pages in Chromium, which has to be installed
+	KILN_REQUIRE_CHROMIUM=1 $(BIN)/python -m pytest -W error tests/report tests/pages
 
 # The oldest glibc that the base image may have. `make lock UPGRADE=--upgrade` takes newer versions of everything.
 LOCK = $(BIN)/uv pip compile --quiet --generate-hashes --no-build --no-annotate --custom-compile-command 'make lock' \

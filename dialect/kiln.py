@@ -12,12 +12,12 @@ from .conversion import BitcastOp, CastOp
 from .custom import CustomOp
 from .elementwise import BinopOp, TernaryOp, UnaryOp
 from .indexing import GatherOp, GepOp, IndexOp, ScatterOp, ValidOp, VectorizeOp
-from .loops import WhileOp, WhileResultOp
+from .loops import WhileOp
 from .markers import ContiguousBackwardOp, DetachOp, DeviceOp, FuseOp, NoopOp, UniqueOp, UnrollOp
 from .memory import AssignOp, BufferOp, BufferViewOp, ContiguousOp, CopyOp, PlaceholderOp
 from .mlir import ir, irdl, search_dialects_in
 from .movement import CatOp, ExpandOp, FlipOp, PadOp, PermuteOp, ReshapeOp, ShrinkOp, ViewOp
-from .operation import IdentityOp, Kiln, KilnOp, MixedOperandsOp
+from .operation import Kiln, KilnOp
 from .program import KernelOp, MultiOp, SinkOp
 from .random import ThreefryOp
 from .reduction import ContractOp, ReduceAxisOp, WmmaOp
@@ -84,60 +84,3 @@ def new_context() -> ir.Context:
         context.get_dialect_descriptor(name)
     load(context)
     return context
-
-
-__all__ = [
-    "OPS",
-    "AssignOp",
-    "BindOp",
-    "BinopOp",
-    "BitcastOp",
-    "BufferOp",
-    "BufferViewOp",
-    "CastOp",
-    "CatOp",
-    "ConstScalarOp",
-    "ContiguousBackwardOp",
-    "ContiguousOp",
-    "ContractOp",
-    "CopyOp",
-    "CustomOp",
-    "DefineVarOp",
-    "DetachOp",
-    "DeviceOp",
-    "ExpandOp",
-    "FlipOp",
-    "FuseOp",
-    "GatherOp",
-    "GepOp",
-    "IdentityOp",
-    "IndexOp",
-    "KernelOp",
-    "Kiln",
-    "KilnOp",
-    "MixedOperandsOp",
-    "MultiOp",
-    "NoopOp",
-    "PadOp",
-    "PermuteOp",
-    "PlaceholderOp",
-    "ReduceAxisOp",
-    "ReshapeOp",
-    "ScatterOp",
-    "ShrinkOp",
-    "SinkOp",
-    "TernaryOp",
-    "ThreefryOp",
-    "UnaryOp",
-    "UniqueOp",
-    "UnrollOp",
-    "ValidOp",
-    "VconstOp",
-    "VectorizeOp",
-    "ViewOp",
-    "WhileOp",
-    "WhileResultOp",
-    "WmmaOp",
-    "load",
-    "new_context",
-]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, ExprError, parse_text, to_text
 from tensorkiln.types import TensorType
 
 from .mlir import ir
+from .remembered import Remembered
 
 _ELEMENTS = {
     DType.FLOAT16: "f16",
@@ -46,9 +46,8 @@ _FLOATS = {
     DType.FLOAT8_E5M2FNUZ: ir.Float8E5M2FNUZType,
     DType.FLOAT4_E2M1FN: ir.Float4E2M1FNType,
 }
-# Keyed by the address of the uniqued type, which lives as long as its context: holding the type itself would keep the
-# context alive from its own entry.
-_KNOWN: WeakKeyDictionary[ir.Context, dict[int, TensorType]] = WeakKeyDictionary()
+_KNOWN = Remembered[int, TensorType]()
+"""By the hashes of types."""
 
 
 class NotATensorError(TypeError):
@@ -90,9 +89,7 @@ def type_of(value: ir.Value | ir.Type) -> TensorType:
     dynamic dim without its text.
     """
     mlir_type: ir.Type = value.type if isinstance(value, ir.Value) else value
-    known = _KNOWN.get(mlir_type.context)
-    if known is None:
-        known = _KNOWN.setdefault(mlir_type.context, {})
+    known = _KNOWN.within(mlir_type.context)
     key = hash(mlir_type)
     found = known.get(key)
     if found is None:

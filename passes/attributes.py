@@ -1,34 +1,60 @@
-"""JSON-like Python values as MLIR attributes and back: how records ride on functions."""
+"""JSON-like Python values as MLIR attributes and back, and records of them that ride on functions and modules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Any, Final, cast
+from typing import Any, Final, Generic, TypeVar
 
 from dialect.mlir import ir
+from dialect.remembered import Remembered
+
+T = TypeVar("T")
+
+
+class Record(Generic[T]):
+    """A value as the attribute of what `to_json` makes of it, which `from_json` reads.
+
+    What was written is not read again in its context. So a value must be equal to what is read of its attribute, and
+    nobody changes it.
+    """
+
+    def __init__(self, to_json: Callable[[T], object], from_json: Callable[[Any], T]) -> None:
+        self._to_json, self._from_json = to_json, from_json
+        self._known = Remembered[int, T]()
+
+    def write(self, value: T) -> ir.Attribute:
+        """The attribute of a value, in the current context."""
+        attribute = encode(self._to_json(value))
+        self._known.within(attribute.context)[hash(attribute)] = value
+        return attribute
+
+    def read(self, attribute: ir.Attribute) -> T:
+        """The value of an attribute."""
+        known, address = self._known.within(attribute.context), hash(attribute)
+        if address not in known:
+            known[address] = self._from_json(decode(attribute))
+        return known[address]
 
 
 def encode(value: object) -> ir.Attribute:
     """The attribute of a value made of dicts, lists, strings, numbers, bools and None, in the current context."""
-    match value:
-        case None:
-            return ir.UnitAttr.get()
-        case bool():
-            return ir.BoolAttr.get(value)
-        case int():
-            return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
-        case float():
-            return ir.FloatAttr.get(ir.F64Type.get(), value)
-        case str():
-            return ir.StringAttr.get(value)
-        case Mapping():
-            entries = cast("Mapping[str, object]", value)
-            return ir.DictAttr.get({key: encode(entry) for key, entry in entries.items()})
-        case Sequence():
-            return ir.ArrayAttr.get([encode(entry) for entry in cast("Sequence[object]", value)])
-        case _:
-            raise TypeError(f"no attribute holds a {type(value).__name__}")
+    write = _WRITERS.get(type(value))
+    if write is None:
+        raise TypeError(f"no attribute holds a {type(value).__name__}")
+    return write(value)
+
+
+_WRITERS: Final[Mapping[type, Callable[[Any], ir.Attribute]]] = {
+    type(None): lambda _: ir.UnitAttr.get(),
+    bool: ir.BoolAttr.get,
+    int: lambda value: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value),
+    float: lambda value: ir.FloatAttr.get(ir.F64Type.get(), value),
+    str: ir.StringAttr.get,
+    dict: lambda entries: ir.DictAttr.get({key: encode(entry) for key, entry in entries.items()}),
+    **dict.fromkeys((list, tuple), lambda entries: ir.ArrayAttr.get([encode(entry) for entry in entries])),
+}
+"""By the class of the value, as `_READERS` by that of the attribute: records have many thousands of them."""
 
 
 def decode(attribute: Any) -> Any:
@@ -45,4 +71,3 @@ _READERS: Final[Mapping[type, Callable[[Any], Any]]] = {
     ir.DictAttr: lambda entries: {entry.name: decode(entry.attr) for entry in entries},
     ir.ArrayAttr: lambda entries: [decode(entry) for entry in entries],
 }
-"""By the class of the attribute, which is looked up: records have many thousands of them."""

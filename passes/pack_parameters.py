@@ -71,9 +71,10 @@ class _Packer:
 
     def _asked(self, body: KernelBody) -> Sequence[Tiling]:
         for strategy in self.strategies.values():
-            problem = strategy.find(body)
+            problem = body.once(strategy.find)
             if problem is not None:
-                return strategy.tilings(body, problem, self.machine)
+                with body.apart():
+                    return strategy.tilings(body, problem, self.machine)
         return ()
 
     def _packed(self, value: ir.Value, tiling: Tiling) -> ir.Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
@@ -15,7 +15,7 @@ from .loops.body import KernelBody
 from .plan.in_place import Reuse
 from .schedule.attach import attach_schedules
 from .schedule.choice import Candidate, Choice, Offer
-from .schedule.cost import Machine, at_typical
+from .schedule.cost import Evaluate, Machine, at_typical, at_upper_bounds
 from .schedule.panels import Tiling
 
 Problem = TypeVar("Problem")
@@ -35,8 +35,8 @@ class Strategy(Generic[Problem, M, Frame]):
     be expected first; `realise` emits the one that was picked.
 
     `tilings` says how it would have arguments packed that are the same at every call. What is found depends on the body
-    alone, so that it is the same when a kernel is scheduled and when it is emitted. `version` counts changes of what is
-    emitted for the same record: a time that was measured of another version says nothing.
+    alone: it is looked for once, and is the same when a kernel is scheduled and when it is emitted. `version` counts
+    changes of what is emitted for the same record: a time that was measured of another version says nothing.
     """
 
     find: Callable[[KernelBody], Problem | None]
@@ -47,9 +47,10 @@ class Strategy(Generic[Problem, M, Frame]):
 
     def emit(self, body: KernelBody, item: KernelItem, frame: Frame) -> None:
         """Emit a kernel that this strategy was picked for."""
-        problem = self.find(body)
+        problem = body.once(self.find)
         assert problem is not None, "the strategy was picked for this kernel"
-        self.realise(problem, item, frame)
+        with body.apart():
+            self.realise(problem, item, frame)
 
 
 Strategies = Mapping[str, Strategy[Any, M, Frame]]
@@ -67,33 +68,36 @@ class Picker(Generic[Costed, Frame]):
     machine: Costed
     measured: Mapping[str, float] = field(default_factory=lambda: UNMEASURED)
 
-    def __call__(self, body: KernelBody, kernel: str) -> Offer:
-        """The pick, and all that was offered, for a kernel of which `kernel` is the canonical text.
+    def __call__(self, body: KernelBody) -> Offer:
+        """The pick, and all that was offered, for a kernel.
 
         It is the first candidate, of the first strategy that can run the kernel, unless another is faster by a margin.
         """
-        at = at_typical(body.function.symbols)
+        found = [(strategy, body.once(strategy.find)) for strategy in self.strategies.values()]
+        with body.apart():
+            return self._offer(body, [(strategy, problem) for strategy, problem in found if problem is not None])
+
+    def _offer(self, body: KernelBody, found: Sequence[tuple[Strategy[Any, Costed, Frame], Any]]) -> Offer:
+        typical, most = at_typical(body.function.symbols), at_upper_bounds(body.function.symbols)
         choices: list[Choice] = []
         offered: list[Candidate] = []
-        for strategy, choice in self._choices(body):
-            estimate = self.machine.nanoseconds(choice.cost(at), choice.item, at)
-            choices.append(choice)
-            offered.append(Candidate(self._key(kernel, strategy, choice), choice.strategy, estimate))
+        for strategy, problem in found:
+            for choice in strategy.candidates(problem, self.machine):
+                choices.append(choice)
+                key = self._key(body.text, strategy, choice)
+                offered.append(Candidate(key, choice.strategy, self._nanoseconds(choice, typical)))
         assert offered, "the last strategy of a table runs every kernel"
         picked = self._fastest([candidate.key for candidate in offered], [each.estimate_ns for each in offered])
-        return Offer(choices[picked], picked, tuple(offered))
+        return Offer(choices[picked], picked, tuple(offered), self._nanoseconds(choices[picked], most))
+
+    def _nanoseconds(self, choice: Choice, at: Evaluate) -> float:
+        return self.machine.nanoseconds(choice.cost(at), choice.item, at)
 
     def _fastest(self, keys: Sequence[str], estimates: Sequence[float]) -> int:
         is_measured = any(key in self.measured for key in keys)
         unknown = [float("inf")] * len(keys) if is_measured else estimates
         times = [self.measured.get(key, ns) for key, ns in zip(keys, unknown, strict=True)]
         return min(range(len(keys)), key=lambda at: times[at] * (MARGIN if at == 0 else 1.0))
-
-    def _choices(self, body: KernelBody) -> Iterator[tuple[Strategy[Any, Costed, Frame], Choice]]:
-        for strategy in self.strategies.values():
-            problem = strategy.find(body)
-            if problem is not None:
-                yield from ((strategy, choice) for choice in strategy.candidates(problem, self.machine))
 
     def _key(self, kernel: str, strategy: Strategy[Any, Costed, Frame], choice: Choice) -> str:
         item = choice.item.model_copy(update={"kernel_name": ""}).model_dump_json()
@@ -106,5 +110,5 @@ def schedule(module: ir.Module, picker: Picker[Costed, Frame], reuse: Reuse | No
 
     `reuse` is what the strategies allow a kernel to compute in place; None is nothing.
     """
-    attach_schedules(module, picker, picker.machine, reuse)
+    attach_schedules(module, picker, reuse)
     return module

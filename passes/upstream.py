@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dialect.mlir import PassManager, bufferization, func, ir, linalg, memref
+from dialect.mlir import PassManager, bufferization, func, ir, memref
+from dialect.named_ops import copy as copy_memory
 from passes.bounds.kernel_memory import MEMORY
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate
@@ -167,7 +168,7 @@ def _open_copies(module: ir.Module) -> None:
     for copy in copies:
         source, target = copy.operands
         with ir.InsertionPoint(copy), copy.location:
-            linalg.copy(source, outs=[target])
+            copy_memory(source, target)
         copy.erase()
 
 

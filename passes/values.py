@@ -6,7 +6,8 @@ leave one dangling.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,11 +16,14 @@ from dialect.locations import node_pointers
 from dialect.mlir import ir
 from dialect.module import PARAMETER, symbols
 from dialect.operation import KilnOp
+from dialect.remembered import Remembered
 from dialect.types import type_of
 from tensorkiln.dtypes import DType
-from tensorkiln.expr import Dim
+from tensorkiln.expr import Dim, mul, product
 from tensorkiln.nodes import ViewSpec
 from tensorkiln.types import TensorType
+
+from .attributes import decode
 
 ROOT = "kiln.root"
 """The unit attribute of an op whose value a kernel stores."""
@@ -28,6 +32,17 @@ ROWS = "kiln.rows"
 """On a kernel function: how many leading loops its roots share."""
 NODES = "kiln.nodes"
 """On a call of a kernel: the numbers of the nodes that the kernel computes there, each once."""
+
+BODY = "kiln.body"
+"""On a call of a kernel: the number of the node of each operation of the kernel, in order, -1 where it has none."""
+ROOTS = "kiln.roots"
+"""On a call of a kernel: for each value that the kernel computes with loops of its own, in order, the numbers of the
+nodes that these compute.
+"""
+APART = "kiln.apart"
+"""On a call of a kernel: `[writer, reader, reason]` for each node `reader` in it that reads what the node `writer` of
+another kernel makes, and why they are apart.
+"""
 
 PREPARE = "kiln.prepare"
 """The unit attribute of a call of a kernel whose results follow from parameters alone."""
@@ -40,7 +55,7 @@ class Value:
     """A tensor in a function: `kind` is the wire name of the op that makes it, or `argument`.
 
     `position` is the number of its op in the function, or of the argument; `fields` are the op's, by name. A call of a
-    kernel has one value per result, all at one position, and the fields `callee`, `nodes` and `is_prepared`.
+    kernel has one value per result, all at one position, and the fields `callee`, `nodes`, `apart` and `is_prepared`.
     """
 
     kind: str
@@ -58,6 +73,11 @@ class Value:
     @cached_property
     def dtype(self) -> DType:
         return self.type.dtype
+
+    @property
+    def size_bytes(self) -> Dim:
+        """Bytes of all elements."""
+        return mul(product(self.shape), self.dtype.itemsize)
 
     def int(self, name: str) -> int:
         return self.fields[name]
@@ -121,6 +141,15 @@ def functions_of(module: ir.Module) -> dict[str, ir.Operation]:
     return {ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation for op in module.body.operations}
 
 
+def users_of(values: Iterable[Value]) -> dict[Value, list[Value]]:
+    """Of every value, those of `values` that it is an operand of, as often as it is; none of any other."""
+    users: dict[Value, list[Value]] = defaultdict(list)
+    for value in values:
+        for operand in value.operands:
+            users[operand].append(value)
+    return users
+
+
 def values_behind(value: Value, is_wanted: Callable[[Value], bool]) -> Iterator[Value]:
     """The nearest wanted values that `value` is computed from, each once; what is behind those is not looked at."""
     seen: set[Value] = set()
@@ -181,6 +210,8 @@ def _read_result(op: Any, operands: tuple[Value, ...], number: int, place: int) 
         fields["callee"] = ir.FlatSymbolRefAttr(operation.attributes["callee"]).value
         fields["is_prepared"] = PREPARE in operation.attributes
         fields["nodes"] = tuple(ir.DenseI64ArrayAttr(operation.attributes[NODES]))
+        apart = decode(operation.attributes[APART]) if APART in operation.attributes else ()
+        fields["apart"] = tuple((writer, reader, reason) for writer, reader, reason in apart)
     return Value(
         kind=operation.name.removeprefix("kiln."),
         operands=operands,
@@ -194,7 +225,14 @@ def _read_result(op: Any, operands: tuple[Value, ...], number: int, place: int) 
 
 def _pointer_of(location: ir.Location) -> str:
     """The JSON Pointer of the first node in a location; empty when it names none."""
-    return next(iter(node_pointers(location)), "")
+    known, address = _POINTERS.within(location.context), hash(location.attr)
+    if address not in known:
+        known[address] = next(iter(node_pointers(location)), "")
+    return known[address]
+
+
+_POINTERS = Remembered[int, str]()
+"""By the hashes of the attributes that locations are."""
 
 
 def read_symbols(module: ir.Module) -> dict[str, Range]:

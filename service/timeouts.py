@@ -7,8 +7,7 @@ A proxy that gives up first answers with a page of its own, and nobody knows wha
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
-from itertools import pairwise
+from dataclasses import dataclass
 from typing import Final
 
 OVERDUE_S: Final = 5.0
@@ -60,8 +59,3 @@ class Timeouts:
     def lets_finish(self, grace_s: float) -> bool:
         """Whether a shutdown with this grace answers all that was asked before it: the longest answer fits."""
         return grace_s >= self.answer_s
-
-    @property
-    def is_rising(self) -> bool:
-        """Whether every rung is above the one before it."""
-        return all(lower < upper for lower, upper in pairwise(astuple(self)))

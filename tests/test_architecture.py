@@ -30,7 +30,7 @@ LEVELS: dict[str, tuple[str, ...]] = {
         "cpu gpu",
     ),
     "service": (
-        "coding observe pages process wire",
+        "observe pages process wire",
         "sandbox trust",
         "store",
         "identity",

@@ -172,8 +172,9 @@ def _spawn(path: Path, log: Path, home: Path) -> subprocess.Popen[bytes]:
 
 def _environment(home: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
     # Only this user can open its socket, which identifies the caller.
-    # Its log is a file that is read only after a failure, and the user's disk may be full.
-    quiet = {"KILN_LOG": "warning", "KILN_DISK_FLOOR_MIB": "64"}
+    # Its log is a file that is read only after a failure, and the user's disk may be full. To search all that is
+    # installed for plugins of pydantic takes a while.
+    quiet = {"KILN_LOG": "warning", "KILN_DISK_FLOOR_MIB": "64", "PYDANTIC_DISABLE_PLUGINS": "__all__"}
     return {**quiet, **inherited, "KILN_HOME": str(home), "KILN_AUTH": "off"}
 
 

@@ -19,7 +19,6 @@ from .infer.loops import RegionGraph
 from .limits import MAX_BODY_BYTES, MAX_NODES, MAX_SYMBOLS, NAME_PATTERN
 from .nodes import Node, Region, SymVar, UnaryKind
 from .nodes.base import Record, record_of
-from .nodes.decoding import decoder
 from .nodes.fields import DIMENSION_JSON_SCHEMA, DIMENSION_PLACEHOLDER, Vars
 from .nodes.metadata import VarKey, VarMetadata
 from .nodes.problems import translate, translate_json
@@ -30,8 +29,6 @@ __all__ = ["Constraint", "Graph", "VarMetadata", "json_schema"]
 
 class _SchemaVersion:
     """A literal that is an integer as it stands: true and 1.0 are equal to 1, and neither is a version."""
-
-    decoded_as: ClassVar = (Literal[1], None)
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -112,9 +109,6 @@ class Graph(Record):
                 actual=len(json_data),
             )
         text = json_data if isinstance(json_data, str) else bytes(json_data)
-        asked = (strict, extra, context, by_alias, by_name)
-        if cls is Graph and asked.count(None) == len(asked) and (decoded := cls.decoded(text)) is not None:
-            return cast("Self", decoded)
         try:
             graph = super().model_validate_json(
                 strict_json.with_signed_zeros(text),
@@ -130,23 +124,6 @@ class Graph(Record):
             raise translate_json(error, text) from error
         except strict_json.RepeatedKeyError as error:
             raise InvalidGraphError(str(error), pointers=[error.pointer]) from None
-        return graph
-
-    @staticmethod
-    def decoded(json_data: str | bytes | bytearray) -> Graph | None:
-        """The graph that a JSON text spells, read in half the time that pydantic takes; None when that has to.
-
-        That it is None says nothing about the text. What inference finds wrong is raised here as there.
-        """
-        graph = _decode(strict_json.with_signed_zeros(json_data if isinstance(json_data, str) else bytes(json_data)))
-        if graph is None:
-            return None
-        try:
-            if strict_json.may_repeat_keys(json_data, _known_keys(graph)):
-                strict_json.refuse_repeated_keys(json_data)
-        except strict_json.RepeatedKeyError:
-            return None
-        graph.model_post_init(None)
         return graph
 
     def __repr__(self) -> str:
@@ -208,7 +185,6 @@ def _known_keys(graph: Graph) -> int:
 
 
 _FIELDS_SET = attrgetter("__pydantic_fields_set__")
-_decode = decoder(Graph)
 
 
 @cache

@@ -77,6 +77,14 @@ def stage_cycles(body: KernelBody, stage: Stage, inner: Sequence[Loop], machine:
     return entries * _entry_cycles(body, stage, last, length, lanes, work)
 
 
+def runs_point_by_point(body: KernelBody, stage: Stage, inner: Sequence[Loop], machine: Machine) -> bool:
+    """Whether reads of a stage depend on conditions on its innermost loop, and no masks of vectors stand for them."""
+    if not inner or (machine.vectors.masked_lanes and strip_loop(stage, inner, body.nodes, lambda _, at: at)):
+        return False
+    last = sorted(inner, key=lambda loop: not loop.is_reduction)[-1]
+    return any(_depends(load, last) for load in loads(stage.elements, body.nodes))
+
+
 def _entry_cycles(body: KernelBody, stage: Stage, last: Loop, length: int, lanes: int, work: int) -> float:
     read = loads(stage.elements, body.nodes)
     guards = sum(_depends(load, last) for load in read)

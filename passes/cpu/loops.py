@@ -34,7 +34,7 @@ from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 from tensorkiln.schedule import KernelItem
 
-from .cost import stage_cycles
+from .cost import runs_point_by_point, stage_cycles
 from .frame import Frame
 from .machine import Machine
 from .rows import for_each_row, for_rows_at_once
@@ -58,6 +58,7 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
     sweeps = sweeps_of(body)
     stages = _beside(body, sweeps)
     sums = sums_of(body, stages)
+    pieces = [pieces_of(body, stage, inner_loops(body, stage)) for stage in body.stages]
     # A first stage that is swept with others goes along its row in another way.
     together = rows_at_once(body) if 0 in stages else 1
     per_group = _in_whole_groups(rows_per_group(body), together, body.space.largest(extent_of(body.rows)))
@@ -67,6 +68,11 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
         [bounded(body, inner_loops(body, stage)) for stage in body.stages],
         {block_name(loop): (size,) for loop, size in zip(shared.rows, rows, strict=True) if size > 0},
         machine.vectors.lanes(DType.FLOAT32),
+        {
+            number: "guarded"
+            for number in range(len(body.stages))
+            if all(runs_point_by_point(body, piece, loops, machine) for piece, loops in pieces[number])
+        },
     )
     if together > 1:
         last = len(body.rows) - 1
@@ -76,7 +82,6 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
     scratch += [Scratch(TOTAL, totals_of(body, blocks)) for blocks in sums.values() if blocks.columns]
 
     looked_for = frozenset[int]().union(*(sweep.looked_for for sweep in sweeps))
-    pieces = [pieces_of(body, stage, inner_loops(body, stage)) for stage in body.stages]
 
     def cost(at: Evaluate) -> Cost:
         cycles = 0.0

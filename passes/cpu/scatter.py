@@ -45,7 +45,7 @@ def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     per_group = max(1, GROUP_POINTS // max(length, 1)) if isinstance(length, int) else 1
     groups = expr.ceildiv(extent_of(rows), per_group)
     inner = [[Loop("zero", length)], [Loop("update", root.operands[0].shape[axis])]]
-    item = kernel_item(body.function.name, placed(rows, inner, {}, 1), on_processors(groups, per_group))
+    item = kernel_item(body.function.name, placed(rows, inner, {}, 1, {1: "ordered"}), on_processors(groups, per_group))
 
     def cost(at: Evaluate) -> Cost:
         cleared, updates = (at(expr.product(value.shape)) for value in (root, root.operands[0]))

@@ -22,6 +22,7 @@ from ..loops.domain import Loop, extent_of
 from ..loops.index_space import linear_form
 from ..loops.scalar_dag import Apply, Interner, Load, Node, walk
 from ..scalar.registers import from_memory, register_type, to_memory
+from ..to_linalg.write_kernel import iterator_types
 from .accumulation import Accumulation, LikelyMaximum, Maximum, accumulation_of, combined, identity
 from .emission import Emitter, Reciprocals
 from .index_emission import IndexEmitter
@@ -198,14 +199,13 @@ class Generic:
         covered = {axis for target in (*inputs, *outputs) for axis in target.axes}
         inputs += [self._extent_operand(axis) for axis in range(len(loops)) if axis not in covered]
         written = {axis for output in outputs for axis in output.axes}
-        kinds = ["parallel" if axis in written else "reduction" for axis in range(len(loops))]
         operands = [*inputs, *outputs]
         op = linalg.GenericOp(
             [],
             [target.view for target in inputs],
             [target.view for target in outputs],
             ir.ArrayAttr.get([self._map(target.axes) for target in operands]),
-            ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]),
+            iterator_types(axis not in written for axis in range(len(loops))),
         )
         self.block = op.regions[0].blocks.append(*(ir.MemRefType(target.view.type).element_type for target in operands))
         self.output_count = len(outputs)

@@ -50,8 +50,8 @@ def _columns(emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexE
     result = emit.target(blocks.stage.domain.address, entry.operand, columns, index)
     targets = [Target(view, result.axes), result]
 
-    def add(inside: Sequence[IndexEmitter]) -> None:
-        (here,) = inside
+    def add(rows: Sequence[IndexEmitter]) -> None:
+        (here,) = rows
         emit(blocks.stage, blocks.within, here)
         with Generic(emit, (), columns, targets, [here]) as (_, (before, block)):
             total = arith.addf(before, scalar.cast(dtype, TOTAL, block, traits=traits))

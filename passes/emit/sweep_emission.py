@@ -29,8 +29,8 @@ def emit_sweep(emit: StageEmitter, sweep: Sweep, index: IndexEmitter) -> None:
     def put(number: int, value: ir.Value, here: IndexEmitter) -> None:
         store(sweep.registers[number], value, bases[number], 0, here)
 
-    def add(inside: Sequence[IndexEmitter]) -> None:
-        (here,) = inside
+    def add(rows: Sequence[IndexEmitter]) -> None:
+        (here,) = rows
         for step in sweep.steps:
             if isinstance(step, Put):
                 put(step.register, emit.body(here)(step.value), here)

@@ -17,7 +17,7 @@ from tensorkiln.expr import Dim
 from ..loops.index_space import split_multiple
 from ..values import Value
 from .joining import ALIGNMENT, takes_memory_early
-from .windows import KEEPING, NOT_OURS, Window, Windows, size_bytes
+from .windows import KEEPING, NOT_OURS, Window, Windows
 
 MAX_PARTS = 64
 """Parts of one storage, those of its parts included: steps that write to it are compared with one another."""
@@ -65,7 +65,7 @@ class Assemblies:
         for window, size in zip(parts, (size for _, size in pieces), strict=True):
             if window.offset == offset and _are_alike(window.base, value):
                 kept.add(window.base)
-            elif window.offset == 0 and size_bytes(window.base) == size and split_multiple(offset, ALIGNMENT)[1] == 0:
+            elif window.offset == 0 and window.base.size_bytes == size and split_multiple(offset, ALIGNMENT)[1] == 0:
                 fresh.append(window.base)
             else:
                 return None
@@ -100,8 +100,8 @@ class Assemblies:
             inner = None if part in self.windows.numbers else self._pieces(part)
             if inner is not None:
                 yield from inner
-            elif size_bytes(part) != 0:
-                yield self.windows.place_of(part), size_bytes(part)
+            elif part.size_bytes != 0:
+                yield self.windows.place_of(part), part.size_bytes
 
     def _parts_of_assign(self, assign: Value) -> Iterator[Piece]:
         target, source = assign.operands
@@ -111,7 +111,7 @@ class Assemblies:
         begin, end = (limit * target.dtype.itemsize for limit in limits)
         yield place, begin
         yield self.windows.place_of(source), end - begin
-        yield Window(place.base, end), expr.sub(size_bytes(target), end)
+        yield Window(place.base, end), expr.sub(target.size_bytes, end)
 
     def _may_place(self, value: Value, fresh: Sequence[Value], kept: set[Value]) -> bool:
         """Whether kernels of ours can store `fresh` in the place of `value`, over an older value that is kept."""
@@ -122,7 +122,7 @@ class Assemblies:
         if kept:
             first = self._begin(fresh)
             return all(self.home[old] < first and self._is_read_before(old, first, value) for old in kept)
-        begun = [(self._begin([part]), size_bytes(part)) for part in fresh]
+        begun = [(self._begin([part]), part.size_bytes) for part in fresh]
         return value in self.windows.results or not takes_memory_early(begun)
 
     def _is_free(self, part: Value) -> bool:
@@ -154,4 +154,4 @@ class Assemblies:
 
 def _are_alike(base: Value, value: Value) -> bool:
     """Whether both have as many elements, of one size."""
-    return base.dtype.itemsize == value.dtype.itemsize and size_bytes(base) == size_bytes(value)
+    return base.dtype.itemsize == value.dtype.itemsize and base.size_bytes == value.size_bytes

@@ -116,8 +116,5 @@ class Chains:
         assert opening is not None, "a chain begins with a contraction"
         made = Group([], len(opening.batch) + len(opening.rows), {}, {}, {}, is_prepared=parts[0].is_prepared)
         for part in parts:
-            made.roots += part.roots
-            made.domains |= part.domains
-            made.reads |= part.reads
-            made.unread |= part.unread
+            made.take(part)
         return made

@@ -11,15 +11,16 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 from tensorkiln import expr
+from tensorkiln.schedule import BarrierReason
 
 from ..loops.accesses import loads
 from ..loops.contraction import match_contraction
-from ..loops.domain import Domain, domain_of, extent_of, traced_value
+from ..loops.domain import Domain, domain_of, extent_of
 from ..loops.index_space import IndexSpace
 from ..loops.scalar_dag import Interner, Load, Node
 from ..trace.tracer import Tracer
 from ..trace.traces import TRACES
-from ..values import Function, Value, values_behind
+from ..values import Function, Value, users_of, values_behind
 from .assembly import Assemblies
 from .chains import Chains
 from .groups import Group, Grouping, is_within_row, with_bases
@@ -75,11 +76,9 @@ class _Grouping:
         self.groups: list[Group] = []
         self.home: dict[Value, int] = {}
         self.reducing: dict[Value, list[int]] = defaultdict(list)
+        self.apart: dict[tuple[Value, Value], BarrierReason] = {}
         self.elements: dict[Value, Node] = {}
-        users: dict[Value, list[Value]] = defaultdict(list)
-        for value in live:
-            for operand in value.operands:
-                users[operand].append(value)
+        users = users_of(live)
         self.windows = Windows(function, users, self.space, self.nodes, self.numbers)
         self.assemblies = Assemblies(self.windows, users, self.home)
 
@@ -92,11 +91,12 @@ class _Grouping:
             bases = {window.base for window in windows.values()}.union(*(each.bases for each in assemblies.values()))
             kept = frozenset(bases) | frozenset(self.function.results)
             self.groups = Chains(self.groups, self.elements, self.windows, self.space, self.nodes, kept).merged()
-        return Grouping(self.groups, self.windows.found, self.assemblies.found)
+        return Grouping(self.groups, self.windows.found, self.assemblies.found, self.apart)
 
     def _add(self, root: Value, prefix: str) -> None:
         if root.kind in OPAQUE:
             reads = {operand for operand in root.operands if operand in self.numbers}
+            self._keep_apart(root, reads, {}, "whole-buffers")
             self._open(Group([root], 0, {}, {root: reads}, is_opaque=True, is_prepared=root in self.prepared))
             return
         assembly = self.assemblies.find(root) if self.fusion else None
@@ -104,7 +104,7 @@ class _Grouping:
             self.home[root] = max(self.home[base] for base in assembly.bases)
             return
         domain = domain_of(root, self.space, prefix)
-        element = self.elements[root] = self._element(root, domain)
+        element = self.elements[root] = Tracer(self.space, self.numbers, TRACES, self.nodes).computed(root, domain)
         if self.fusion and root.kind != "reduce_axis" and self.windows.find(root, domain, element):
             return
         combine = root.text("reduce_op_kind") if root.kind == "reduce_axis" else None
@@ -113,19 +113,43 @@ class _Grouping:
         unread = {self.windows.base(value) for value in values_behind(root, self.numbers.__contains__)} - reads.keys()
         is_prepared = root in self.prepared
         producers = {self.home[value] for value in reads if value in self.home}
+        reasons: dict[int, BarrierReason] = dict.fromkeys(producers, "later-kernel")
+        reasons |= {n: "prepared" for n in producers if self.groups[n].is_prepared != is_prepared}
         producers = {number for number in producers if self.groups[number].is_prepared == is_prepared}
-        if self.fusion and not is_contraction:
+        if not self.fusion or is_contraction:
+            reasons |= dict.fromkeys(producers, "contraction" if self.fusion else "fusion-off")
+        else:
             after = max((self.home[value] for value in reads if value in self.home), default=-1)
             beside = self._beside(root, domain, reads, is_prepared, after)
             for number in (max(producers, default=None), beside):
-                rows = None if number is None else self._shared_rows(self.groups[number], root, domain, reads)
-                if number is None or rows is None or (number == beside and rows < self.groups[number].rows):
+                if number is None:
                     continue
+                rows = self._shared_rows(self.groups[number], root, domain, reads)
+                if not isinstance(rows, int):
+                    reasons[number] = rows
+                    continue
+                if number == beside and rows < self.groups[number].rows:
+                    continue
+                self._keep_apart(root, reads, reasons)
                 self._join(number, Group([root], rows, {root: domain}, {root: set(reads)}, {root: unread}))
                 return
+        self._keep_apart(root, reads, reasons)
         opened = Group([root], len(domain.parallel), {root: domain}, {root: set(reads)}, {root: unread})
         opened.is_contraction, opened.is_prepared = is_contraction, is_prepared
         self._open(opened)
+
+    def _keep_apart(
+        self,
+        root: Value,
+        reads: Collection[Value],
+        reasons: Mapping[int, BarrierReason],
+        otherwise: BarrierReason | None = None,
+    ) -> None:
+        """Note why `root` is in none of the kernels that make what it reads, by the numbers of these."""
+        for value in reads:
+            reason = reasons.get(self.home[value]) or otherwise if value in self.home else None
+            if reason is not None:
+                self.apart[value, root] = reason
 
     def _open(self, group: Group) -> None:
         self._settle(group, len(self.groups))
@@ -133,10 +157,7 @@ class _Grouping:
 
     def _join(self, number: int, joining: Group) -> None:
         target = self.groups[number]
-        target.roots += joining.roots
-        target.domains |= joining.domains
-        target.reads |= joining.reads
-        target.unread |= joining.unread
+        target.take(joining)
         target.rows = joining.rows
         self._settle(joining, number)
 
@@ -172,12 +193,6 @@ class _Grouping:
             group.roots = [root for root in group.roots if root in needed]
         self.groups = [group for group in self.groups if group.roots]
 
-    def _element(self, root: Value, domain: Domain) -> Node:
-        tracer = Tracer(self.space, self.numbers, TRACES, self.nodes)
-        value = traced_value(root)
-        index = domain.index(value.shape)
-        return tracer.element(value, index) if root.kind == "reduce_axis" else tracer.define(value, index)
-
     def _reads(self, element: Node) -> dict[Value, list[Load]]:
         """The loads of a root's `element` by the value that they read."""
         reads: dict[Value, list[Load]] = defaultdict(list)
@@ -186,10 +201,14 @@ class _Grouping:
             reads[value].append(located)
         return reads
 
-    def _shared_rows(self, target: Group, root: Value, domain: Domain, reads: Mapping[Value, list[Load]]) -> int | None:
-        """How many leading loops `root` can share with all roots of `target`, or None when it should not join."""
-        if target.is_opaque or len(target.roots) >= MAX_ROOTS or len(target.all_reads() | set(reads)) > MAX_OPERANDS:
-            return None
+    def _shared_rows(
+        self, target: Group, root: Value, domain: Domain, reads: Mapping[Value, list[Load]]
+    ) -> int | BarrierReason:
+        """How many leading loops `root` can share with all roots of `target`, or why it should not join."""
+        if target.is_opaque:
+            return "whole-buffers"
+        if len(target.roots) >= MAX_ROOTS or len(target.all_reads() | set(reads)) > MAX_OPERANDS:
+            return "kernel-size"
         most = 0
         leader = target.domains[target.roots[0]].parallel
         for mine, theirs in zip(domain.parallel, leader[: target.rows], strict=False):
@@ -198,11 +217,18 @@ class _Grouping:
             most += 1
         if target.is_contraction:
             whole = most == len(leader) == len(domain.loops)
-            return most if whole and self._is_aligned(target, domain, reads, most) else None
+            if not whole:
+                return "other-loops"
+            return most if self._is_aligned(target, domain, reads, most) else "beyond-row"
+        refused: BarrierReason = "beyond-row"
         for rows in range(most, -1, -1):
-            if self._is_aligned(target, domain, reads, rows) and self._is_profitable(target, domain, rows):
+            if not self._is_aligned(target, domain, reads, rows):
+                continue
+            if self._is_profitable(target, domain, rows):
                 return rows
-        return None
+            if rows:
+                refused = "row-size"
+        return refused
 
     def _is_aligned(self, target: Group, domain: Domain, reads: Mapping[Value, list[Load]], rows: int) -> bool:
         for value, found in reads.items():

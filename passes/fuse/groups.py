@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tensorkiln import expr
 from tensorkiln.expr import Dim
+from tensorkiln.schedule import BarrierReason
 
 from ..loops.domain import Domain
 from ..loops.index_space import IndexSpace, linear_form
@@ -34,6 +35,13 @@ class Group:
     is_opaque: bool = False
     is_prepared: bool = False
 
+    def take(self, other: Group) -> None:
+        """Compute what another group does, too."""
+        self.roots += other.roots
+        self.domains |= other.domains
+        self.reads |= other.reads
+        self.unread |= other.unread
+
     def all_reads(self) -> set[Value]:
         """The values in memory that some root reads."""
         return set[Value]().union(*(self.reads[root] for root in self.roots))
@@ -45,11 +53,15 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """The kernels in order, and the stored values that take none: those in another, and those made of others."""
+    """The kernels in order, and the stored values that take none: those in another, and those made of others.
+
+    `apart` says why the second of a pair, which reads the first, is not in the kernel that computes that.
+    """
 
     groups: list[Group]
     windows: Mapping[Value, Window]
     assemblies: Mapping[Value, Assembly]
+    apart: Mapping[tuple[Value, Value], BarrierReason]
 
 
 def is_within_row(load: Load, value: Value, domain: Domain, rows: int, space: IndexSpace) -> bool:

@@ -34,7 +34,7 @@ def store_what_joins_in_place(function: Function, live: Sequence[Value], stored:
         parts = _parts(value, stored, results)
         if parts is None or len(set(parts)) < len(parts) or not placed.isdisjoint(parts):
             continue
-        if value in results or not takes_memory_early([(begun[part], _size(part)) for part in parts]):
+        if value in results or not takes_memory_early([(begun[part], part.size_bytes) for part in parts]):
             begun[value] = min((begun[part] for part in parts), default=count)
             placed.update(parts)
             stored.update((value, *parts))
@@ -59,12 +59,12 @@ def _parts(cat: Value, stored: set[Value], results: frozenset[Value]) -> list[Va
     found: list[Value] = []
     offset: Dim = 0
     for part in cat.operands:
-        size = _size(part)
+        size = part.size_bytes
         if size == 0:
             continue
         base = _behind(part)
         is_ours = base.kind != "argument" and base.kind != "vconst" and base not in results
-        if not is_ours or split_multiple(offset, ALIGNMENT)[1] != 0 or _size(base) != size:
+        if not is_ours or split_multiple(offset, ALIGNMENT)[1] != 0 or base.size_bytes != size:
             return None
         if base not in stored and not any(_walks_as(base, other) for other in _reductions_behind(base, stored)):
             return None
@@ -90,7 +90,3 @@ def _walks_as(value: Value, reduction: Value) -> bool:
     """Whether the kernel of the reduction can compute `value` too, element by element."""
     loops = [[extent for extent in shape if extent != 1] for shape in (value.shape, reduction.shape)]
     return loops[0] == loops[1]
-
-
-def _size(value: Value) -> Dim:
-    return expr.mul(expr.product(value.shape), value.dtype.itemsize)

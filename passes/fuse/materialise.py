@@ -8,7 +8,6 @@ is one that follows from parameters alone, and need not be computed at each call
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 from tensorkiln import expr
@@ -16,7 +15,7 @@ from tensorkiln.dtypes import DType
 
 from ..loops.contraction import is_exact_widening
 from ..loops.index_space import IndexSpace
-from ..values import Function, Value
+from ..values import Function, Value, users_of
 from .apart import values_apart
 from .costs import MOVEMENT, Costs
 from .joining import store_what_joins_in_place
@@ -75,10 +74,7 @@ def materialised(
 
     `prepared` are those that follow from parameters alone; `reload` is what an element costs that is stored.
     """
-    users: dict[Value, list[Value]] = defaultdict(list)
-    for value in live:
-        for operand in value.operands:
-            users[operand].append(value)
+    users = users_of(live)
     stored = {value for value in live if _must_be_stored(value)} | {
         result for result in function.results if not lives_in_memory(result)
     }

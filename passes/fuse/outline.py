@@ -19,8 +19,9 @@ from dialect.movement import CatOp
 from tensorkiln import expr
 from tensorkiln.types import TensorType
 
+from ..attributes import encode
 from ..loops.index_space import split_multiple
-from ..values import NODES, PREPARE, ROOT, ROWS, Function, Value
+from ..values import APART, BODY, NODES, PREPARE, ROOT, ROOTS, ROWS, Function, Value
 from .groups import Group, Grouping, with_bases
 from .materialise import lives_in_memory
 from .windows import AS_IT_IS, Window
@@ -33,6 +34,10 @@ def is_empty(value: Value) -> bool:
 
 def _order(value: Value) -> tuple[str, int]:
     return value.kind, value.position
+
+
+def _node(value: Value | None) -> int:
+    return node_at(value.pointer) if value is not None and value.pointer else -1
 
 
 def view(window: Window, base: ir.Value, kind: TensorType, location: ir.Location) -> ir.Value:
@@ -52,6 +57,7 @@ class _Outliner:
     def __init__(self, module: ir.Module, source: ir.Operation, function: Function, grouping: Grouping) -> None:
         self.module, self.source, self.function = module, source, function
         self.groups, self.windows, self.assemblies = grouping.groups, grouping.windows, grouping.assemblies
+        self.apart = grouping.apart
         self.ops: list[Any] = list(source.regions[0].blocks[0].operations)
         self.home = {root: number for number, group in enumerate(self.groups) for root in group.roots}
         self.used_outside = self._used_outside()
@@ -131,11 +137,21 @@ class _Outliner:
         location = self.ops[root.position].operation.location
         arguments = [self._in_memory(value, made) for value in operands]
         given = dict(zip(operands, arguments, strict=True))
-        self._kernel(name, group, given, sorted(unread, key=_order), made_here, results, location)
+        body = self._kernel(name, group, given, sorted(unread, key=_order), made_here, results, location)
         types = [self._type(value) for value in results]
         call = func.CallOp(types, name, arguments, loc=location)
         nodes = sorted({node_at(value.pointer) for value in made_here if value.pointer})
         call.operation.attributes[NODES] = ir.DenseI64ArrayAttr.get(nodes)
+        call.operation.attributes[BODY] = ir.DenseI64ArrayAttr.get([_node(value) for value in body])
+        roots = frozenset(group.roots)
+        parts = (self._nodes_of(root, outside | unread | roots) for root in made_here if root in roots)
+        call.operation.attributes[ROOTS] = ir.ArrayAttr.get([ir.DenseI64ArrayAttr.get(part) for part in parts])
+        pairs = ((value, root) for root in group.roots for value in operands)
+        apart = [
+            (_node(value), _node(root), self.apart[value, root]) for value, root in pairs if (value, root) in self.apart
+        ]
+        if apart:
+            call.operation.attributes[APART] = encode(list(dict.fromkeys(apart)))
         if group.is_prepared:
             call.operation.attributes[PREPARE] = ir.UnitAttr.get()
         made |= dict(zip(results, call.results, strict=True))
@@ -156,7 +172,8 @@ class _Outliner:
         computed: Iterable[Value],
         results: Sequence[Value],
         location: ir.Location,
-    ) -> None:
+    ) -> list[Value | None]:
+        """Write the kernel; what each of its operations computes, None where that is nothing of the graph."""
         types = [argument.type for argument in operands.values()], [self._type(value) for value in results]
         with ir.InsertionPoint(self.module.body):
             kernel = func.FuncOp(name, types, visibility="private", loc=location)
@@ -166,9 +183,12 @@ class _Outliner:
         roots = frozenset(group.roots)
         with ir.InsertionPoint(block):
             inside |= {value: self._storage(value, location) for value in unread}
+            written: list[Value | None] = [None] * (len(inside) - len(operands))
             for value in computed:
+                written.append(value)
                 if value in self.windows:
                     inside[value] = self._window(value, inside)
+                    written += [value] * (self.windows[value].base.dtype is not value.dtype)
                     continue
                 copy = self.ops[value.position].operation.clone()
                 for place, operand in enumerate(value.operands):
@@ -180,6 +200,18 @@ class _Outliner:
                     copy.attributes[ROOT] = ir.UnitAttr.get()
                 inside[value] = copy.results[0]
             func.ReturnOp([inside[value] for value in results], loc=location)
+        return written
+
+    def _nodes_of(self, root: Value, stops: Container[Value]) -> list[int]:
+        """The numbers of the nodes that are computed for a root, up to what is in memory or another root."""
+        found = {root: _node(root)}
+        stack = [root]
+        while stack:
+            for operand in self._operands(stack.pop()):
+                if operand not in found and operand not in stops:
+                    found[operand] = _node(operand)
+                    stack.append(operand)
+        return sorted(set(found.values()) - {-1})
 
     def _window(self, value: Value, inside: Mapping[Value, ir.Value]) -> ir.Value:
         """A window in a kernel: elements of its base, as bits of another type where that differs."""

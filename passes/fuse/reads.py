@@ -39,10 +39,17 @@ class Reads:
 
     def __init__(self, symbols: Mapping[str, tuple[int, int]]) -> None:
         self._symbols = symbols
+        self._of: dict[Value, tuple[Read, ...]] = {}
         self._known: dict[Hashable, tuple[tuple[int, tuple[tuple[int, ...], ...]], ...]] = {}
 
     def of(self, value: Value) -> tuple[Read, ...]:
         """The reads of one element of `value`; of an op that is not traced, one of each operand."""
+        found = self._of.get(value)
+        if found is None:
+            found = self._of[value] = self._found(value)
+        return found
+
+    def _found(self, value: Value) -> tuple[Read, ...]:
         if not value.operands:
             return ()
         if value.kind in _IN_PLACE or value.kind not in TRACES or expr.product(value.shape) == 0:

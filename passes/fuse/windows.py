@@ -48,12 +48,7 @@ class Window:
 
     def is_all_of(self, value: Value) -> bool:
         """Whether `value`, which lies here, takes all of the base."""
-        return self.offset == 0 and size_bytes(value) == size_bytes(self.base)
-
-
-def size_bytes(value: Value) -> Dim:
-    """Bytes of all elements."""
-    return expr.mul(expr.product(value.shape), value.dtype.itemsize)
+        return self.offset == 0 and value.size_bytes == self.base.size_bytes
 
 
 class Windows:
@@ -171,4 +166,4 @@ class Windows:
             return True
         if value in self.results:
             return window.is_all_of(value)
-        return self.space.is_nonnegative(expr.sub(expr.mul(2, size_bytes(value)), size_bytes(base)))
+        return self.space.is_nonnegative(expr.sub(expr.mul(2, value.size_bytes), base.size_bytes))

@@ -7,12 +7,17 @@ for that row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from ..values import Function, Value
 from .domain import Domain, Loop
 from .index_space import IndexSpace
 from .scalar_dag import Interner, Node
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,8 @@ class KernelBody:
     """The stages of a kernel over its rows. Two that say the same are not equal: each has a space of its own.
 
     Operands are numbered: the function's arguments, its distinct results, then the roots that never leave the kernel
-    and are read by a later stage than their own. No other root has memory.
+    and are read by a later stage than their own. No other root has memory. `text` is what the linalg says that the body
+    was read of.
     """
 
     function: Function
@@ -54,6 +60,23 @@ class KernelBody:
     stages: tuple[Stage, ...]
     operands: tuple[Value, ...]
     local_from: int
+    text: str = ""
+    _made: dict[Callable[..., Any], Any] = field(init=False, repr=False, default_factory=dict[Callable[..., Any], Any])
+
+    def once(self, make: Callable[[KernelBody], T]) -> T:
+        """What `make` makes of this body, made once: what it adds to the space and to the nodes stays."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return self._made[make]
+
+    @contextmanager
+    def apart(self) -> Generator[None]:
+        """Try or emit something: what that adds to the space and to the nodes is gone afterwards.
+
+        So a body that stages share is to each of them as it was read, and code does not depend on what was tried.
+        """
+        with self.space.apart(), self.nodes.apart():
+            yield
 
     def is_local(self, operand: int) -> bool:
         """Whether the operand never leaves the kernel."""

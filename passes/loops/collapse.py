@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from tensorkiln import expr
 from tensorkiln.expr import Dim
@@ -19,12 +18,15 @@ Strides = Mapping[str, tuple[Dim, ...]]
 """By how many elements each access of a stage moves on at a step of a loop, for the loops that may be merged."""
 
 
-@lru_cache(maxsize=1)
 def collapse(body: KernelBody) -> KernelBody:
     """`body` with every run of rows, and of the other loops of each stage, merged where all accesses allow it.
 
     One strategy after the other asks for it of the same body.
     """
+    return body.once(_collapsed)
+
+
+def _collapsed(body: KernelBody) -> KernelBody:
     strides = [_strides(stage, body) for stage in body.stages]
     rows, row_values = _merged(body.rows, strides, body, "R")
     stages: list[Stage] = []

@@ -6,7 +6,8 @@ of a gather, say). Code that creates a loop or reads such a value registers its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from math import gcd
 
 from tensorkiln import expr
@@ -34,6 +35,16 @@ class IndexSpace:
         """Introduce the value `name`, which is in `low .. high`."""
         assert name not in self._graph, f"{name} is a symbol of the graph"
         self.symbols[name] = (low, high)
+
+    @contextmanager
+    def apart(self) -> Generator[None]:
+        """Names that are introduced inside are forgotten afterwards."""
+        before = self.symbols, self.extents
+        self.symbols, self.extents = dict(self.symbols), dict(self.extents)
+        try:
+            yield
+        finally:
+            self.symbols, self.extents = before
 
     def is_nonnegative(self, dim: Dim) -> bool:
         """Whether `dim >= 0` for every value of the names in it."""
@@ -100,10 +111,12 @@ class IndexSpace:
 
     def flatten(self, index: Index, shape: Sequence[Dim]) -> Dim:
         """The row-major position of `index` in a contiguous array of `shape`."""
-        flat: Dim = 0
-        for position, extent in zip(index, shape, strict=True):
-            flat = expr.add(expr.mul(flat, extent), position)
-        return rejoin(flat)
+        stride: Dim = 1
+        terms: list[Dim] = []
+        for position, extent in zip(reversed(index), reversed(shape), strict=True):
+            terms.append(position if stride == 1 else expr.mul(stride, position))
+            stride = expr.mul(stride, extent)
+        return rejoin(expr.add(*terms))
 
     def unflatten(self, flat: Dim, shape: Sequence[Dim]) -> Index:
         """The index of the row-major position `flat` in a contiguous array of `shape`; the inverse of `flatten`."""

@@ -6,7 +6,8 @@ Tracing builds it from kiln ops, schedules are chosen by looking at it, and emis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar, cast
 
@@ -102,6 +103,16 @@ class Interner:
     _nodes: dict[tuple[object, ...], object] = field(default_factory=dict[tuple[object, ...], object])
     dynamic: dict[str, Node] = field(default_factory=dict[str, "Node"])
     _names: dict[tuple[int, Dim], str] = field(default_factory=dict[tuple[int, Dim], str])
+
+    @contextmanager
+    def apart(self) -> Generator[None]:
+        """Nodes and names that are made inside are forgotten afterwards."""
+        before = self._nodes, self.dynamic, self._names
+        self._nodes, self.dynamic, self._names = dict(self._nodes), dict(self.dynamic), dict(self._names)
+        try:
+            yield
+        finally:
+            self._nodes, self.dynamic, self._names = before
 
     def constant(self, dtype: DType, value: int | float | bool) -> Constant:
         return self._one(Constant, dtype, value)

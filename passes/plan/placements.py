@@ -41,12 +41,14 @@ class Placements:
         parts: list[tuple[Value, Dim]] = []
         for part in value.operands:
             root, inside = self._located(part)
-            if inside == offset and _size(root) == _size(value):
+            if inside == offset and root.size_bytes == value.size_bytes:
                 self._holders[value] = (root, 0)
             else:
-                assert (inside, _size(root)) == (0, _size(part)), "a part that is computed in its place is whole"
+                assert (inside, root.size_bytes) == (0, part.size_bytes), (
+                    "a part that is computed in its place is whole"
+                )
                 parts.append((root, offset))
-            offset = expr.add(offset, _size(part))
+            offset = expr.add(offset, part.size_bytes)
         for root, place in parts:
             self._holders[root] = (value, place)
 
@@ -58,7 +60,7 @@ class Placements:
             members[located[value][0]].append(number)
         shared = {root: number for number, root in enumerate(root for root in members if len(members[root]) > 1)}
         return {
-            number: Place(shared[root], offset, _size(root))
+            number: Place(shared[root], offset, root.size_bytes)
             for value, number in buffers.items()
             for root, offset in (located[value],)
             if root in shared
@@ -71,7 +73,3 @@ class Placements:
             value, inside = self._holders[value]
             offset = expr.add(offset, inside)
         return value, offset
-
-
-def _size(value: Value) -> Dim:
-    return expr.mul(expr.product(value.shape), value.dtype.itemsize)

@@ -27,7 +27,8 @@ class Step:
     reach no byte that another one stores to. A kernel computes the `nodes` here, and is run by the function `entry`,
     which steps share that run the same kernel on buffers of the same kind.
 
-    What is prepared follows from parameters alone, and is run when they are bound.
+    What is prepared follows from parameters alone, and is run when they are bound. `apart` has `(writer, reader,
+    reason)` for nodes here that read what a node of another kernel makes: why they are two kernels.
     """
 
     kernel: str | None
@@ -39,6 +40,7 @@ class Step:
     nodes: tuple[int, ...] = ()
     entry: str = ""
     is_prepared: bool = False
+    apart: tuple[tuple[int, int, str], ...] = ()
 
     @property
     def arguments(self) -> tuple[int, ...]:
@@ -180,7 +182,8 @@ class _Planner:
                     plan.steps.append(Step(None, op, reads, writes))
                     return
                 nodes, is_prepared = op.fields["nodes"], op.fields["is_prepared"]
-                plan.steps.append(Step(kernel, None, reads, writes, nodes=nodes, is_prepared=is_prepared))
+                apart = op.fields["apart"]
+                plan.steps.append(Step(kernel, None, reads, writes, nodes=nodes, is_prepared=is_prepared, apart=apart))
 
     def _buffer(self, value: Value) -> int:
         if value not in self.home:

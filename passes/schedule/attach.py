@@ -12,7 +12,7 @@ from tensorkiln.buffers import Buffer
 from tensorkiln.expr import Dim, from_derived_wire, to_wire
 from tensorkiln.schedule import KernelItem
 
-from ..attributes import decode, encode
+from ..attributes import Record, decode, encode
 from ..loops.body import KernelBody
 from ..plan.aliasing import share_storage
 from ..plan.entries import name_entries
@@ -21,9 +21,8 @@ from ..plan.prepare import settle_prepared
 from ..plan.program_plan import Call, ProgramPlan, Step, plan_program
 from ..to_linalg.read_kernel import read_kernel
 from ..to_linalg.write_kernel import SUFFIX
-from ..values import Function, functions_of, is_kernel, kernel_text, read_function, read_symbols
+from ..values import Function, functions_of, is_kernel, read_function, read_symbols
 from .choice import Candidate, Offer
-from .cost import Machine, at_upper_bounds
 from .work import flops
 
 SCHEDULE = "kiln.schedule"
@@ -35,11 +34,11 @@ MOST_NS = (1 << 63) - 1
 """Three centuries: kernels of unbounded sizes would take longer."""
 PROGRAM = "kiln.program"
 
-Pick = Callable[[KernelBody, str], Offer]
-"""What is offered and picked for a kernel of this canonical text."""
+Pick = Callable[[KernelBody], Offer]
+"""What is offered and picked for a kernel."""
 
 
-def attach_schedules(module: ir.Module, pick: Pick, machine: Machine, reuse: Reuse | None = None) -> ProgramPlan:
+def attach_schedules(module: ir.Module, pick: Pick, reuse: Reuse | None = None) -> ProgramPlan:
     """Pick a schedule for every kernel and write it on its function; write the plan of the program on the module.
 
     What it takes is estimated where every symbol is as large as it may be. `reuse` is what the strategies allow a
@@ -53,22 +52,21 @@ def attach_schedules(module: ir.Module, pick: Pick, machine: Machine, reuse: Reu
             steps_of.setdefault(step.kernel, []).append(number)
     functions = functions_of(module)
     reusables: dict[int, tuple[tuple[int, int], ...]] = {}
-    at = at_upper_bounds(graph.symbols)
     with module.context, ir.Location.unknown():
         for name, steps in steps_of.items():
             function = functions[name]
             body = read_kernel(functions, name, graph.symbols)
-            offer = pick(body, kernel_text(functions[name + SUFFIX]))
+            offer = pick(body)
             choice = offer.choice
             for number in steps:
                 for scratch in choice.scratch:
                     plan.add_scratch(number, scratch.dtype, scratch.elements, is_private=scratch.is_private)
             if reuse is not None:
                 reusables |= dict.fromkeys(steps, reusable(body, reuse))
-            function.attributes[SCHEDULE] = encode(choice.item.model_dump(mode="json"))
+            function.attributes[SCHEDULE] = _ITEM.write(choice.item)
             function.attributes[STRATEGY] = ir.StringAttr.get(choice.strategy)
             function.attributes[FLOPS] = encode(to_wire(flops(body)))
-            function.attributes[ESTIMATE] = encode(_whole(machine.nanoseconds(choice.cost(at), choice.item, at)))
+            function.attributes[ESTIMATE] = encode(_whole(offer.most_ns))
             function.attributes[CANDIDATES] = encode(
                 [
                     {
@@ -84,7 +82,9 @@ def attach_schedules(module: ir.Module, pick: Pick, machine: Machine, reuse: Reu
         settle_prepared(plan)
         share_storage(plan, reusables)
         name_entries(plan)
-        module.operation.attributes[PROGRAM] = encode(_to_json(plan))
+        steps = [replace(step, host=None, nodes=()) for step in plan.steps]
+        written = ProgramPlan(list(plan.buffers), steps, plan.arguments, results=plan.results)
+        module.operation.attributes[PROGRAM] = _PLAN.write(written)
     return plan
 
 
@@ -134,7 +134,7 @@ def entry_steps(steps: Sequence[Step]) -> list[Step]:
 def schedule_of(function: ir.Operation) -> tuple[str, KernelItem]:
     """`(strategy, schedule)` of a kernel function."""
     attributes = function.attributes
-    return ir.StringAttr(attributes[STRATEGY]).value, KernelItem.model_validate(decode(attributes[SCHEDULE]))
+    return ir.StringAttr(attributes[STRATEGY]).value, _ITEM.read(attributes[SCHEDULE])
 
 
 def work_of(function: ir.Operation) -> tuple[Dim, int]:
@@ -186,7 +186,7 @@ def read_program(module: ir.Module) -> ProgramPlan:
     """The plan of the program that a scheduled module holds, with the ops of its host steps and its constants."""
     graph = read_function(graph_function(module).operation, read_symbols(module))
     plan = plan_program(_calls(graph), graph)
-    plan.buffers = read_buffers(module)
+    plan.buffers = list(read_buffers(module))
     plan.steps = [
         replace(step, scratch=known.scratch, reuses=known.reuses, entry=known.entry, is_prepared=known.is_prepared)
         for step, known in zip(plan.steps, read_steps(module), strict=True)
@@ -194,14 +194,19 @@ def read_program(module: ir.Module) -> ProgramPlan:
     return plan
 
 
-def read_buffers(module: ir.Module) -> list[Buffer]:
+def read_buffers(module: ir.Module) -> Sequence[Buffer]:
     """The buffers of the program that a scheduled module holds."""
-    return [Buffer.model_validate(decode(buffer)) for buffer in _of_program(module, "buffers")]
+    return _PLAN.read(module.operation.attributes[PROGRAM]).buffers
 
 
-def read_steps(module: ir.Module) -> list[Step]:
-    """Its kernel steps, without the ops of those that the host does."""
-    return [
+def read_steps(module: ir.Module) -> Sequence[Step]:
+    """Its steps, without the ops of those that the host does, and without nodes."""
+    return _PLAN.read(module.operation.attributes[PROGRAM]).steps
+
+
+def _from_json(record: Any) -> ProgramPlan:
+    """What a record says of a plan."""
+    steps = [
         Step(
             step["kernel"],
             None,
@@ -212,9 +217,11 @@ def read_steps(module: ir.Module) -> list[Step]:
             entry=step["entry"],
             is_prepared=step["is_prepared"],
         )
-        for step in map(decode, _of_program(module, "steps"))
+        for step in record["steps"]
     ]
+    buffers = [Buffer.model_validate(buffer) for buffer in record["buffers"]]
+    return ProgramPlan(buffers, steps, tuple(record["arguments"]), results=tuple(record["results"]))
 
 
-def _of_program(module: ir.Module, part: str) -> ir.ArrayAttr:
-    return ir.ArrayAttr(ir.DictAttr(module.operation.attributes[PROGRAM])[part])
+_PLAN = Record(_to_json, _from_json)
+_ITEM = Record[KernelItem](lambda item: item.model_dump(mode="json"), KernelItem.model_validate)

@@ -48,11 +48,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """All that was offered for a kernel, and the `choice` that was picked: the candidate at the position `picked`."""
+    """All that was offered for a kernel, and the `choice` that was picked: the candidate at the position `picked`.
+
+    It takes `most_ns` where every symbol is as large as it may be.
+    """
 
     choice: Choice
     picked: int
     candidates: tuple[Candidate, ...]
+    most_ns: float
 
 
 def bounded(body: KernelBody, loops: Sequence[Loop]) -> tuple[Loop, ...]:

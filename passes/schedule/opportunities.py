@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tensorkiln import expr
 from tensorkiln.buffers import Buffer
-from tensorkiln.schedule import FusionOpportunity, KernelItem
+from tensorkiln.schedule import FusionBarrier, FusionOpportunity, KernelItem, OpRef
 
 from ..plan.program_plan import Step
 
@@ -46,6 +46,22 @@ def fusion_opportunities(
                 fusion_type="reduction" if all(reduces) else "mixed" if any(reduces) else "elementwise",
                 benefit_score=saved / moved if moved else 0.0,
                 memory_saved=size,
+                barrier=_barrier(steps[pair[0]], items[pair[0]], steps[pair[1]], items[pair[1]]),
             )
         )
     return tuple(found)
+
+
+def _barrier(writer: Step, made: KernelItem, reader: Step, read: KernelItem) -> FusionBarrier | None:
+    """What was decided of the first two nodes of which one reads the other."""
+    writes, reads = ({op.node: op for op in item.ops} for item in (made, read))
+    for behind, node, reason in reader.apart:
+        if behind in writes and node in reads:
+            return FusionBarrier.model_validate({"reason": reason, "writer": writes[behind], "reader": reads[node]})
+    if writer.is_prepared != reader.is_prepared and writes and reads:
+        return FusionBarrier(reason="prepared", writer=_last(made), reader=_last(read))
+    return None
+
+
+def _last(item: KernelItem) -> OpRef:
+    return item.ops[-1]

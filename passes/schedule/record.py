@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping as Map
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from types import MappingProxyType
+from typing import Final, Literal
 
 from tensorkiln import expr
 from tensorkiln.expr import Dim, evaluate
@@ -15,13 +16,17 @@ from tensorkiln.schedule import (
     KernelItem,
     Mapping,
     ReductionPlan,
+    Scalar,
     ScheduleContext,
     SharedArray,
     Unroll,
     Vectorize,
 )
+from tensorkiln.schedule.hints import ScalarReason
 
 from ..loops.domain import Loop
+
+NONE: Final[Map[int, ScalarReason]] = MappingProxyType({})
 
 Level = Literal["block", "thread", "vec", "serial"]
 LEVELS: tuple[Level, ...] = ("block", "thread", "vec", "serial")
@@ -31,7 +36,7 @@ LEVELS: tuple[Level, ...] = ("block", "thread", "vec", "serial")
 class PlacedAxis:
     """A loop, the level of the machine that runs it, its tiles from outer to inner, and the elements of its vectors.
 
-    `at_once` of its turns are taken together.
+    `at_once` of its turns are taken together. `scalar` is why it is in no vectors, where that was decided.
     """
 
     name: str
@@ -41,6 +46,7 @@ class PlacedAxis:
     tiles: tuple[Dim, ...] = ()
     width: int = 1
     at_once: int = 1
+    scalar: ScalarReason | None = None
 
 
 def kernel_item(
@@ -65,6 +71,7 @@ def kernel_item(
         reduce=plan if reduced else None,
         hints=(
             *(Vectorize(axis=number, width=axes[number].width) for number in levels["vec"]),
+            *(Scalar(axis=n, reason=axis.scalar) for n, axis in enumerate(axes) if axis.scalar is not None),
             *(Unroll(axis=number, factor=axis.at_once) for number, axis in enumerate(axes) if axis.at_once > 1),
         ),
         context=context,
@@ -82,17 +89,30 @@ def on_threads(groups: Dim, threads: int, device: str) -> ScheduleContext:
 
 
 def placed(
-    rows: Sequence[Loop], inner: Sequence[Sequence[Loop]], tiles: Map[str, tuple[Dim, ...]], width: int
+    rows: Sequence[Loop],
+    inner: Sequence[Sequence[Loop]],
+    tiles: Map[str, tuple[Dim, ...]],
+    width: int,
+    scalar: Map[int, ScalarReason] = NONE,
 ) -> list[PlacedAxis]:
-    """The loops of a CPU: `rows` over work-groups, those of each stage inside, the last of each in vectors."""
+    """The loops of a CPU: `rows` over work-groups, those of each stage inside, the last of each in vectors.
+
+    `scalar` says by the number of a stage why its last loop is none. Where no stage has a loop, a row is one element.
+    """
     axes = [_axis(loop, "block", tiles) for loop in rows]
+    if axes and not any(inner):
+        axes[-1] = replace(axes[-1], scalar="single-point")
     for stage, loops in enumerate(inner):
         for number, loop in enumerate(loops):
             axis = _axis(loop, "serial", tiles)
             # Stages may walk one piece of a loop each; as axes these are different loops.
             if any(other.name == loop.name for other in axes[len(rows) :]):
                 axis = replace(axis, name=f"{loop.name}_{stage}", tiles=())
-            axes.append(replace(axis, level="vec", width=width) if number == len(loops) - 1 else axis)
+            if number == len(loops) - 1:
+                axis = replace(axis, level="vec", width=width)
+                if stage in scalar:
+                    axis = replace(axis, level="serial", width=1, scalar=scalar[stage])
+            axes.append(axis)
     return axes
 
 

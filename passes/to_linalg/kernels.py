@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dialect.mlir import func, ir
 
+from ..loops.body import KernelBody
 from ..trace.kernel_body import kernel_body
 from ..values import ROWS, is_kernel, read_function, read_symbols
 from .scalar_ops import ScalarFunctions
 from .write_kernel import write_kernel
+
+STORES = "kiln.stores"
+"""On a generic: which roots of the kernel its results are, counted from 0 in the order of the kernel."""
 
 
 def kernels_to_linalg(module: ir.Module) -> ir.Module:
@@ -22,10 +26,19 @@ def kernels_to_linalg(module: ir.Module) -> ir.Module:
         rows = ir.IntegerAttr(function.attributes[ROWS]).value
         body = kernel_body(read_function(function, symbols), rows)
         with ir.InsertionPoint(module.body), function.location:
-            write_kernel(body, scalars)
+            _mark_stores(write_kernel(body, scalars), body)
         with ir.InsertionPoint(function), function.location:
             kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
             declared = func.FuncOp(body.function.name, kind, visibility="private")
             declared.attributes[ROWS] = function.attributes[ROWS]
         function.erase()
     return module
+
+
+def _mark_stores(made: ir.Operation, body: KernelBody) -> None:
+    """Say of each generic which roots it computes, for who reads the text: calls name the nodes of each root."""
+    places = {root: at for at, root in enumerate(value for value in body.function.values if value.is_root)}
+    generics = (op.operation for op in made.regions[0].blocks[0].operations if op.operation.name == "linalg.generic")
+    stages = (stage for stage in body.stages if stage.stores)
+    for generic, stage in zip(generics, stages, strict=True):
+        generic.attributes[STORES] = ir.DenseI64ArrayAttr.get([places[entry.root] for entry in stage.stores])

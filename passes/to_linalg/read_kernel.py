@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from dialect.mlir import ir
+from dialect.remembered import Remembered
 from dialect.types import dtype_of, type_of
 from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
@@ -15,7 +16,7 @@ from ..loops.body import KernelBody, Stage, Store
 from ..loops.domain import Domain, Loop
 from ..loops.index_space import IndexSpace
 from ..loops.scalar_dag import Apply, Interner, Node
-from ..values import ROWS, Function, Range, Value, marked_arguments
+from ..values import ROWS, Function, Range, Value, kernel_text, marked_arguments
 from .read_element import ElementReader
 from .read_index import IndexReader, apply
 from .scalar_ops import combined_kind
@@ -25,14 +26,27 @@ IN_PANELS = "kiln.in_panels"
 """The unit attribute of an argument of a kernel that was packed for it."""
 
 
+_READ = Remembered[Hashable, KernelBody]()
+"""Bodies by all that they follow from: stages read the same kernels."""
+
+
 def read_kernel(functions: Mapping[str, ir.Operation], name: str, symbols: Mapping[str, Range]) -> KernelBody:
-    """The body of the kernel called `name` in a module with these functions."""
-    return _Reader(functions, name, symbols).read()
+    """The body of the kernel called `name` in a module with these functions: one, as long as the kernel is the same."""
+    declared, defined = functions[name].attributes, functions[name + SUFFIX]
+    text = kernel_text(defined)
+    stated = tuple(hash(declared[each]) for each in ("function_type", ROWS, "arg_attrs") if each in declared)
+    key = (name, text, stated, tuple(symbols.items()))
+    known = _READ.within(defined.context)
+    if key not in known:
+        known[key] = _Reader(functions, name, symbols, text).read()
+    return known[key]
 
 
 class _Reader:
-    def __init__(self, functions: Mapping[str, ir.Operation], name: str, symbols: Mapping[str, Range]) -> None:
-        self.functions = functions
+    def __init__(
+        self, functions: Mapping[str, ir.Operation], name: str, symbols: Mapping[str, Range], text: str
+    ) -> None:
+        self.functions, self.text = functions, text
         declared, self.defined = functions[name], functions[name + SUFFIX]
         self.row_count = ir.IntegerAttr(declared.attributes[ROWS]).value
         self.space, self.nodes = IndexSpace(symbols), Interner()
@@ -82,7 +96,9 @@ class _Reader:
                 self._pack(operation)
         operands = tuple(self.operands)
         stages = tuple(self.stages)
-        return KernelBody(self.function, self.space, self.nodes, self.rows, stages, operands, self.local_from)
+        return KernelBody(
+            self.function, self.space, self.nodes, self.rows, stages, operands, self.local_from, self.text
+        )
 
     def _scatter(self) -> KernelBody:
         axis, indices, updates = ir.DenseI64ArrayAttr(self.defined.attributes[SCATTER])
@@ -91,7 +107,7 @@ class _Reader:
         root = Value("scatter", given, result.type, "", 0, {"axis": axis}, is_root=True)
         function = Function(self.function.name, self.function.arguments, (root,), (root,), self.function.symbols)
         operands = (*function.arguments, root)
-        return KernelBody(function, self.space, self.nodes, (), (), operands, len(operands))
+        return KernelBody(function, self.space, self.nodes, (), (), operands, len(operands), self.text)
 
     def _shape(self, kind: ir.Type, dynamic: Sequence[ir.Value]) -> tuple[Dim, ...]:
         sizes = iter(dynamic)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dialect.mlir import func, ir, linalg, tensor
+from dialect.named_ops import fill
 from passes import scalar
 from tensorkiln.expr import Dim, free_symbols, symbol
 
@@ -140,7 +141,7 @@ class _Writer:
             return empty
         dtype = stage.stores[0].element.dtype
         identity = to_register(dtype, scalar.reduce_identity(stage.combine, dtype))
-        return linalg.fill(stored(dtype, identity, kind.element_type), outs=[empty])
+        return fill(stored(dtype, identity, kind.element_type), empty)
 
     def _empty(self, shape: Sequence[Dim], element: ir.Type) -> ir.Value:
         return tensor.empty([extent if isinstance(extent, int) else self.index(extent) for extent in shape], element)
@@ -205,11 +206,17 @@ def _unstated(maps: Sequence[ir.AffineMap], loops: Sequence[Loop]) -> list[int]:
 def _generic(
     loops: Sequence[Loop], inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], maps: Sequence[ir.AffineMap]
 ) -> Any:
-    kinds = ["reduction" if loop.is_reduction else "parallel" for loop in loops]
     return linalg.GenericOp(
         [value.type for value in outputs],
         inputs,
         outputs,
         ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps]),
-        ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]),
+        iterator_types([loop.is_reduction for loop in loops]),
     )
+
+
+def iterator_types(are_reductions: Iterable[bool]) -> ir.Attribute:
+    """The attribute of a generic that says which of its loops reduce."""
+    kinds = ("reduction" if is_reduction else "parallel" for is_reduction in are_reductions)
+    # To parse one after the other would take longer.
+    return ir.Attribute.parse(f"[{', '.join(f'#linalg.iterator_type<{kind}>' for kind in kinds)}]")

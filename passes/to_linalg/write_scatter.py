@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dialect.mlir import arith, ir, linalg, scf, tensor
+from dialect.mlir import arith, ir, scf, tensor
+from dialect.named_ops import fill
 from tensorkiln.dtypes import DType
 
 from ..scalar.registers import zero
@@ -19,7 +20,7 @@ def write_scatter(root: Value, arguments: Sequence[ir.Value], empty: ir.Value, i
     `arguments` are the indices and the updates, `empty` is what the result has for its shape.
     """
     element = ir.RankedTensorType(empty.type).element_type
-    cleared = linalg.fill(stored(root.dtype, zero(root.dtype), element), outs=[empty])
+    cleared = fill(stored(root.dtype, zero(root.dtype), element), empty)
     return _over(root, arguments, (), cleared, index)
 
 

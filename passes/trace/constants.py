@@ -11,7 +11,7 @@ from .tracer import Conditions, Trace, Tracer
 
 
 def trace_const_scalar(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
-    """The literal"""
+    """The literal, or the value that a symbol is fixed to"""
     return tracer.nodes.constant(value.dtype, value.literal("value"))
 
 
@@ -23,11 +23,6 @@ def trace_vconst(tracer: Tracer, value: Value, index: Index, conditions: Conditi
 def trace_define_var(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
     """The value of a symbol at run time"""
     return tracer.nodes.index_value(value.dtype, expr.symbol(value.fields["sym_var"].name))
-
-
-def trace_bind(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
-    """The value that a symbol is fixed to"""
-    return tracer.nodes.constant(value.dtype, value.int("value"))
 
 
 def trace_unique(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
@@ -51,7 +46,7 @@ CONSTANTS: dict[str, Trace] = {
     "const_scalar": trace_const_scalar,
     "vconst": trace_vconst,
     "define_var": trace_define_var,
-    "bind": trace_bind,
+    "bind": trace_const_scalar,
     "unique": trace_unique,
     "device": trace_zero,
     "buffer": trace_zero,

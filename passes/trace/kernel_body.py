@@ -13,9 +13,9 @@ from tensorkiln.expr import Dim
 
 from ..loops.accesses import loads
 from ..loops.body import KernelBody, Stage, Store
-from ..loops.domain import Domain, Loop, domain_of, traced_value
+from ..loops.domain import Domain, Loop, domain_of
 from ..loops.index_space import IndexSpace
-from ..loops.scalar_dag import Interner, Load, Node
+from ..loops.scalar_dag import Interner, Load
 from ..values import Function, Value, values_behind
 from .tracer import Tracer
 from .traces import TRACES
@@ -42,18 +42,12 @@ def trace_stage(
     """The stage that computes `roots` over `domain`; roots of one map take each other's elements from registers."""
     others = {value: number for value, number in numbers.items() if value not in roots}
     tracer = Tracer(space, others, TRACES, nodes)
-    elements = tuple(_element(tracer, root, domain) for root in roots)
+    elements = tuple(tracer.computed(root, domain) for root in roots)
     stores = tuple(
         Store(root, numbers[root], element) for root, element in zip(roots, elements, strict=True) if root in numbers
     )
     combine = roots[0].text("reduce_op_kind") if roots[0].kind == "reduce_axis" else None
     return Stage(domain, combine, elements, stores)
-
-
-def _element(tracer: Tracer, root: Value, domain: Domain) -> Node:
-    value = traced_value(root)
-    index = domain.index(value.shape)
-    return tracer.element(value, index) if root.kind == "reduce_axis" else tracer.define(value, index)
 
 
 class _Plan:
@@ -91,7 +85,7 @@ class _Plan:
         """Whether `root` is a map over the loops of the last stage, and reads of it only the element of its point."""
         if not _walks_as(root, members):
             return False
-        found = loads((_element(self._tracer, root, domain),), self.nodes)
+        found = loads((self._tracer.computed(root, domain),), self.nodes)
         return all(self._is_at_hand(load, domain) for load in found)
 
     def _is_at_hand(self, load: Load, domain: Domain) -> bool:

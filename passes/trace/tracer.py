@@ -15,6 +15,7 @@ from tensorkiln.dtypes import DType
 from tensorkiln.errors import UnsupportedGraphError
 from tensorkiln.expr import Dim, Expr
 
+from ..loops.domain import Domain, traced_value
 from ..loops.index_space import Index, IndexSpace
 from ..loops.scalar_dag import Condition, Constant, Interner, Load, Node, zero
 
@@ -60,6 +61,12 @@ class Tracer:
         if trace is None:
             raise UnsupportedGraphError(f"{value.kind} cannot be computed element by element", pointers=[value.pointer])
         return trace(self, value, index, conditions)
+
+    def computed(self, root: Value, domain: Domain) -> Node:
+        """What the loops of `domain` compute of `root`: its element, or that of what it reduces."""
+        value = traced_value(root)
+        index = domain.index(value.shape)
+        return self.element(value, index) if root.kind == "reduce_axis" else self.define(value, index)
 
     def flat_element(self, value: Value, flat: Dim, conditions: Conditions = ()) -> Node:
         """The element at the row-major position `flat`."""

@@ -21,10 +21,9 @@ from tensorkiln.trust import SignedRecord
 
 from .compiles import Compiled, Compiles
 from .flights import Flights
-from .job_work import News, Tell
 from .known_crashes import KnownCrashes
 from .lookup import Answered, Asked, Lookup, to_render
-from .order import Rendered
+from .order import News, Rendered, Tell
 from .pointers import in_user_terms
 from .reader import Reader, of_actions
 from .task_answers import believable, rendered
@@ -33,8 +32,8 @@ from .task_answers import believable, rendered
 class Answers:
     """Answers are read and written by `reader`, their programs found and made by `compiles`.
 
-    None leaves before the verdict of `readiness` about the start. One that `seals` keeps what it answered in the store;
-    the others, which have no key for that, remember it.
+    None leaves before the verdict of `readiness` about the start, which a first compile may give. One that `seals`
+    keeps what it answered in the store; the others, which have no key for that, remember it.
     """
 
     def __init__(
@@ -128,6 +127,8 @@ class Answers:
             await self._readiness.started()  # It may fail for the same reason, which says more.
             raise in_user_terms(error, renaming) from None
         answers = compiled[0].rendered
+        if answers is not None:
+            self._readiness.prove()  # It was made here.
         if answers is None or answers.renaming != renaming:
             return Answered(compiled, await self._render(compiled, renaming, body))
         return Answered(compiled, believable(answers))

@@ -14,16 +14,14 @@ from service.identity.caller import caller
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
 from service.sandbox.spending import Spending
-from service.store.blobs import Blobs
 from service.store.programs import MEASURE, Entry, Miss, Programs
 from service.wire.hit_reasons import SAME_ACTION
 from tensorkiln.errors import InfrastructureError, UnavailableError
 
 from .first_turn import FirstTurns, Overtaken
 from .flights import Flights
-from .misses import DAMAGED, NOT_READ, Misses
-from .order import Cost, Made, Order, Rendered, Wanted
-from .protocol import CompileEngine, News, Tell
+from .misses import NOT_READ, Misses
+from .order import CompileEngine, Cost, Made, News, Order, Rendered, Tell, Wanted
 from .tunings import Tunings, to_measure
 
 
@@ -66,7 +64,6 @@ class Compiles:
         engine: CompileEngine,
         turns: Turns,
         tenancy: Tenancy,
-        blobs: Blobs,
         programs: Programs,
         misses: Misses,
         tunings: Tunings,
@@ -76,12 +73,10 @@ class Compiles:
         self._misses = misses
         self._turns = turns
         self._tenancy = tenancy
-        self._blobs = blobs
         self._programs = programs
         self._flights: Flights[Compiled, News] = Flights()
         self._first_turns = FirstTurns(turns, self._flights)
         self._ended = 0
-        self.started = 0
 
     async def look(self, wanted: Wanted) -> Look | None:
         """What the store has; None for what is compiled without a look at it."""
@@ -140,13 +135,11 @@ class Compiles:
             self._ended += 1
 
     async def _find(self, wanted: Wanted) -> Compiled | Miss:
-        found = await self._programs.find(wanted.action, with_dumps=wanted.with_dumps)
+        found = await self._programs.load(wanted.action, with_dumps=wanted.with_dumps)
         if isinstance(found, Miss):
             return found
-        program = await self._blobs.get(found.program)
-        if program is None:
-            return Miss(DAMAGED)
-        return Compiled(wanted.action, program, found, SAME_ACTION.model_dump(mode="json"))
+        entry, program = found
+        return Compiled(wanted.action, program, entry, SAME_ACTION.model_dump(mode="json"))
 
     def _turn(self, wanted: Wanted) -> AbstractAsyncContextManager[Turn]:
         return self._turns.turn(len(wanted.graph))
@@ -157,7 +150,6 @@ class Compiles:
         self._tenancy.require_compile()
         async with turns as turn:
             count_cache(cache["status"], cache["reason"])
-            self.started += 1
             cost = Cost(spending=Spending(turn.charge))
 
             def computed() -> None:

@@ -22,7 +22,7 @@ from tensorkiln.errors import NotFoundError, UnavailableError
 from .answers import Answers
 from .compiles import Compiles
 from .jobs import Jobs
-from .protocol import CompileEngine
+from .order import CompileEngine
 from .questions import Questions
 from .submissions import Submissions
 
@@ -31,7 +31,8 @@ from .submissions import Submissions
 class Engine:
     """The compiler with its store; `wiring.engine_of` makes one. What routes call raises TensorkilnError alone.
 
-    One that `is_private` takes requests while it sees whether everything works, and answers none before it has seen.
+    One that `is_private` takes requests while it sees whether everything works, and answers none before it has seen: a
+    compile of theirs that ends well shows that.
     """
 
     answers: Answers
@@ -70,7 +71,7 @@ class Engine:
             # Before any job is taken up: what it compiles is signed with this level, what it finds has to have it.
             self.notary.isolation = ready.level
             self.keyring.signer()
-        self.readiness.begin()
+        self.readiness.begin(gives_way=self.is_private)
         if not self.is_private:
             await self.readiness.started()
         await self.back_end.start()

@@ -17,16 +17,16 @@ class _News(Generic[N]):
     """The news of some work so far, and who listens to them. The work tells them, so that they do not know it."""
 
     def __init__(self) -> None:
-        self._told: list[N] = []
+        self._past: list[N] = []
         self._listeners: list[Callable[[N], None]] = []
 
     def tell(self, news: N) -> None:
-        self._told.append(news)
+        self._past.append(news)
         for listener in self._listeners:
             listener(news)
 
     def listen(self, listener: Callable[[N], None]) -> None:
-        for news in self._told:
+        for news in self._past:
             listener(news)
         self._listeners.append(listener)
 

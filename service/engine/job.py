@@ -24,14 +24,14 @@ class Job:
     """`record` is what the store has, or is about to have. `task` does the work.
 
     The attempt of the record also counts compiles that were begun again: it is shown, and bounds nothing.
-    `is_cancelled` says that somebody wants it to end, `is_left` that this service has lost hold of it.
+    `is_cancelled` says that somebody wants it to end, `is_abandoned` that this service has lost hold of it.
     """
 
     def __init__(self, record: JobRecord) -> None:
         self.record = record
         self.task: asyncio.Task[None] | None = None
         self.is_over = record.has_ended
-        self.is_cancelled = self.is_failing = self.is_left = False
+        self.is_cancelled = self.is_failing = self.is_abandoned = False
         self.news = asyncio.Event()
         self.queue_time = QueueTime()
         self._accepted_at = clock.monotonic()
@@ -72,9 +72,9 @@ class Job:
         if self.record.queue_ms is not None:
             queue_ms, total_ms = self._took(self.record.queue_ms)
             run_ms = max(round(total_ms - queue_ms, 3), 0.0)
-        told = {"state": state, "queue_ms": queue_ms, "run_ms": run_ms}
+        data = {"state": state, "queue_ms": queue_ms, "run_ms": run_ms}
         changes = {**changes, "state": state, "queue_ms": queue_ms, "run_ms": run_ms}
-        self._adds(Event.last(self.record.attempt, told), changes)
+        self._adds(Event.last(self.record.attempt, data), changes)
 
     def _adds(self, event: Event, changes: Mapping[str, Any]) -> None:
         self.record = replace(self.record, events=(*self.record.events, event), **changes)
@@ -94,9 +94,9 @@ class Job:
         self.is_failing = True
         self.record = self.record.failed(error)
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         """Nobody here works on it any more, though it has not ended."""
-        self.is_left = True
+        self.is_abandoned = True
         self.wake()
 
     def settle(self, record: JobRecord) -> None:
@@ -129,11 +129,11 @@ class Job:
         All of this attempt when `last` is of another. The end is told when it is stored. Another service may have told
         `last`, and more than is known here.
         """
-        told = self.record.events if self.is_over else self.record.before_end
-        position = next((position for position, event in enumerate(told, 1) if event.id == last), None)
+        events = self.record.events if self.is_over else self.record.before_end
+        position = next((position for position, event in enumerate(events, 1) if event.id == last), None)
         if position is not None:
-            return told[position:]
-        return tuple(e for e in told if e.kind == "done" or _place(e.id) > _place(last))
+            return events[position:]
+        return tuple(e for e in events if e.kind == "done" or _place(e.id) > _place(last))
 
 
 def _place(identifier: str) -> tuple[int, float]:
@@ -156,6 +156,6 @@ async def follow(job: Job, last: str, is_closing: asyncio.Event) -> AsyncGenerat
         for event in job.events_after(last):
             last = event.id
             yield event
-        if is_over or job.is_left or is_closing.is_set():
+        if is_over or job.is_abandoned or is_closing.is_set():
             return
         await news.wait()

@@ -30,6 +30,7 @@ from tensorkiln.errors import (
 from .compiles import attempts
 from .job import Job
 from .job_outcome import kept
+from .order import Tell
 
 MAX_ATTEMPTS: Final = 5
 """Services, or processes of one, that may be lost over a job, and compiles of it that came to nothing by no fault."""
@@ -42,8 +43,6 @@ ROOM_S: Final = 10.0
 """So long a job waits for requests to give back what they hold, with a turn that others would want."""
 
 T = TypeVar("T")
-News: TypeAlias = dict[str, Any]
-Tell: TypeAlias = Callable[[News], None]
 Work: TypeAlias = Callable[[Body, Tell], Awaitable[bytes]]
 
 DEFECT: Final = TensorkilnError("The service has a defect; its log tells where.")

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from structlog.contextvars import bind_contextvars
 
 from service import clock
-from service.fairness.threshold import is_fair
+from service.fairness.shares import is_fair
 from service.identity.caller import Caller, caller
 from service.lease import BEAT_S
 from service.observe.traces import traceparent
 from service.process.periodic import periodically
+from service.process.shutdown import Shutdown
 from service.store.blobs import Blobs
 from service.store.bodies import Bodies
 from service.store.job_records import Event, JobRecord, JobRecords
@@ -58,7 +59,7 @@ class Jobs:
         # Those that the store did not let be looked after, which come last.
         self._put_off: set[str] = set()
         self._watching: list[asyncio.Task[None]] = []
-        self.is_closing = asyncio.Event()
+        self.is_closing = Shutdown()
         self._is_closed = False
 
     async def start(self) -> None:
@@ -70,13 +71,13 @@ class Jobs:
             await self._look_around()
         except FullStoreError as error:
             _log.error("the jobs of lost services have to wait", reason=error.message)
-        told: dict[str, int] = {}
-        rounds = (
+        published: dict[str, int] = {}
+        loops = (
             periodically("write its heartbeat", BEAT_S, self._live),
             periodically("take over jobs of lost services", BEAT_S, self._look_around),
-            periodically("write the progress of its jobs", TELL_S, lambda: self._tell_others(told)),
+            periodically("write the progress of its jobs", TELL_S, lambda: self._publish(published)),
         )
-        self._watching = [asyncio.create_task(each) for each in rounds]
+        self._watching = [asyncio.create_task(each) for each in loops]
 
     async def known(self, identifier: str) -> Job | None:
         """The job that was accepted by this id; None when there is none yet."""
@@ -189,20 +190,12 @@ class Jobs:
 
     async def end(self, job: Job, seconds: float) -> Job:
         """Wait for the end of a job, so long, and no longer than this service lives; the job as it is then."""
-        closing = asyncio.create_task(self.is_closing.wait())
-        ending = asyncio.create_task(self._ended(job))
-        try:
-            await asyncio.wait({ending, closing}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            return ending.result() if ending.done() else job
-        finally:
-            ending.cancel()
-            closing.cancel()
-
-    async def _ended(self, job: Job) -> Job:
-        while not await job.end(TELL_S):
-            with suppress(UnavailableError):
-                # Another service may have it, or have ended it.
-                job = self._jobs.get(job.record.id) or await self.find(job.record.id)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds), self.is_closing.before():
+                while not await job.end(TELL_S):
+                    with suppress(UnavailableError):
+                        # Another service may have it, or have ended it.
+                        job = self._jobs.get(job.record.id) or await self.find(job.record.id)
         return job
 
     def open(self) -> Counter[str]:
@@ -228,14 +221,18 @@ class Jobs:
         await asyncio.gather(*tasks, return_exceptions=True)
         with suppress(UnavailableError):
             begun = [each for each, job in self._jobs.items() if job.record.state != "queued"]
-            await self._records.leave(self._owner, begun)
+            await self._records.release(self._owner, begun)
 
     def _begin(self, job: Job) -> None:
         self._jobs[job.record.id] = job
-        self._go_on(job, self._see_through(job))
+        self._go_on(job, self._work.see_through)
 
-    def _go_on(self, job: Job, work: Coroutine[Any, Any, None]) -> None:
-        job.task = asyncio.create_task(work)
+    def _go_on(self, job: Job, work: Callable[[Job], Awaitable[None]]) -> None:
+        async def to_its_end() -> None:
+            await work(job)
+            self._jobs.pop(job.record.id, None)
+
+        job.task = asyncio.create_task(to_its_end())
         job.task.add_done_callback(lambda task: self._land(job, task))
 
     def _land(self, job: Job, task: asyncio.Task[None]) -> None:
@@ -256,37 +253,29 @@ class Jobs:
             _log.error("a job was abandoned because of a defect of the service", job=job.record.id, exc_info=error)
             if job.is_failing:
                 self._jobs.pop(job.record.id, None)
-                job.leave()
+                job.abandon()
                 return
             job.fails(DEFECT.to_problem())
-        self._go_on(job, self._conclude(job))
-
-    async def _see_through(self, job: Job) -> None:
-        await self._work.see_through(job)
-        self._jobs.pop(job.record.id, None)
-
-    async def _conclude(self, job: Job) -> None:
-        await self._work.conclude(job)
-        self._jobs.pop(job.record.id, None)
+        self._go_on(job, self._work.conclude)
 
     async def _live(self) -> None:
         """Say that this service lives while it has jobs; apart from all that may take its time."""
         if self._jobs:
             await self._records.beat(self._owner)
 
-    async def _tell_others(self, told: dict[str, int]) -> None:
-        """Tell how far the jobs are of which more is known than was `told`, a count of events by job."""
+    async def _publish(self, published: dict[str, int]) -> None:
+        """Tell how far the jobs are of which more is known than was `published`, a count of events by job."""
         under_way = {job.record.id: job for job in self._jobs.values() if job.record.state == "running"}
-        for identifier in told.keys() - under_way.keys():
-            del told[identifier]
+        for identifier in published.keys() - under_way.keys():
+            del published[identifier]
         for identifier, job in under_way.items():
             record = job.record
-            if not record.has_ended and told.get(identifier) != len(record.events):
-                told[identifier] = len(record.events)
+            if not record.has_ended and published.get(identifier) != len(record.events):
+                published[identifier] = len(record.events)
                 # One that runs may have waited again.
-                await self._records.tell(replace(record, queue_ms=job.queue_time.milliseconds))
+                await self._records.publish(replace(record, queue_ms=job.queue_time.milliseconds))
                 if identifier not in self._jobs or job.record.has_ended:
-                    await self._records.tell_no_more(identifier)
+                    await self._records.unpublish(identifier)
 
     async def _look_around(self) -> None:
         """Give up jobs that somebody has cancelled, and take up those that nobody has."""
@@ -345,7 +334,7 @@ class Jobs:
         job.settle(record)
         self._jobs.pop(identifier, None)
         # Since it ended, this service may have told how far it is.
-        await self._records.tell_no_more(identifier)
+        await self._records.unpublish(identifier)
 
 
 async def _past(job: Job, last: str) -> AsyncGenerator[Event]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -16,10 +16,9 @@ MAX_KNOWN: Final = 256
 
 
 class KnownCrashes:
-    """The last MAX_KNOWN requests that came to a crash which the store remembered. `now` is in s."""
+    """The last MAX_KNOWN requests that came to a crash which the store remembered."""
 
-    def __init__(self, now: Callable[[], float] = clock.monotonic) -> None:
-        self._now = now
+    def __init__(self) -> None:
         self._known: OrderedDict[str, tuple[float, dict[str, Any]]] = OrderedDict()
 
     @contextmanager
@@ -34,7 +33,7 @@ class KnownCrashes:
             raise
 
     def _keep(self, request: str, error: CrashedError) -> None:
-        now = self._now()
+        now = clock.monotonic()
         self._known.pop(request, None)
         self._known[request] = now, error.to_problem()
         for known, (since, _) in tuple(self._known.items()):
@@ -46,6 +45,6 @@ class KnownCrashes:
         since, problem = self._known.get(request, (0.0, None))
         if problem is None:
             return
-        if self._now() - since < KNOWN_S:
+        if clock.monotonic() - since < KNOWN_S:
             raise error_from_problem(problem)
         del self._known[request]

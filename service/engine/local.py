@@ -17,12 +17,11 @@ from service.sandbox.sandbox import Sandbox
 from service.store.attempts import Attempts
 from service.store.blobs import Blobs
 from service.store.crashes import MAX_CRASHES, Crash, Crashes
-from service.store.programs import MEASURE, Entry, Programs
+from service.store.programs import MEASURE, Entry, Miss, Programs
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError, UnavailableError, error_from_problem
 
-from .order import Made, Order, Rendered, Wanted
-from .protocol import Tell
+from .order import Made, Order, Rendered, Tell, Wanted
 from .reproducer import compile_reproducer, needs_reproducer, with_details, with_reproducer
 
 _LOOK_EVERY_S: Final = 0.1
@@ -51,14 +50,6 @@ class LocalEngine:
     async def start(self) -> None:
         """The sandbox is started by whoever made it."""
 
-    def lacks_workers(self) -> str:
-        """It does not: what compiles is the sandbox."""
-        return ""
-
-    def width(self, most: int) -> int:
-        """All that may be: they are begun at once."""
-        return most
-
     async def close(self) -> None:
         """Orders end with whoever waits for them; what is said of them is written."""
         await self._crashes.settle()
@@ -84,25 +75,19 @@ class LocalEngine:
                 tell({"stage": "retry", "attempt": attempt.number})
             async with attempt:
                 try:
-                    return await self._explaining(order, attempt.number, tell)
+                    return await self._attempt(order, attempt.number, tell)
                 except CrashedError as error:
                     has_crashed = True
-                    await attempt.crash(error.to_problem())
+                    await attempt.crash(self._problem(order.wanted, error, attempt.number))
+                except TensorkilnError as error:
+                    raise await self._explained(order.wanted, error, attempt.number) from None
 
     async def _made_by_another(self, order: Order) -> Made | None:
         """What those who are at the same compile have come to, where the order is content with that."""
-        wanted = order.wanted
         if order.replaces:
             return None
-        found = await self._programs.find(wanted.action, with_dumps=wanted.with_dumps)
-        program = await self._blobs.get(found.program) if isinstance(found, Entry) else None
-        return Made(program, found, None) if isinstance(found, Entry) and program is not None else None
-
-    async def _explaining(self, order: Order, attempts: int, tell: Tell) -> Made:
-        try:
-            return await self._attempt(order, attempts, tell)
-        except TensorkilnError as error:
-            raise await self._explained(order.wanted, error, attempts) from None
+        found = await self._programs.load(order.wanted.action, with_dumps=order.wanted.with_dumps)
+        return Made(found[1], found[0], None) if not isinstance(found, Miss) else None
 
     async def _attempt(self, order: Order, attempts: int, tell: Tell) -> Made:
         begin = clock.monotonic()
@@ -151,6 +136,9 @@ class LocalEngine:
                 raise UnavailableError("The store lost measurements; send the request again.")
             parts["tuning"] = tuning
         return Message(header, parts)
+
+    async def _problem(self, wanted: Wanted, error: TensorkilnError, attempts: int) -> dict[str, Any]:
+        return (await self._explained(wanted, error, attempts)).to_problem()
 
     async def _explained(self, wanted: Wanted, error: TensorkilnError, attempts: int) -> TensorkilnError:
         digest, stage = wanted.action.digest, error.details.get("stage")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from service import clock
 from service.observe.instruments import count_cache
@@ -16,8 +16,7 @@ from service.wire.hit_reasons import SAME_ACTION
 from tensorkiln.errors import InfrastructureError, RateLimitedError
 
 from .compiles import Compiled, Compiles, Look
-from .order import Rendered, Wanted
-from .protocol import Tell
+from .order import Rendered, Tell, Wanted
 from .task_answers import Prepared, asked_nothing, believed, rendered
 
 LOOK_S: Final = 0.25
@@ -46,7 +45,7 @@ class Asked:
         found = [look.found for look in self.looks if look is not None and isinstance(look.found, Compiled)]
         return found if len(found) == len(self.looks) else ()
 
-    async def programs(self, compiles: Compiles, tell: Callable[[dict[str, Any]], None]) -> Sequence[Compiled]:
+    async def programs(self, compiles: Compiles, tell: Tell) -> Sequence[Compiled]:
         """All programs. `tell` gets the news of each, with its position as `target`.
 
         When one fails for good, the others are given up: nobody waits for them any more. What is to be asked for again

@@ -7,12 +7,11 @@ from typing import Any, Final
 from service.action import GRAPH, Action
 from service.identity.tenancy import Tenancy
 from service.store.nearest import Nearest, Neighbour
-from service.store.programs import Miss
+from service.store.programs import DAMAGED, Miss
 from tensorkiln.spec import CacheInfo
 
 FIRST_REQUEST: Final = "first request"
 NOT_READ: Final = CacheInfo(status="miss", reason="the caller does not read the store")
-DAMAGED: Final = "the stored program was damaged"
 
 
 def missed(reason: str) -> CacheInfo:

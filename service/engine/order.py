@@ -1,14 +1,18 @@
-"""What an engine is asked for, and what it gives."""
+"""What an engine is, which compiles; what it is asked for, and what it gives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from service.action import Action
 from service.sandbox.spending import Spending
 from service.store.programs import Entry
+
+News: TypeAlias = Mapping[str, Any]
+"""Something that happens to an order: `stage` is what begins, `attempt` the number of a new attempt."""
+Tell: TypeAlias = Callable[[News], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +80,25 @@ class Made:
     entry: Entry
     rendered: Rendered | None
     attempts: int = 1
+
+
+class CompileEngine(Protocol):
+    """Takes orders and carries them out. What it makes is stored and signed; equal orders make equal artifacts.
+
+    `LocalEngine` is this machine, `FarmEngine` a farm of workers. Every method raises TensorkilnError alone.
+    """
+
+    async def start(self) -> None:
+        """Be ready for orders."""
+
+    async def make(self, order: Order, tell: Tell) -> Made:
+        """Carry an order out, whose news go to `tell`; given up when the caller is cancelled.
+
+        The error that it ended with: CompileError of the compile's own, LostWorkerError when one worker after the other
+        was lost over it, UntrustedArtifactError when what workers make is not believed here, UnavailableError when it
+        cannot be taken.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Take no more orders, and leave those that there are."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from service.fairness.shares import Shares
 from service.fairness.turns import Fairness
 from service.identity.keyring import Keyring as ApiKeyring
@@ -14,7 +16,7 @@ from service.store.blobs import Blobs
 from service.store.bodies import Bodies
 from service.store.crashes import Crashes
 from service.store.job_records import JobRecords
-from service.store.location import open_store
+from service.store.location import directory_of, open_store
 from service.store.nearest import Nearest
 from service.store.programs import Programs
 from service.store.records import Records
@@ -28,12 +30,15 @@ from .compiles import Compiles
 from .engine import Engine
 from .explain import Explain
 from .farm.engine import FarmEngine
+from .farm.ledger import Ledger
+from .farm.roster import Roster
+from .farm.statements import Statements
 from .idempotency import Resubmissions
 from .job_work import JobWork
 from .jobs import Jobs
 from .local import LocalEngine
 from .misses import Misses
-from .protocol import CompileEngine
+from .order import CompileEngine
 from .questions import Questions
 from .reader import Reader
 from .submissions import Submissions
@@ -62,10 +67,15 @@ def engine_of(
     tenancy = Tenancy(api_keys, records, settings.salt)
     back_end: CompileEngine
     if compiler is None:
-        back_end = FarmEngine.on(settings, store, records, blobs, programs, notary)
+        statements = Statements(notary)
+        ledger, roster = Ledger(records, statements), Roster(store, records, statements)
+        is_near = directory_of(store) is not None
+        deadline_s = settings.compile_deadline_s
+        back_end = FarmEngine(ledger, roster, programs, blobs, deadline_s=deadline_s, is_near=is_near)
+        lacks_workers, width = roster.lacks_workers, partial(roster.width, settings.width, settings.farm_ahead)
     else:
         back_end = LocalEngine(compiler, settings.limits, blobs, programs, Crashes(records, notary))
-    width = (lambda: back_end.width(settings.width)) if is_farm else None
+        lacks_workers = width = None
     fairness = Fairness(settings, api_keys.tenant, width)
     readiness = Readiness(
         reader,
@@ -75,10 +85,10 @@ def engine_of(
         disk_floor_mib=settings.disk_floor_mib,
         queue_age_s=settings.ready_queue_age_s,
         oldest_s=lambda: fairness.compiles.load().oldest_s,
-        lacks_workers=back_end.lacks_workers,
+        lacks_workers=lacks_workers,
     )
     misses, tunings = Misses(Nearest(records, programs.has), tenancy), Tunings(tenancy, programs)
-    compiles = Compiles(back_end, fairness.compiles, tenancy, blobs, programs, misses, tunings)
+    compiles = Compiles(back_end, fairness.compiles, tenancy, programs, misses, tunings)
     reading = Reader(reader, compiler, settings.limits, fairness.short_tasks, tenancy, blobs)
     epoch = f"{build().build_id}\n{settings.salt}"
     repeats = Repeats(records, blobs, epoch, settings.answer_memory_mib << 20, notary)

@@ -13,9 +13,19 @@ from service.identity.caller import caller
 from tensorkiln.errors import RateLimitedError, UnavailableError
 
 from .queue_time import queue_time
-from .threshold import is_fair
 
+ALPHA: Final = 3
+"""One tenant alone gets ALPHA / (ALPHA + 1) of it, two get ALPHA / (2 ALPHA + 1) each: some is left for the next."""
 _AGAIN_S: Final = 1
+
+
+def is_fair(own: int, taken: int, most: int, more: int = 1) -> bool:
+    """Whether a tenant that has `own` of the `taken` may have `more`, of `most` in all.
+
+    A share may grow to a multiple of what is free (A. K. Choudhury, E. L. Hahne, "Dynamic queue length thresholds for
+    shared-memory packet switches", IEEE/ACM Transactions on Networking 6(2), 1998).
+    """
+    return taken + more <= most and own + more <= ALPHA * (most - taken)
 
 
 @dataclass(frozen=True, slots=True)

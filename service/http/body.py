@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from hashlib import sha256
 from io import BytesIO
 from typing import Final
@@ -13,19 +12,15 @@ from typing import Final
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from service.coding.decode import codings_of, decoded
 from service.wire.body import Body
-from tensorkiln.errors import LimitExceededError, RequestError, TensorkilnError, UnavailableError
+from tensorkiln.errors import RequestError, TensorkilnError, UnavailableError
 from tensorkiln.limits import MAX_BODY_BYTES
 
-from .request_memory import held_by
+from .coded_bodies import coding_of, decoded, too_long
+from .memory import held_by
 
 LEAST_RATE: Final = 64 << 10
 """Bytes in a second, by which a body gets more time the longer it is."""
-
-# A client that is still sending reads no answer: what it sends beyond the limit is thrown away for a while.
-_DISCARD_BYTES: Final = 64 << 20
-_DISCARD_S: Final = 10.0
 
 
 class MediaTypeError(RequestError):
@@ -61,30 +56,25 @@ async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:
 async def _read(request: Request, limit: int) -> Body:
     stated = request.headers.get("content-length")
     if stated is not None and stated.isdigit() and int(stated) > limit:
-        if request.headers.get("expect", "").lower() != "100-continue":
-            await _discard(request.stream())
-        raise _too_long(int(stated), limit)
+        raise too_long(int(stated), limit)
     # Its bytes become those of the body without a copy.
     arrived, digest, held = BytesIO(), sha256(), held_by(request.scope)
     chunks = _in_time(request.stream(), request.app.state.settings.arrival_s)
     try:
-        codings = codings_of(request.headers.get("content-encoding", ""))
-        async for chunk in decoded(chunks, codings, limit):
+        coding = coding_of(request.headers.get("content-encoding", ""))
+        async for chunk in chunks if coding is None else decoded(chunks, coding, limit):
             if arrived.tell() + len(chunk) > limit:
-                raise _too_long(arrived.tell() + len(chunk), limit)
+                raise too_long(arrived.tell() + len(chunk), limit)
             held.add(len(chunk))
             request.app.state.memory_limit.require(arrived.tell() + len(chunk))
             arrived.write(chunk)
-            if not codings:
+            if coding is None:
                 digest.update(chunk)
     except TensorkilnError:
-        # Others have its room while the rest is thrown away.
-        arrived.close()
         held.give_back()
-        await _discard(chunks)
         raise
     content = arrived.getvalue()
-    if codings:
+    if coding is not None:
         # What is coded arrives in little time, and most of what is refused swells in even less.
         await asyncio.to_thread(digest.update, content)
     return Body(content, digest.hexdigest())
@@ -114,22 +104,3 @@ def _check_media_type(request: Request) -> None:
         raise MediaTypeError("The body must be sent with Content-Type: application/json.")
     if any(part.startswith("charset=") and part.replace('"', "") != "charset=utf-8" for part in parameters):
         raise MediaTypeError("The body must be UTF-8.")
-
-
-async def _discard(chunks: AsyncIterator[bytes]) -> None:
-    left = _DISCARD_BYTES
-    with suppress(TimeoutError, SlowBodyError):
-        async with asyncio.timeout(_DISCARD_S):
-            async for chunk in chunks:
-                left -= len(chunk)
-                if left < 0:
-                    return
-
-
-def _too_long(actual: int, limit: int) -> LimitExceededError:
-    return LimitExceededError(
-        f"The body is {actual} bytes or more; the limit is {limit}. Large tables are inputs, not constants.",
-        limit="body_bytes",
-        maximum=limit,
-        actual=actual,
-    )

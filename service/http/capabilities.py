@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-from service.coding.decode import CODINGS
-from service.coding.limits import MAX_FRAMES, MAX_RATIO, MAX_WINDOW_BYTES
 from service.sandbox.control import Ready
 from service.sandbox.levels import Level
 from service.settings import Settings
@@ -19,6 +17,7 @@ from tensorkiln.target import LEVELS
 from tensorkiln.trust import KeySet
 
 from .answers import Capabilities, Isolation
+from .coded_bodies import CODINGS, MAX_FRAMES, MAX_RATIO, MAX_WINDOW_BYTES
 
 SCHEMA_VERSIONS = (1,)
 _ASSEMBLER: Final = "nvidia-nvjitlink"

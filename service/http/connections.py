@@ -7,7 +7,6 @@ file descriptors: whoever opens some and says nothing would shut everybody else 
 from __future__ import annotations
 
 import asyncio
-import re
 import resource
 import sys
 from contextlib import suppress
@@ -23,12 +22,9 @@ from tensorkiln.errors import RequestError
 
 from .problems import respond
 
-STALLED_S: Final = 60.0
-LEAST_RATE: Final = 4096
-"""Bytes in a second that a client fetches of its answer, or it is not fetching; looked at every STALLED_S."""
 MOST: Final = 4096
 HEAD_BYTES: Final = 64 << 10
-"""Of the head of a request; h11 sees to it as long as it lacks some of it."""
+"""Of the head of a request that does not come in one piece."""
 SAFE_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -39,8 +35,6 @@ SAFE_HEADERS: Final = {
 }
 """On every answer: what a browser must not take it for. The only page is that of the API, with its script inline."""
 _LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
-_LAX_LINE: Final = re.compile(rb"(?<!\r)\n|\r\n[ \t]")
-"""A line feed without a carriage return, and a field that is folded: h11 takes both, and a proxy may not."""
 KEPT_FILES: Final = 256
 """File descriptors that are for other things than connections: the store and the sandbox."""
 
@@ -56,14 +50,13 @@ def most_connections() -> int:
     return MOST if soft == resource.RLIM_INFINITY else max(16, min(MOST, soft - KEPT_FILES))
 
 
-def connections(head_s: float, stalled_s: float = STALLED_S) -> type[H11Protocol]:
+def connections(head_s: float) -> type[H11Protocol]:
     """The protocol of connections on which the head of a request has to be there within `head_s` seconds."""
-    own = {"most": most_connections(), "head_s": head_s, "stalled_s": stalled_s, "silent": {}}
-    return type("Connection", (Connection,), own)
+    return type("Connection", (Connection,), {"most": most_connections(), "head_s": head_s, "silent": {}})
 
 
 class Connection(H11Protocol):
-    """A connection that is closed when the head of a request does not come in time, or its answer is not fetched.
+    """A connection that is closed when the head of a request does not come in time.
 
     When there are too many, the one is closed that has been without a request for longest, so that nobody is shut out
     by those who hold theirs open; the new one only if all others are being served.
@@ -71,21 +64,17 @@ class Connection(H11Protocol):
 
     most: int
     head_s: float
-    stalled_s: float
     silent: dict[Connection, None]
     """Those without a request, the oldest first; their last answer may not be fetched yet."""
 
     _served: ASGIApp
     _head: asyncio.TimerHandle | None = None
-    _look: asyncio.TimerHandle | None = None
-    _unsent = 0
-    _has_moved = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take it, and make room for it."""
         super().connection_made(transport)
         self._served, self.app = self.app, self._serve
-        self._await_head()
+        self._look_for_head()
         if len(self.connections) > self.most:
             oldest = next(iter(self.silent))
             oldest._has_head()
@@ -94,42 +83,18 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
         self._has_head()
-        if self._look is not None:
-            self._look.cancel()
         self.app = self._served
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Some of a request, or of the next."""
         super().data_received(data)
-        if self._is_idle:
-            self._await_head()
-        else:
-            self._has_head()
-
-    def handle_events(self) -> None:
-        """What has arrived; nothing of it where others may see other lines in its head than this service does."""
-        if self.conn.their_state is h11.IDLE and _has_lax_line(self.conn.trailing_data[0]):
-            self.send_400_response("A line of the head is folded, or ends without a carriage return.")
-            return
-        super().handle_events()
+        self._look_for_head()
 
     def on_response_complete(self) -> None:
         """The next request may come, and may have come in part."""
         super().on_response_complete()
-        self._watch_fetching()
-        if self._is_idle:
-            self._await_head()
-
-    def pause_writing(self) -> None:
-        """Some of what is sent has to be fetched before there is more."""
-        super().pause_writing()
-        self._watch_fetching()
-
-    def resume_writing(self) -> None:
-        """It was."""
-        self._has_moved = True
-        super().resume_writing()
+        self._look_for_head()
 
     def send_400_response(self, msg: str) -> None:
         """A problem for what is no HTTP, before which nobody has been asked, and the end of the connection."""
@@ -149,12 +114,6 @@ class Connection(H11Protocol):
         self.transport.close()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if (length := _head_bytes(scope)) > HEAD_BYTES:
-            error = RequestError(f"The head of the request has {length} bytes, the limit is {HEAD_BYTES}.")
-            status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-            await respond(error, status=status, headers={"Connection": "close"})(scope, receive, send)
-            return
-
         has_two_lengths = {name for name, _ in scope["headers"]} >= _LENGTHS
 
         async def sending(message: Message) -> None:
@@ -167,12 +126,11 @@ class Connection(H11Protocol):
 
         await self._served(scope, receive, sending)
 
-    @property
-    def _is_idle(self) -> bool:
-        return not self.cycle or self.cycle.response_complete
-
-    def _await_head(self) -> None:
-        if self._head is None:
+    def _look_for_head(self) -> None:
+        """Give the head of the next request its time, unless one is being answered."""
+        if self.cycle and not self.cycle.response_complete:
+            self._has_head()
+        elif self._head is None:
             self.silent[self] = None
             self._head = self.loop.call_later(self.head_s, self._is_late)
 
@@ -184,34 +142,7 @@ class Connection(H11Protocol):
 
     def _is_late(self) -> None:
         """No request has come; one who is still fetching the answer before it has time."""
-        if self._look is None:
-            self.transport.abort()
-        else:
+        if self.transport.get_write_buffer_size():
             self._head = self.loop.call_later(self.head_s, self._is_late)
-
-    def _watch_fetching(self) -> None:
-        self._unsent = self.transport.get_write_buffer_size()
-        if self._unsent and self._look is None:
-            self._look = self.loop.call_later(self.stalled_s, self._look_again)
-
-    def _look_again(self) -> None:
-        self._look = None
-        enough = self._unsent - self.stalled_s * LEAST_RATE
-        if self._has_moved or self.transport.get_write_buffer_size() <= max(enough, 0):
-            self._has_moved = False
-            self._watch_fetching()
         else:
             self.transport.abort()
-
-
-def _has_lax_line(received: bytes) -> bool:
-    """Whether a head, as far as it has arrived, has a line that RFC 9112 (2.2, 5.2) lets a server refuse."""
-    end = received.find(b"\r\n\r\n")
-    return _LAX_LINE.search(received, 0, len(received) if end < 0 else end + len(b"\r\n")) is not None
-
-
-def _head_bytes(scope: Scope) -> int:
-    """How long a head was, with a space after each colon."""
-    line = len(scope["method"]) + len(scope["raw_path"]) + bool(scope["query_string"]) + len(scope["query_string"])
-    fields = sum(len(name) + len(value) + len(": \r\n") for name, value in scope["headers"])
-    return line + len("  HTTP/1.1\r\n") + fields + len("\r\n")

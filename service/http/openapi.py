@@ -7,12 +7,19 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from service.identity.policy import PUBLIC
 from service.wire.answers import Problem
 from service.wire.limits import MAX_BATCH, MAX_BUILDER_CHARACTERS, MAX_TARGETS
+from tensorkiln.errors import (
+    ExpiredCredentialError,
+    ForbiddenError,
+    InvalidCredentialError,
+    MissingCredentialError,
+    RateLimitedError,
+)
 from tensorkiln.limits import I64_MAX, MAX_SYMBOLS
 
-from .credentials import describe_credentials
-from .openapi_examples import GROUPS, group_of
+from .problems import documented
 
 _COMPONENTS: Final = "#/components/schemas/"
 _SIZE: Final = {"type": "integer", "minimum": 0, "maximum": I64_MAX}
@@ -48,6 +55,23 @@ _SOURCES: Final[list[dict[str, Any]]] = [
     {"required": ["builder"], "not": {"required": ["dims"]}},
 ]
 """A body has one of them."""
+GROUPS: Final = {
+    "Compiling": "Graphs in, programs out: synchronously, or as jobs.",
+    "Graphs": "Check graphs, make them of modules and lines of the builder, or look for them; nothing is compiled.",
+    "Stored programs": "By digest, with signatures and IR.",
+    "The service": "Capabilities, health, metrics, keys, and the identity of the caller.",
+}
+"""What the routes of a group are about."""
+_SCHEME: Final = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "An API key, or a token of an issuer that the service believes.",
+}
+# Without a credential as well: a service on the loopback may ask for none.
+_SECURITY: Final[list[dict[str, list[str]]]] = [{}, {"bearer": []}]
+_REFUSALS: Final = documented(
+    MissingCredentialError, InvalidCredentialError, ExpiredCredentialError, ForbiddenError, RateLimitedError
+)
 
 
 def document(app: FastAPI) -> dict[str, Any]:
@@ -59,14 +83,25 @@ def document(app: FastAPI) -> dict[str, Any]:
             summary="Tensor graphs in, compiled program specs out.",
             description="Every error is an RFC 9457 problem with a stable `code`.",
             routes=app.routes,
+            tags=[{"name": name, "description": about} for name, about in GROUPS.items()],
         )
         app.openapi_schema.setdefault("components", {}).setdefault("schemas", {}).update(_request_schemas())
-        describe_credentials(app.openapi_schema)
-        app.openapi_schema["tags"] = [{"name": name, "description": about} for name, (about, _) in GROUPS.items()]
-        for path, operations in app.openapi_schema["paths"].items():
-            for operation in operations.values():
-                operation["tags"] = [group_of(path)]
+        _describe_credentials(app.openapi_schema)
     return app.openapi_schema
+
+
+def _describe_credentials(document: dict[str, Any]) -> None:
+    """Add to `document` how to show who asks, and what happens to those who do not."""
+    document["components"]["securitySchemes"] = {"bearer": _SCHEME}
+    for path, operations in document["paths"].items():
+        if path in PUBLIC:
+            continue
+        for method, operation in operations.items():
+            operation["security"] = _SECURITY
+            for status, response in _REFUSALS.items():
+                # An answer to HEAD has no body.
+                documented_as = {"description": response["description"]} if method == "head" else response
+                operation["responses"].setdefault(str(status), documented_as)
 
 
 def _request_schemas() -> dict[str, Any]:
@@ -123,25 +158,7 @@ def _request_schemas() -> dict[str, Any]:
         "TranslateBody": {
             "type": "object",
             "properties": {
-                "stablehlo": {
-                    "description": "A StableHLO module: a portable artifact in base64, or text.",
-                    "type": "object",
-                    "properties": {"artifact": {"type": "string", "format": "byte"}, "text": {"type": "string"}},
-                    "minProperties": 1,
-                    "maxProperties": 1,
-                    "additionalProperties": False,
-                },
-                "dims": {
-                    "description": "The inclusive bounds of dynamic dims: by the name of a symbol of `shapes`,  "
-                    "and without these by `argument.dimension`.",
-                    "type": "object",
-                    "additionalProperties": {
-                        "type": "object",
-                        "properties": {"min": {"type": "integer"}, "max": {"type": "integer"}},
-                        "required": ["min", "max"],
-                        "additionalProperties": False,
-                    },
-                },
+                **_MODULE,
                 "shapes": {
                     "description": "The shape of each argument of @main, as shapes are in a graph.",
                     "type": "array",

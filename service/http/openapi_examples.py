@@ -1,4 +1,4 @@
-"""What the OpenAPI document shows beside schemas: bodies that can be sent as they are, and the groups of the routes."""
+"""What the OpenAPI document shows beside schemas: bodies that can be sent as they are."""
 
 from __future__ import annotations
 
@@ -49,24 +49,3 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     },
 }
 """Examples of a body, by the component that describes it."""
-
-GROUPS: Final = {
-    "Compiling": ("Graphs in, programs out: synchronously, or as jobs.", ("compile", "jobs:batch", "jobs", "explain")),
-    "Graphs": (
-        "Check graphs, or make them of modules and lines of the builder; nothing is compiled.",
-        ("validate", "translate"),
-    ),
-    "Stored programs": ("By digest, with signatures and IR.", ("programs", "artifacts", "keys")),
-    "The service": (
-        "Capabilities, health, metrics, and the identity of the caller.",
-        ("capabilities", "healthz", "readyz", "metrics", "whoami"),
-    ),
-}
-"""What a group is about, and the first parts of its paths."""
-
-
-def group_of(path: str) -> str:
-    """The group of a path: the last, unless another has it."""
-    first = path.removeprefix("/").partition("/")[0]
-    *_, last = GROUPS
-    return next((name for name, (_, firsts) in GROUPS.items() if first in firsts), last)

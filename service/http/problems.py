@@ -14,14 +14,24 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import compile_path
 
-from service.coding.decode import CODINGS, CodingError
-from tensorkiln.errors import InfrastructureError, NotFoundError, RequestError, TensorkilnError, UnavailableError
+from tensorkiln.errors import (
+    AuthError,
+    ForbiddenError,
+    InfrastructureError,
+    MissingCredentialError,
+    NotFoundError,
+    RateLimitedError,
+    RequestError,
+    TensorkilnError,
+    UnavailableError,
+)
 from tensorkiln.reasons import reason
 
-from .challenge import refusal_headers
+from .coded_bodies import CODINGS, CodingError
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 1
+_REALM: Final = 'Bearer realm="tensorkiln"'
 
 _log = structlog.get_logger()
 
@@ -37,13 +47,34 @@ def install(app: FastAPI) -> None:
 def respond(error: TensorkilnError, *, status: int | None = None, headers: Mapping[str, str] | None = None) -> Response:
     """The response of an error; `status` replaces that of its class."""
     problem = {**error.to_problem(), "status": status or error.status}
-    more = {"Retry-After": str(RETRY_AFTER_S)} if isinstance(error, InfrastructureError) else {}
     return Response(
         json.dumps(problem, separators=(",", ":")),
         problem["status"],
-        {"Cache-Control": "no-store", **more, **refusal_headers(error), **(headers or {})},
+        {"Cache-Control": "no-store", **_headers(error), **(headers or {})},
         MEDIA_TYPE,
     )
+
+
+def _headers(error: TensorkilnError) -> dict[str, str]:
+    """When to come back (`Retry-After`, in seconds), and how to be let in (`WWW-Authenticate`: RFC 6750, section 3)."""
+    match error:
+        case RateLimitedError():
+            return {"Retry-After": str(error.retry_after_s)}
+        case InfrastructureError():
+            return {"Retry-After": str(RETRY_AFTER_S)}
+        case CodingError():
+            return {"Accept-Encoding": ", ".join(CODINGS)}
+        case MissingCredentialError():
+            return {"WWW-Authenticate": _REALM}
+        case ForbiddenError():
+            scope = " ".join(error.details.get("scopes", ()))
+            return {
+                "WWW-Authenticate": f'{_REALM}, error="insufficient_scope"' + (f', scope="{scope}"' if scope else "")
+            }
+        case AuthError():
+            return {"WWW-Authenticate": f'{_REALM}, error="invalid_token"'}
+        case _:
+            return {}
 
 
 def documented(*errors: type[TensorkilnError], statuses: Mapping[int, str] | None = None) -> dict[int | str, Any]:
@@ -69,7 +100,7 @@ LOOKUP_ERRORS: Final = documented(
 
 async def _on_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, TensorkilnError)
-    return respond(error, headers={"Accept-Encoding": ", ".join(CODINGS)} if isinstance(error, CodingError) else None)
+    return respond(error)
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:

@@ -10,6 +10,7 @@ import asyncio
 import math
 import time
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Final
 
 from service.store.blobs import FRESH_S
@@ -17,7 +18,6 @@ from service.store.records import Records
 from service.store.rights import path_of
 
 from .caller import Caller
-from .salts import folder_of
 from .scopes import Scope
 
 _MAX_REMEMBERED: Final = 1 << 16
@@ -87,6 +87,11 @@ def _owner(namespace: str) -> str:
 
 def _single_owner(tenant: str, name: str) -> str:
     return f"caller {tenant} {name}"
+
+
+def folder_of(owner: str) -> str:
+    """A name for the owner's folder in the store, whatever characters the owner's name has."""
+    return sha256(owner.encode()).hexdigest()[:32]
 
 
 def _path(owner: str, digest: str) -> str:

@@ -6,7 +6,9 @@ on the secret: services that share a store share the directory too.
 
 from __future__ import annotations
 
+import fcntl
 import hmac
+import os
 import secrets
 from collections.abc import Collection, Generator
 from contextlib import contextmanager
@@ -22,12 +24,12 @@ from tensorkiln.reasons import reason
 from tensorkiln.whole_file import whole_file
 
 from .key import ApiKey, new_key
-from .one_writer import writing
 from .register import KeyRecord, Register, TenantRecord
 from .scopes import Scope
 
 _SECRET_BYTES: Final = 32
 _PRIVATE: Final = 0o600
+_PRIVATE_DIRECTORY: Final = 0o700
 _SHOWN: Final = 4
 # Compared with when no key has the id, so that an unknown id takes as long to refuse as a wrong secret.
 _NO_HASH: Final = "0" * 64
@@ -125,8 +127,11 @@ class Keyring:
 
     @contextmanager
     def _writing(self) -> Generator[None]:
+        """Be the only process that writes in the directory, which only this user can open, while the block runs."""
         try:
-            with writing(self._directory):
+            self._directory.mkdir(mode=_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+            with open(self._directory / "lock", "ab", opener=_private) as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
                 yield
         except OSError as error:
             raise UnavailableError(
@@ -180,6 +185,10 @@ class Keyring:
     def _put(path: Path, text: str) -> None:
         with whole_file(path, _PRIVATE) as file:
             file.write(text.encode())
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, _PRIVATE)
 
 
 def _now() -> datetime:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 from collections.abc import AsyncGenerator, Hashable, Iterable
 from contextlib import asynccontextmanager
@@ -14,7 +15,6 @@ from tensorkiln.errors import TensorkilnError
 from .access import Access
 from .caller import caller
 from .keyring import Keyring
-from .salts import salt_of
 from .scopes import Scope
 
 _REPRODUCER: Final = "reproducer"
@@ -100,3 +100,13 @@ class Tenancy:
             if isinstance(digest, str) and not caller().is_local:
                 await self._access.grant_alone(caller(), digest)
             raise
+
+
+def salt_of(namespace: str, operator_salt: str, secret: bytes) -> str:
+    """The salt of a namespace. That of the shared one ("") is the operator's own.
+
+    A tenant's cannot be guessed by somebody who knows its name: it depends on the keyring's secret.
+    """
+    if not namespace:
+        return operator_salt
+    return hmac.digest(secret, f"salt {namespace} {operator_salt}".encode(), sha256).hex()

@@ -20,22 +20,21 @@ _PROBES: Final = ("/healthz", "/readyz", "/metrics")
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
-def telemetry(*, tracing: bool) -> TelemetryConfig:
-    """What FastAPI is to do: spans of requests where there is a tracer, and with `tracing` make one by `OTEL_*`.
+TELEMETRY: Final[TelemetryConfig] = {
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+    "exclude": lambda scope: scope.get("path") in _PROBES,
+}
+"""What FastAPI is to do: spans of requests where there is a tracer.
 
-    Figures are at /metrics and lines in the log, which know no paths and no texts of exceptions.
-    """
-    return {
-        "metrics": False,
-        "logs": False,
-        "operation_spans": False,
-        "auto_configure": tracing,
-        "exclude": lambda scope: scope.get("path") in _PROBES,
-    }
+Figures are at /metrics and lines in the log, which know no paths and no texts of exceptions.
+"""
 
 
 def record_spans() -> Callable[[], None]:
-    """Send the spans of this process by `OTEL_*`, which FastAPI does where it is; the function that ends it.
+    """Send the spans of this process by `OTEL_*`; the function that ends it.
 
     After `require_exporter`, and in the process that makes the spans: what sends them does not survive a fork.
     """

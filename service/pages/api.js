@@ -35,11 +35,6 @@ export async function ask(path, how = {}) {
   return { status: answer.status, body: how.text ? await answer.text() : await answer.json() };
 }
 
-/** The body of an answer as a file. */
-export async function download(path) {
-  return (await send(path)).blob();
-}
-
 /** The server-sent events of a stream, one after the other: the kind and the data of each. */
 export async function* events(path) {
   const answer = await send(path, { headers: { Accept: "text/event-stream" } });

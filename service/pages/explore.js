@@ -1,6 +1,6 @@
 // Compile what is pasted, follow the job, and show what is stored. A short link is the digest after `#`.
-import { Problem, ask, download, events, useKey } from "./api.js";
-import { button, element, fact, problem, shape, table, target } from "./show.js";
+import { Problem, ask, events, useKey } from "./api.js";
+import { button, confined, element, fact, problem, shape, table, target } from "./show.js";
 
 const $ = (id) => document.getElementById(id);
 const DIGEST = /^#([0-9a-f]{64})$/;
@@ -74,6 +74,8 @@ function request() {
 function clear() {
   $("progress").replaceChildren();
   $("result").replaceChildren();
+  $("report").replaceChildren();
+  $("report").hidden = true;
 }
 
 async function stageOf(digest, name, place) {
@@ -81,12 +83,25 @@ async function stageOf(digest, name, place) {
   place.replaceChildren(element("h4", name), element("pre", body));
 }
 
-async function reportOf(digest) {
+// Asked for here, with the key: a frame would ask without.
+async function reportOf(program) {
+  const { body } = await ask(`/programs/${program.digest}/report`, { text: true });
+  const title = `Report of ${program.name || "the program"} for ${target(program.target)}`;
+  const save = button("save the page", () => saved(body, `${program.digest.slice(0, 12)}.html`));
+  showReport(element("h2", title), save, confined(body, "Report"));
+}
+
+function saved(html, name) {
   const link = element("a");
-  link.href = URL.createObjectURL(await download(`/programs/${digest}/report`));
-  link.download = `${digest.slice(0, 12)}.html`;
+  link.href = URL.createObjectURL(new Blob([html], { type: "text/html" }));
+  link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+function showReport(...parts) {
+  $("report").replaceChildren(...parts);
+  $("report").hidden = false;
 }
 
 const told = (place, action) => () => action().catch((error) => place.replaceChildren(problem(error, graph)));
@@ -107,7 +122,7 @@ function showProgram(program) {
     each.dump ? button(each.name, told(stage, () => stageOf(program.digest, each.name, stage))) : each.name,
     `${(each.seconds * 1e3).toFixed(1)} ms`,
   ]);
-  made.append(element("h3", program.name), link, " ", button("report", told(stage, () => reportOf(program.digest))), facts);
+  made.append(element("h3", program.name), link, " ", button("report", told(stage, () => reportOf(program))), facts);
   made.append(table(["kernel", "entry"], program.kernels.map((each) => [each.name, each.entry ?? ""])));
   made.append(table(["stage", "time"], stages), stage);
   return made;
@@ -116,6 +131,8 @@ function showProgram(program) {
 function showPrograms(programs) {
   $("result").replaceChildren(...programs.map(showProgram));
   if (programs.length === 1) history.replaceState(null, "", `#${programs[0].digest}`);
+  // Of several, the first: each has a button for its own. The programs stay where there is no room for a page.
+  return reportOf(programs[0]).catch((error) => showReport(problem(error, graph)));
 }
 
 async function compile() {
@@ -134,7 +151,7 @@ async function compile() {
   const ended = (await ask(`/jobs/${job}`)).body;
   if (ended.error) throw new Problem(ended.error, ended.error.status);
   if (ended.state === "cancelled") throw new Problem({ code: "job.cancelled", detail: "The job was cancelled." }, 0);
-  showPrograms(ended.programs);
+  return showPrograms(ended.programs);
 }
 
 async function validate() {
@@ -156,7 +173,7 @@ async function load() {
   const found = DIGEST.exec(location.hash);
   if (!found) return;
   clear();
-  showPrograms([(await ask(`/programs/${found[1]}`)).body]);
+  await showPrograms([(await ask(`/programs/${found[1]}`)).body]);
 }
 
 const failed = (error) => $("result").replaceChildren(problem(error, graph));

@@ -36,6 +36,15 @@ export function button(text, action) {
   return made;
 }
 
+/** A page of its own in a frame: its script runs, and reaches nothing of this page or of the service. */
+export function confined(html, title) {
+  const made = element("iframe");
+  made.sandbox = "allow-scripts";
+  made.title = title;
+  made.srcdoc = html;
+  return made;
+}
+
 /** What a JSON Pointer of an error points to in the graph that was sent: a whole node for a pointer into one. */
 export function pointed(graph, pointer) {
   let value = graph;

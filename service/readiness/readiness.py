@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from service import clock
@@ -21,6 +22,8 @@ CHECKS: Final = ("canary", "store", "disk", "queue")
 EVERY_S: Final = 10.0
 """The compiler and the store are tried at most this often."""
 _START_S: Final = AT_START.deadline_s + 10.0
+_PROOF_S: Final = 1.0
+"""For so long a first look leaves the processors to a first compile, which shows as much."""
 _MIB: Final = 1 << 20
 
 
@@ -29,8 +32,8 @@ class Readiness:
 
     `disk_floor_mib` MiB have to be free where a store in a directory lies, and no compile may have waited longer than
     `queue_age_s` seconds; `oldest_s` says how long one has. The canary is a small graph that `compiler` compiles, and a
-    process forked by `reader` that does nothing. Without a compiler `lacks_workers` says why no worker compiles it;
-    that is no reason not to start.
+    process forked by `reader` that does nothing. In a farm `lacks_workers` says why no worker compiles it; that is no
+    reason not to start.
     """
 
     def __init__(
@@ -43,7 +46,7 @@ class Readiness:
         disk_floor_mib: int,
         queue_age_s: float,
         oldest_s: Callable[[], float],
-        lacks_workers: Callable[[], str],
+        lacks_workers: Callable[[], str] | None,
     ) -> None:
         async def disk() -> Failure | None:
             return await _disk(store, disk_floor_mib)
@@ -53,6 +56,7 @@ class Readiness:
 
         self._limits = AT_START
         self._starting: asyncio.Task[None] | None = None
+        self._wanted, self._proven = asyncio.Event(), asyncio.Event()
         looks = (*([] if compiler is None else [Canary(compiler)]), Ping(reader))
 
         async def forked() -> Failure | None:
@@ -62,18 +66,27 @@ class Readiness:
         here = Check("canary", forked, EVERY_S)
 
         async def there() -> Failure | None:
-            lack = lacks_workers()
+            lack = lacks_workers() if lacks_workers is not None else ""
             return await here.failure() or (Failure(lack, lack) if lack else None)
 
         stored = Check("store", StoreLook(records).look, EVERY_S)
-        self._vital = (here, stored)
-        canary = Check("canary", there) if compiler is None else here
+        self._vital, self._stored = (here, stored), stored
+        canary = here if lacks_workers is None else Check("canary", there)
         self._checks = (canary, stored, Check("disk", disk), Check("queue", queue))
         assert tuple(check.name for check in self._checks) == CHECKS
 
-    def begin(self) -> None:
-        """Look for the first time; there is a `verdict` from now on."""
-        self._starting = asyncio.create_task(self._require_start())
+    def begin(self, *, gives_way: bool = False) -> None:
+        """Look for the first time; there is a `verdict` from now on.
+
+        A canary that `gives_way` comes later, or when somebody waits for the verdict, and not at all after a proof.
+        """
+        start = self._require_unless_proven() if gives_way else self._require_start(*self._vital)
+        self._starting = asyncio.create_task(start)
+
+    def prove(self) -> None:
+        """A compile has ended well, which is as good as the canary: what is left of the verdict is the store."""
+        self._proven.set()
+        self._wanted.set()
 
     @property
     def verdict(self) -> asyncio.Future[None]:
@@ -87,10 +100,27 @@ class Readiness:
 
     async def started(self) -> None:
         """The verdict, waited for by one of several."""
+        self._wanted.set()
         await asyncio.shield(self.verdict)
 
-    async def _require_start(self) -> None:
-        for check in self._vital:
+    async def _require_unless_proven(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PROOF_S):
+                await self._wanted.wait()
+        if not self._proven.is_set():
+            looking = asyncio.create_task(self._require_start(*self._vital))
+            proof = asyncio.create_task(self._proven.wait())
+            try:
+                await asyncio.wait({looking, proof}, return_when=asyncio.FIRST_COMPLETED)
+                if looking.done():
+                    return looking.result()
+            finally:
+                looking.cancel()
+                proof.cancel()
+        await self._require_start(self._stored)
+
+    async def _require_start(self, *checks: Check) -> None:
+        for check in checks:
             failure = await check.failure(_START_S)
             if failure is not None and not failure.in_part:
                 raise UnavailableError(f"The service cannot start, as the check {check.name} fails: {failure.reason}")

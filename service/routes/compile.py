@@ -17,9 +17,9 @@ from service.http.answers import CompileAnswer
 from service.http.body import read_body
 from service.http.disconnect import until_disconnect
 from service.http.job_answer import JobAnswer, ended_at_once
+from service.http.memory import held_by
 from service.http.prefer import Preference, parse_prefer
 from service.http.problems import respond
-from service.http.request_memory import held_by
 from service.settings import Settings
 from tensorkiln.errors import (
     DiagnosticError,

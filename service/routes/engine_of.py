@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, Header, Path, Request
+from fastapi import Depends, Path, Request
 
 from service.engine.engine import Engine
-from service.http.conditional import PreconditionFailedError
-from service.http.problems import LOOKUP_ERRORS, documented
+from service.http.problems import LOOKUP_ERRORS
 from tensorkiln.limits import SHA256_PATTERN
 
 
@@ -30,15 +29,8 @@ Digest = Annotated[
 ]
 """A digest in a path."""
 
-Known = Annotated[str | None, Header(alias="If-None-Match", description="ETags of the client's copies.")]
-"""What a client has already, for `matches`."""
-
-Needed = Annotated[str | None, Header(alias="If-Match", description="ETags, one of which the answer must have.")]
-"""The precondition of a request, for `require_match`."""
-
 CONDITIONAL: Final[dict[int | str, dict[str, Any]]] = {
     304: {"description": "The client's copy is current."},
-    **documented(PreconditionFailedError),
     **LOOKUP_ERRORS,
 }
 """How a look at something that changes may be answered instead."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import replace
-from hashlib import sha256
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Request, Response
@@ -13,13 +12,12 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from service.engine.engine import Engine
 from service.engine.job import Job
 from service.fairness.shares import Held
-from service.http.conditional import PreconditionFailedError, require_match, unchanged
 from service.http.job_answer import JobAnswer, encode
-from service.http.problems import LOOKUP_ERRORS, documented
+from service.http.problems import LOOKUP_ERRORS
 from service.store.job_records import JobRecord
 from tensorkiln.errors import NotFoundError
 
-from .engine_of import CONDITIONAL, EngineOf, Known, Needed
+from .engine_of import EngineOf
 
 JobId = Annotated[
     str,
@@ -42,19 +40,11 @@ router = APIRouter()
     operation_id="job",
     summary="The state of a job",
     response_model=JobAnswer,
-    responses=CONDITIONAL,
+    responses=LOOKUP_ERRORS,
 )
-async def job(
-    job: JobId,
-    engine: EngineOf,
-    known: Known = None,
-    needed: Needed = None,
-) -> Response:
+async def job(job: JobId, engine: EngineOf) -> Response:
     """The state of a job, with its programs once it is done. A failed job is answered by 200 too, with its `error`."""
-    found = await engine.jobs.find(job)
-    body = await job_body(engine, found)
-    headers = {"ETag": _etag(found, body), "Cache-Control": "no-cache"}
-    return unchanged(known, needed, headers) or Response(body, headers=headers, media_type="application/json")
+    return await _answer(engine, await engine.jobs.find(job))
 
 
 @router.delete(
@@ -62,17 +52,15 @@ async def job(
     operation_id="cancel",
     summary="Cancel a job",
     response_model=JobAnswer,
-    responses={**documented(PreconditionFailedError), **LOOKUP_ERRORS},
+    responses=LOOKUP_ERRORS,
 )
-async def cancel(job: JobId, engine: EngineOf, needed: Needed = None) -> Response:
-    """The job, cancelled unless it had ended before. Its compile is given up, unless others wait for the same.
+async def cancel(job: JobId, engine: EngineOf) -> Response:
+    """The job, cancelled unless it had ended before. Its compile is given up, unless others wait for the same."""
+    return await _answer(engine, await engine.jobs.cancel(job))
 
-    The ETag of a job that has not ended is a weak one, which no `If-Match` names but `*`.
-    """
-    if needed is not None:
-        found = await engine.jobs.find(job)
-        require_match(needed, _etag(found, await job_body(engine, found)))
-    body = await job_body(engine, await engine.jobs.cancel(job))
+
+async def _answer(engine: Engine, job: Job) -> Response:
+    body = await job_body(engine, job)
     return Response(body, headers={"Cache-Control": "no-store"}, media_type="application/json")
 
 
@@ -123,13 +111,6 @@ async def job_body(engine: Engine, job: Job) -> bytes:
             "their compile; compile the graph again."
         )
     return encode(job.record, answer)
-
-
-def _etag(job: Job, body: bytes) -> str:
-    """Of a job that has not ended, a weak one: that it waits for longer is no news."""
-    if job.is_over:
-        return f'"{sha256(body).hexdigest()}"'
-    return f'W/"{sha256(encode(job.record)).hexdigest()}"'
 
 
 def _shown(job: Job) -> JobRecord:

@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from service.http.body import read_body
 from service.http.inner_request import InnerRequests
-from service.http.request_memory import held_by
+from service.http.memory import held_by
 from tensorkiln.errors import NotFoundError
 
 PATH: Final = "/mcp"

@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import JSONResponse
 
-from service.http.conditional import unchanged
+from service.http.conditional import Known, unchanged
 from service.pages import EXPLORE, PATHS, START, page
-
-from .engine_of import Known
+from tensorkiln.report.page import content_security_policy
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
 """Beside the policy of every answer: no script or style stands in a page, or comes from elsewhere."""
+
+
+def explore_policy() -> str:
+    """That of the page that shows reports in a frame, which has the policy of what is around it beside its own.
+
+    A report has one script and one style, known by their hashes: nothing else may stand in the page or in the frame.
+    """
+    report = dict(_directives(content_security_policy()))
+    own = dict(_directives(POLICY))
+    for name in ("script-src", "style-src"):
+        own[name] += f" {report[name]}"
+    return "; ".join(f"{name} {value}" for name, value in own.items())
+
+
+def _directives(policy: str) -> Iterator[tuple[str, str]]:
+    for directive in policy.split(";"):
+        name, _, value = directive.strip().partition(" ")
+        yield name, value
+
+
 SUMMARY: Final = "Tensor graphs in, compiled program specs out."
 LINKS: Final = {
     "explore": EXPLORE,
@@ -56,7 +76,7 @@ async def _answer(path: str, known: str | None) -> Response:
     headers = {
         "ETag": found.etag,
         "Cache-Control": "no-cache",
-        "Content-Security-Policy": POLICY,
+        "Content-Security-Policy": explore_policy() if path == EXPLORE else POLICY,
         "Referrer-Policy": "no-referrer",
     }
-    return unchanged(known, None, headers) or Response(found.content, headers=headers, media_type=found.media_type)
+    return unchanged(known, headers) or Response(found.content, headers=headers, media_type=found.media_type)

@@ -9,13 +9,13 @@ from fastapi import APIRouter, Path, Response
 from fastapi.responses import PlainTextResponse
 
 from service.engine.engine import Engine
-from service.http.conditional import unchanged
-from service.http.prewritten import Prewritten
+from service.http.answers import Prewritten
+from service.http.conditional import Known, unchanged
 from service.http.problems import LOOKUP_ERRORS
 from tensorkiln.errors import NotFoundError
 from tensorkiln.trust import SignedRecord
 
-from .engine_of import CONDITIONAL, Digest, EngineOf, Known, Needed
+from .engine_of import CONDITIONAL, Digest, EngineOf
 
 StageName = Annotated[
     str,
@@ -36,14 +36,14 @@ router = APIRouter()
     response_model=Annotated[Any, Prewritten("tensorkiln.spec", "CompiledProgram")],
     responses=CONDITIONAL,
 )
-async def program(digest: Digest, engine: EngineOf, known: Known = None, needed: Needed = None) -> Response:
+async def program(digest: Digest, engine: EngineOf, known: Known = None) -> Response:
     """The program of an action digest, in canonical names: symbols s0, s1, … and vars counted from 0.
 
     The SHA-256 of the body is the `program` of its signed record.
     """
     entry = await engine.program(digest)
     link = {"Link": f'</programs/{digest}/signature>; rel="describedby"'}
-    return await _answer(engine, entry.program, "program", known, needed, "application/json", link)
+    return await _answer(engine, entry.program, "program", known, "application/json", link)
 
 
 @router.get(
@@ -65,15 +65,13 @@ async def signature(digest: Digest, engine: EngineOf) -> Response:
     response_class=PlainTextResponse,
     responses=CONDITIONAL,
 )
-async def stage(
-    digest: Digest, name: StageName, engine: EngineOf, known: Known = None, needed: Needed = None
-) -> Response:
+async def stage(digest: Digest, name: StageName, engine: EngineOf, known: Known = None) -> Response:
     """What a stage produced, if the program was compiled with the option `dump_stages`."""
     entry = await engine.program(digest)
     if name not in entry.stages:
         kept = ", ".join(entry.stages) or "none, as it was compiled without dump_stages"
         raise NotFoundError(f"There is no dump of stage {name} of program {digest}; kept are: {kept}.")
-    return await _answer(engine, entry.stages[name], "dump", known, needed, "text/plain; charset=utf-8")
+    return await _answer(engine, entry.stages[name], "dump", known, "text/plain; charset=utf-8")
 
 
 async def _answer(
@@ -81,7 +79,6 @@ async def _answer(
     digest: str,
     what: str,
     known: str | None,
-    needed: str | None,
     media_type: str,
     more: Mapping[str, str] | None = None,
 ) -> Response:
@@ -90,4 +87,4 @@ async def _answer(
         raise NotFoundError(f"The stored {what} {digest} is missing or was damaged; compile the graph again.")
     # To be asked for again: what is compiled anew may be confined otherwise, and says so.
     headers = {"ETag": f'"{digest}"', "Cache-Control": "no-cache", **(more or {})}
-    return unchanged(known, needed, headers) or Response(content, headers=headers, media_type=media_type)
+    return unchanged(known, headers) or Response(content, headers=headers, media_type=media_type)

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 
+from service.http.answers import Prewritten
 from service.http.body import read_body
 from service.http.disconnect import until_disconnect
-from service.http.prewritten import Prewritten
 from service.wire.body import Body
 from service.wire.explanation import Explanation
 

@@ -13,14 +13,14 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from service.engine.engine import Engine
-from service.http.conditional import unchanged
-from service.http.request_memory import held_by
+from service.http.conditional import Known, unchanged
+from service.http.memory import held_by
 from service.store.programs import Entry
 from tensorkiln.errors import NotFoundError
 from tensorkiln.limits import SHA256_PATTERN
 from tensorkiln.report.page import CODE_STAGE, PTX, Parts, content_security_policy, page
 
-from .engine_of import CONDITIONAL, Digest, EngineOf, Known, Needed
+from .engine_of import CONDITIONAL, Digest, EngineOf
 
 MAX_TEXT_BYTES: Final = 32 << 20
 """Of the texts of one program; whole stages are left out beyond."""
@@ -42,12 +42,7 @@ router = APIRouter()
     responses=CONDITIONAL,
 )
 async def report(
-    digest: Digest,
-    request: Request,
-    engine: EngineOf,
-    against: Against = None,
-    known: Known = None,
-    needed: Needed = None,
+    digest: Digest, request: Request, engine: EngineOf, against: Against = None, known: Known = None
 ) -> Response:
     """One HTML file that shows a program: kernels, schedule, memory, and the texts of its stages if these are kept.
 
@@ -63,7 +58,7 @@ async def report(
         "Content-Security-Policy": f"{content_security_policy()}; sandbox allow-scripts",
         "Referrer-Policy": "no-referrer",
     }
-    current = unchanged(known, needed, headers)
+    current = unchanged(known, headers)
     if current is not None:
         return current
     sides = [await _stored(engine, each, request) for each in entries]

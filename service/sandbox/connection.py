@@ -53,12 +53,13 @@ class Connection:
         *,
         wall: Wall = Wall.AUTO,
         gives_way: bool = True,
+        rehearses: bool = True,
     ) -> tuple[Connection, Ready]:
         """Have a fork server get ready; UnavailableError when it is not in time.
 
-        What compiles `gives_way` to all else on the machine, or does not.
+        What compiles `gives_way` to all else on the machine, or does not; it `rehearses` before it is ready, or later.
         """
-        spawned.begin(wall, gives_way=gives_way)
+        spawned.begin(wall, gives_way=gives_way, rehearses=rehearses)
         spawned.orders.setblocking(False)
         connection = Connection(spawned.process, spawned.orders, spawned.scratch)
         try:

@@ -29,13 +29,15 @@ class Limits:
 class Begin:
     """Get ready with `scratch` as the directory of all tasks, which are confined by `wall`, the value of a `Wall`.
 
-    `namespaces` are those of the service. Compiles give way to all else where that `gives_way`.
+    `namespaces` are those of the service. Compiles give way to all else where that `gives_way`. Where it `rehearses`,
+    the compiler is used once before the first task, otherwise in the first quiet moment.
     """
 
     scratch: str
     wall: str
     namespaces: tuple[str, ...]
     gives_way: bool
+    rehearses: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """The fork server: `python -m service.sandbox.forkserver CONTROL WARM_UP...`.
 
 It loads the warm-ups, and once it is told to begin, it calls them, has a canary try how well a task is confined, then
-forks a process for each task, kills it at its deadline and reports how it ended. Some processes are in reserve, so that
-a task seldom waits for its own. The fork server has one thread, keeps no MLIR context, reads nothing that a user wrote,
-and ends when the service closes its socket.
+forks a process for each task, kills it at its deadline and reports how it ended. That which compiles is called in a
+quiet moment instead where somebody waits for the first task. Some processes are in reserve, so that a task seldom waits
+for its own. The fork server has one thread, keeps no MLIR context, reads nothing that a user wrote, and ends when the
+service closes its socket.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _NOT_QUIET_S = 5.0
 class ForkServer:
     """Forks tasks in `forker` on the orders that arrive at `orders`; their files are in `scratch`.
 
-    `afterwards` is for a quiet moment: what it loads, a task that comes before it loads for itself.
+    Each of `afterwards` is for a quiet moment: what it loads, a task that comes before it loads for itself.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class ForkServer:
         scratch: Path,
         forker: Forker,
         ready: Ready,
-        afterwards: WarmUp | None = None,
+        afterwards: Sequence[WarmUp] = (),
     ) -> None:
         self._orders = orders
         self._scratch = scratch
@@ -68,7 +69,7 @@ class ForkServer:
         self._forked: set[Forked] = set()
         self._running: dict[int, Forked] = {}
         self._reserves: list[Forked] = []
-        self._afterwards = afterwards
+        self._afterwards = list(afterwards)
         self._quiet_by = time.monotonic() + _NOT_QUIET_S
         self._may_reserve = True
         self._is_open = True
@@ -86,8 +87,8 @@ class ForkServer:
             self._expire()
             if not events and lacks_reserves:
                 self._lay_in_reserve()
-            elif self._afterwards is not None and (not (events or self._running) or time.monotonic() > self._quiet_by):
-                self._load(self._afterwards)
+            elif self._afterwards and (not (events or self._running) or time.monotonic() > self._quiet_by):
+                self._load(self._afterwards.pop(0))
         for forked in tuple(self._forked):
             self._bury(forked)
         self._remover.end()
@@ -103,19 +104,21 @@ class ForkServer:
     def _to_quiet_s(self) -> float | None:
         """Seconds to the next deadline, or until it is quiet where something waits for that."""
         to_deadline_s = self._to_deadline_s()
-        if self._afterwards is None:
+        if not self._afterwards:
             return to_deadline_s
         return _QUIET_S if to_deadline_s is None else min(_QUIET_S, to_deadline_s)
 
     def _load(self, more: WarmUp) -> None:
-        self._afterwards = None
         try:
             with frozen_heap():
                 more()
+                gc.collect()
             self._forker.measure()
         except Exception:
             # Tasks load it themselves, and say what is wrong with it.
             traceback.print_exc()
+        # The service replaces a fork server that may not fork any more.
+        _require_one_thread()
 
     def _to_deadline_s(self) -> float | None:
         """Seconds to the next deadline; None without one."""
@@ -230,6 +233,8 @@ def main(arguments: Sequence[str]) -> None:
     begin = _told(orders)
     if begin is None:
         return
+    compiles = COMPILING in warm_ups
+    afterwards = [] if begin.rehearses or not compiles else [warm_ups.pop(COMPILING)]
     # What was loaded is frozen by now, so that to look through the garbage of the warm-ups takes no time.
     with frozen_heap():
         for name, warm_up in warm_ups.items():
@@ -237,9 +242,9 @@ def main(arguments: Sequence[str]) -> None:
         gc.collect()
     scratch = Path(begin.scratch)
     forker, ready = probe.settle(scratch, tasks, Wall(begin.wall), begin.namespaces)
-    compiles = COMPILING in warm_ups
     forker.gives_way = compiles and begin.gives_way
-    ForkServer(orders, scratch, forker, ready, resolve_name(AFTERWARDS) if compiles else None).serve()
+    afterwards += [resolve_name(AFTERWARDS)] if compiles else []
+    ForkServer(orders, scratch, forker, ready, afterwards).serve()
 
 
 def _loaded(name: str, orders: socket.socket) -> WarmUp:
@@ -259,8 +264,12 @@ def _call(name: str, warm_up: WarmUp, orders: socket.socket) -> None:
     """One thread must be left."""
     with _told_if_it_fails(name, orders):
         warm_up()
-        if (threads := confine.threads()) != 1:
-            raise RuntimeError(f"it leaves {threads} threads, and a process with more than one must not fork")
+        _require_one_thread()
+
+
+def _require_one_thread() -> None:
+    if (threads := confine.threads()) != 1:
+        raise RuntimeError(f"it leaves {threads} threads, and a process with more than one must not fork")
 
 
 @contextmanager

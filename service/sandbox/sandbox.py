@@ -45,7 +45,8 @@ class Sandbox:
     server that dies is replaced; a task that it had is started once more, as tasks depend on nothing but their request.
     `max_output_mib` bounds the answer of a task. Tasks are confined by `wall`, at the level `required` or a stronger.
     Compiles give way to all else on the machine, as is right where requests are answered; with `gives_way=False` they
-    do not. `spawn` may give a fork server that has been begun already.
+    do not. With `rehearses=False` the compiler is used for the first time by a task, which takes a little longer: right
+    where somebody waits for the first. `spawn` may give a fork server that has been begun already.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Sandbox:
         wall: Wall = Wall.AUTO,
         required: Level = Level.PROCESS,
         gives_way: bool = True,
+        rehearses: bool = True,
         spawn: Callable[[], Spawned | None] = lambda: None,
     ) -> None:
         self._warm_ups = tuple(warm_ups)
@@ -64,6 +66,7 @@ class Sandbox:
         self._wall = wall
         self._required = required
         self._gives_way = gives_way
+        self._rehearses = rehearses
         self._connection: Connection | None = None
         self._ends: set[asyncio.Task[None]] = set()
         self._lock = asyncio.Lock()
@@ -137,6 +140,7 @@ class Sandbox:
                     START_TIMEOUT_S,
                     wall=self._wall,
                     gives_way=self._gives_way,
+                    rehearses=self._rehearses,
                 )
                 self._connection = connection
                 try:

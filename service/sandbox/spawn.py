@@ -18,9 +18,15 @@ from .scratch import Scratch
 
 END_GRACE_S: Final = 2.0
 # A task sees no secret of the service: these are all it inherits. The values after them make a compile repeatable
-# and keep the fork server at one thread, without which it must not fork.
+# and keep the fork server at one thread, without which it must not fork; nor is what is installed searched for plugins.
 _INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
-_FIXED: Final = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
+_FIXED: Final = {
+    "PYTHONHASHSEED": "0",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "2",
+    "PYDANTIC_DISABLE_PLUGINS": "__all__",
+}
 
 
 class Spawned:
@@ -49,12 +55,12 @@ class Spawned:
         """Whether it was begun where tasks are to be confined by `wall`."""
         return self._is_inside_bubblewrap is (wall is Wall.BWRAP)
 
-    def begin(self, wall: Wall, *, gives_way: bool = True) -> None:
+    def begin(self, wall: Wall, *, gives_way: bool = True, rehearses: bool = True) -> None:
         """Have it use what it has loaded, and get ready; once. One that is gone already is found out elsewhere."""
         if self.is_begun:
             return
         self.is_begun = True
-        order = control.Begin(str(self.scratch.path), wall.value, external.namespaces(), gives_way)
+        order = control.Begin(str(self.scratch.path), wall.value, external.namespaces(), gives_way, rehearses)
         try:
             self.orders.send(control.encode(order))
         except OSError:

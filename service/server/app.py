@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache, partial
@@ -10,7 +11,6 @@ from typing import Final
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from service.coding.encode import Encode
 from service.engine.wiring import engine_of
 from service.fairness.shares import Shares
 from service.http import problems
@@ -18,12 +18,10 @@ from service.http.admission import Admission
 from service.http.capabilities import described
 from service.http.connections import most_connections
 from service.http.guard import Guard
+from service.http.memory import RequestMemory
 from service.http.openapi import document
-from service.http.request_memory import RequestMemory
-from service.http.request_target import RequestTarget
-from service.http.response_memory import ResponseMemory
 from service.identity.policy import DOCS_ASSETS, PUBLIC
-from service.observe.export import telemetry
+from service.observe.export import TELEMETRY, record_spans
 from service.observe.requests import Requests
 from service.process.memory_limit import MemoryLimit
 from service.routes import (
@@ -46,20 +44,13 @@ from service.upkeep.upkeep import upkeep
 from .authentication import authenticator
 from .fork_servers import ForkServers
 
-_ROUTERS: Final = (
-    compile,
-    batch,
-    questions,
-    jobs,
-    programs,
-    report,
-    artifacts,
-    about,
-    health,
-    metrics,
-    mcp,
-    pages,
-)
+_ROUTERS: Final = {
+    "Compiling": (compile, batch, jobs),
+    "Graphs": (questions,),
+    "Stored programs": (programs, report, artifacts),
+    "The service": (about, health, metrics, mcp, pages),
+}
+"""The routes by their group in the OpenAPI document."""
 
 
 def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
@@ -74,6 +65,7 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
         engine = engine_of(
             settings, reader, compiler, authentication.keyring, memory_limit, is_private=fork_servers.is_for_one
         )
+        stop_recording = record_spans() if settings.tracing else None
         try:
             app.state.capabilities = cache(partial(described, settings, await engine.start()))
             if not fork_servers.is_for_one:
@@ -83,6 +75,8 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
                 yield
         finally:
             await engine.close()
+            if stop_recording is not None:
+                await asyncio.to_thread(stop_recording)
 
     app = FastAPIOffline(
         redoc_url=None,
@@ -90,7 +84,7 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
         title="tensorkiln",
         lifespan=lifespan,
         redirect_slashes=False,
-        telemetry=telemetry(tracing=settings.tracing),
+        telemetry=TELEMETRY,
     )
     app.state.settings = settings
     app.state.place = None
@@ -98,16 +92,14 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
     # Each is a connection; as many are left for all else.
     app.state.streams = Shares(most_connections() // 2, "streams", "streams of events")
     app.add_middleware(RequestMemory, most=settings.intake_mib << 20)
-    app.add_middleware(Encode)
-    app.add_middleware(ResponseMemory, most=settings.intake_mib << 20)
     public = PUBLIC | _also_public(settings)
     app.add_middleware(Admission, tenant=authentication.keyring.tenant, public=public)
     app.add_middleware(Guard, authenticator=authentication, public=public)
     app.add_middleware(Requests)
-    app.add_middleware(RequestTarget)
     problems.install(app)
-    for module in _ROUTERS:
-        app.include_router(module.router)
+    for group, modules in _ROUTERS.items():
+        for module in modules:
+            app.include_router(module.router, tags=[group])
     app.openapi = lambda: document(app)
     return app
 

@@ -7,6 +7,7 @@ import gc
 import sys
 from typing import Final
 
+from service.process import plain_structlog
 from service.process.frozen_heap import frozen_heap
 from service.sandbox.cgroups import move_into_leaf
 from service.sandbox.confine import die_with_parent
@@ -47,6 +48,7 @@ def main() -> int:
 
 def _serve(arguments: argparse.Namespace, begun: ForkServers) -> int:
     with frozen_heap():
+        plain_structlog.load()
         from service.startup_errors import read_settings
     settings = read_settings()
     if settings is None:

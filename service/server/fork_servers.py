@@ -37,7 +37,7 @@ class ForkServers:
             if spawned is None or not spawned.suits(settings.isolation):
                 self._abandon(warm_up)
                 spawned = self._spawned[warm_up] = Spawned((warm_up,), settings.isolation)
-            spawned.begin(settings.isolation, gives_way=self._gives_way)
+            spawned.begin(settings.isolation, gives_way=self._gives_way, rehearses=not self.is_for_one)
         for warm_up in self._spawned.keys() - self._wanted(settings):
             self._abandon(warm_up)
 
@@ -52,6 +52,7 @@ class ForkServers:
                 wall=settings.isolation,
                 required=settings.require_isolation,
                 gives_way=self._gives_way,
+                rehearses=not self.is_for_one,
                 spawn=partial(self._spawned.pop, warm_up, None),
             )
             for warm_up in self._wanted(settings)

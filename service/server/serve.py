@@ -26,7 +26,6 @@ from .app import create_app
 from .authentication import require_private_address
 from .fork_servers import ForkServers
 from .listen import BACKLOG, READY, Listener, listen
-from .start import Start
 
 # The code of a process that a signal has ended, less than what a shell reports of it.
 _INTERRUPTED: Final = 130
@@ -39,44 +38,51 @@ _log = structlog.get_logger()
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready, and stops being ready before it stops."""
+    """Says when it is ready, and stops being ready before it stops. What keeps `app` from starting is raised."""
 
-    def __init__(
-        self, config: uvicorn.Config, app: FastAPI, start: Start, address: str, *, notice_s: float, grace_s: float
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, app: FastAPI, address: str, *, notice_s: float, grace_s: float) -> None:
         super().__init__(config)
         self._app = app
-        self._start = start
         self._address = address
         self._notice_s = notice_s
         self._grace_s = grace_s
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        with self.capture_signals():
+            async with self._app.router.lifespan_context(self._app):
+                # The verdict about the start may come after it.
+                verdict: asyncio.Future[None] = self._app.state.engine.readiness.verdict
+                verdict.add_done_callback(self._leave_unless_good)
+                await self._serve(sockets)
+                if verdict.done() and not verdict.cancelled():
+                    verdict.result()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for each in sockets or ():
             each.listen(BACKLOG)  # that of the kernel, whatever asyncio was told
-        self._start.watch(self._app.state.engine.readiness.verdict, self._leave)
         print(f"{READY} {self._address}", flush=True)
 
-    def _leave(self) -> None:
-        self.should_exit = True
+    def _leave_unless_good(self, verdict: asyncio.Future[None]) -> None:
+        if not verdict.cancelled() and verdict.exception() is not None:
+            self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._app.state.engine.announce_end()
+        engine = self._app.state.engine
+        engine.announce_end()
         end = time.monotonic() + self._notice_s
         while time.monotonic() < end and not self.force_exit:
             await asyncio.sleep(_LOOK_EVERY_S)
-        self._app.state.engine.drain()
+        engine.drain()
         # Before uvicorn cuts them off: whoever waits still is told to come again.
-        letting_go = asyncio.get_running_loop().call_later(self._grace_s, self._app.state.engine.ending.set)
+        letting_go = asyncio.get_running_loop().call_later(self._grace_s, engine.ending.set)
         await super().shutdown(sockets)
         letting_go.cancel()
         if self.force_exit:
             # At a second Ctrl-C uvicorn drops everything where it stands.
-            self._app.state.engine.ending.set()
+            engine.ending.set()
             if self.server_state.tasks:
                 await asyncio.wait({*self.server_state.tasks}, timeout=_LET_GO_S)
-            await self.lifespan.shutdown()
 
 
 def serve(settings: Settings, begun: ForkServers, host: str, port: int, uds: str | None) -> int:
@@ -111,9 +117,9 @@ def _serve(settings: Settings, begun: ForkServers, listener: Listener, place: in
         )
     app = create_app(settings, begun)
     app.state.place = place
-    start = Start(app)
     config = uvicorn.Config(
         app,
+        lifespan="off",  # the server has it around all that it does
         log_config=None,
         log_level=logging.WARNING,
         access_log=False,
@@ -126,18 +132,11 @@ def _serve(settings: Settings, begun: ForkServers, listener: Listener, place: in
         ws="none",
         timeout_graceful_shutdown=ceil(grace_s) + _LET_GO_S,
     )
-    server = _Server(config, app, start, listener.address, notice_s=settings.shutdown_notice_s, grace_s=grace_s)
+    server = _Server(config, app, listener.address, notice_s=settings.shutdown_notice_s, grace_s=grace_s)
     # uvicorn raises the signal again once it has stopped: by then there is nothing left to do.
     signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     try:
         server.run(sockets=[listener.socket])
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except SystemExit:
-        # So uvicorn ends when the start failed; a defect it has logged.
-        if start.failure is not None:
-            raise start.failure from None
-        return 1
-    if start.failure is not None:
-        raise start.failure
     return 0

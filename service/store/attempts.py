@@ -8,14 +8,14 @@ Who takes a place has a key: what nobody with a key has said, or what was said b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from hashlib import sha256
 from types import TracebackType
 from typing import Any, Final, Self
 
 from service import clock
-from service.lease import BEAT_S, LEASE_S, Leases, keep
+from service.lease import BEAT_S, Lease, Leases, keep
 
 from .claims import Claims
 from .crashes import FOLDER, MAX_CRASHES, Crash, Crashes
@@ -29,8 +29,8 @@ class Attempts:
     def __init__(self, crashes: Crashes, key: str) -> None:
         self._crashes = crashes
         self._key = key
-        self._leases = Leases(crashes.now)
-        self._claims = Claims(crashes.records, crashes.now)
+        self._leases = Leases()
+        self._claims = Claims(crashes.records)
         self._has_met_others = False
 
     async def begin(self) -> Attempt | Crash | None:
@@ -59,8 +59,11 @@ class Attempts:
         """Whether a place is taken: by a crash that is believed and not forgotten, or by somebody who lives."""
         if _HOLDER not in record:
             return self._crash(record) is not None
-        is_holding = self._crashes.is_holding(path, record)
-        return is_holding and self._leases.hear(f"{path} {record[_HOLDER]}", record["beat"])
+        if not self._crashes.is_holding(path, record):
+            return False
+        holder = f"{path} {record[_HOLDER]}"
+        self._leases.hear(holder, record["beat"])
+        return self._leases.lives(holder)
 
 
 class Attempt:
@@ -73,21 +76,30 @@ class Attempt:
         self._path = path
         self._holder = clock.token_hex(16)
         self._has_crashed = False
-        self._said_at = crashes.now()
+        self._lease = Lease()
         self._beating: asyncio.Task[None] | None = None
         self._is_over = asyncio.Event()
 
     def claim(self) -> Mapping[str, Any]:
         """The record by which the place is the caller's from now on."""
-        self._said_at = self._crashes.now()
+        self._lease.renew()
         return self._crashes.holding(self._path, self._holder, 0)
 
-    async def crash(self, problem: Mapping[str, Any]) -> None:
-        """It has crashed. One whose maker was silent for too long is not counted: others were begun in its place."""
-        await self._stop()
+    async def crash(self, problem: Awaitable[Mapping[str, Any]]) -> None:
+        """It has crashed, and is counted even if nobody waits for it any more. `problem` gives its document.
+
+        One whose maker was silent for too long is not counted: others were begun in its place.
+        """
         self._has_crashed = True
+        await asyncio.shield(self._crashes.see_to(self._count(problem)))
+
+    async def _count(self, problem: Awaitable[Mapping[str, Any]]) -> None:
+        try:
+            document = await problem
+        finally:
+            await self._stop()
         if await self._is_held():
-            await self._crashes.write(self._path, self._key, problem)
+            await self._crashes.write(self._path, self._key, document)
 
     async def __aenter__(self) -> Self:
         self._beating = asyncio.create_task(keep(self._is_over, BEAT_S, self._beat))
@@ -96,9 +108,11 @@ class Attempt:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._has_crashed:
+            return
         await self._stop()
-        if not self._has_crashed and self._crashes.now() - self._said_at <= LEASE_S:
-            self._crashes.leave(self._path)
+        if not self._lease.is_over:
+            self._crashes.release(self._path)
 
     async def _stop(self) -> None:
         """Say no more that it lives. What is being said is said to its end, so that it does not come after the last."""
@@ -107,7 +121,7 @@ class Attempt:
             await asyncio.wait({self._beating})
 
     async def _is_held(self) -> bool:
-        if self._crashes.now() - self._said_at <= LEASE_S:
+        if not self._lease.is_over:
             return True
         record = await self._crashes.records.get(self._path)
         return record is not None and record.get(_HOLDER) == self._holder
@@ -115,9 +129,9 @@ class Attempt:
     async def _beat(self, beat: int) -> bool:
         if not await self._is_held():
             return False
-        at = self._crashes.now()
+        said = Lease()
         await self._crashes.records.put(self._path, self._crashes.holding(self._path, self._holder, beat))
-        self._said_at = at
+        self._lease = said
         return True
 
 

@@ -32,7 +32,7 @@ _Signature: TypeAlias = tuple[object, ...]
 
 
 class Blobs:
-    """Content-addressed bytes in `store`. Damaged ones are removed when they are met; `corrupt` counts them."""
+    """Content-addressed bytes in `store`. Damaged ones are removed when they are met."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
@@ -41,7 +41,6 @@ class Blobs:
         self._verified: dict[str, _Signature] = {}
         self._writers = asyncio.Semaphore(_AT_ONCE)
         self._readers = asyncio.Semaphore(_AT_ONCE)
-        self.corrupt = 0
 
     async def put(self, content: bytes, *, durable: bool = False) -> str:
         """Keep `content`; its digest. One that is `durable` survives a power failure from then on.
@@ -72,7 +71,6 @@ class Blobs:
                 return None
         if await digest_of(content) == digest:
             return content
-        self.corrupt += 1
         count_corrupt("blob")
         self._verified.pop(digest, None)
         _log.error("a damaged blob was deleted", digest=digest)

@@ -1,8 +1,8 @@
 """Claims: the owner of some work, as a record in the store that only one process can create.
 
-The owner writes heartbeats, in the claim itself or elsewhere. After a lease without one, another process may replace
-the claim. It measures the lease by its own clock, so no two clocks have to agree. Orders, attempts at compiles and jobs
-are claimed this way.
+The owner writes heartbeats, in the claim itself or elsewhere. After a lease without one, another process may replace the
+claim. It measures the lease by its own clock, so no two clocks have to agree. Orders, attempts at compiles and jobs are
+claimed this way.
 """
 
 from __future__ import annotations
@@ -13,25 +13,22 @@ from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
 from service import clock
-from service.lease import LEASE_S
+from service.lease import Leases
 from tensorkiln.errors import UnavailableError
 
 from .records import Records
 
 _TRIES: Final = 5
-_FORGOTTEN_S: Final = 100 * LEASE_S
-"""Seconds after which a lock that was seen once is forgotten."""
 
 Record: TypeAlias = Mapping[str, Any]
 
 
 class Claims:
-    """Claims in `records`. `now` is a clock in seconds, which measures the time since a heartbeat."""
+    """Claims in `records`."""
 
-    def __init__(self, records: Records, now: Callable[[], float] = clock.monotonic) -> None:
+    def __init__(self, records: Records) -> None:
         self._records = records
-        self._now = now
-        self._locked: dict[str, tuple[Record | None, float]] = {}
+        self._locks = Leases()
 
     async def take(
         self,
@@ -72,11 +69,7 @@ class Claims:
 
     async def _free(self, lock: str) -> None:
         """Remove a lock that the same holder has had for a lease: it was lost while it replaced a claim."""
-        held, now = await self._records.get(lock), self._now()
-        before, since = self._locked.get(lock, (None, now))
-        if held is None or held != before:
-            self._locked = {name: each for name, each in self._locked.items() if now - each[1] < _FORGOTTEN_S}
-            self._locked[lock] = held, now
-        elif now - since > LEASE_S:
+        held = await self._records.get(lock)
+        holder = f"{lock} {held}"
+        if held is not None and not self._locks.hear(holder, 0) and not self._locks.lives(holder):
             await self._records.delete(lock)
-            del self._locked[lock]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -21,7 +21,6 @@ MAX_CRASHES: Final = ATTEMPTS
 REMEMBERED_S: Final = 600.0
 """Seconds after which a crash is forgotten. The compiler's build is part of the action: another one starts afresh."""
 FOLDER: Final = "crashes/"
-_SEAL: Final = "seal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,58 +32,46 @@ class Crash:
 
 
 class Crashes:
-    """Crashes in `records`, sealed by `notary`: one that is not is not believed. `clock` is in s since the epoch.
+    """Crashes in `records`, sealed by `notary`: one that is not is not believed."""
 
-    `now` is in s, and tells how long somebody has been silent.
-    """
-
-    def __init__(
-        self,
-        records: Records,
-        notary: Notary,
-        clock: Callable[[], float] = clock.time,
-        now: Callable[[], float] = clock.monotonic,
-    ) -> None:
+    def __init__(self, records: Records, notary: Notary) -> None:
         self.records = records
-        self.now = now
         self._notary = notary
-        self._clock = clock
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._writing: set[asyncio.Task[None]] = set()
 
     def read(self, key: str, record: Mapping[str, Any]) -> Crash | None:
         """The crash that a record is; None when it is none, is not believed, or is too far from now."""
-        content = {name: value for name, value in record.items() if name != _SEAL}
-        # What the record itself says about its place does not count.
-        if not self._notary.has_sealed("crash", {**content, "crash": key}, record.get(_SEAL, {})):
-            return None
-        crash = Crash(**content)
-        return crash if abs(self._clock() - crash.at) < REMEMBERED_S else None
+        content = self._notary.opened("crash", key, record)
+        crash = Crash(**content) if content is not None else None
+        return crash if crash is not None and abs(clock.time() - crash.at) < REMEMBERED_S else None
 
     async def write(self, path: str, key: str, problem: Mapping[str, Any]) -> None:
         """Remember a crash in a place."""
-        content = asdict(Crash(problem, self._clock()))
-        await self.records.put(path, {**content, _SEAL: self._notary.seal({"crash": key, **content})})
+        await self.records.put(path, self._notary.sealed("crash", key, asdict(Crash(problem, clock.time()))))
 
     def holding(self, path: str, holder: str, beat: int) -> dict[str, Any]:
         """The record by which `holder` says for the `beat`th time that it is at the attempt in a place."""
-        content = {"holder": holder, "beat": beat, "at": self._clock()}
-        return {**content, _SEAL: self._notary.seal({"attempt": path, **content})}
+        return self._notary.sealed("attempt", path, {"holder": holder, "beat": beat, "at": clock.time()})
 
     def is_holding(self, path: str, record: Mapping[str, Any]) -> bool:
         """Whether a record is what somebody with a key said of this place, minutes ago at most."""
-        content = {name: value for name, value in record.items() if name != _SEAL}
-        is_sealed = self._notary.has_sealed("attempt", {**content, "attempt": path}, record.get(_SEAL))
-        return is_sealed and abs(self._clock() - content["at"]) <= CLOCK_SKEW_S
+        content = self._notary.opened("attempt", path, record)
+        return content is not None and abs(clock.time() - content["at"]) <= CLOCK_SKEW_S
 
-    def leave(self, path: str) -> None:
+    def release(self, path: str) -> None:
         """Give a place back, which nobody has to wait for."""
-        leaving = asyncio.create_task(self._remove(path))
-        self._leaving.add(leaving)
-        leaving.add_done_callback(self._leaving.discard)
+        self.see_to(self._remove(path))
+
+    def see_to(self, writing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Have this done, whatever becomes of whoever waits for it."""
+        task = asyncio.create_task(writing)
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+        return task
 
     async def settle(self) -> None:
-        """Come back when every place is given back that was left."""
-        await asyncio.gather(*self._leaving)
+        """Come back when all is written that was begun."""
+        await asyncio.gather(*self._writing, return_exceptions=True)
 
     async def _remove(self, path: str) -> None:
         with suppress(UnavailableError):  # the lease ends

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import sys
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from pydantic import BaseModel, Json, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from tensorkiln.trust.record import Sha256
 
@@ -22,7 +24,7 @@ from .nearest import FOLDER as NEAREST
 from .nearest import digests_of
 from .objects import objects_of
 from .records import unsealed
-from .repeat_record import stated
+from .repeats import stated
 from .rights import FOLDER as RIGHTS
 
 BLOBS: Final = "blobs/"
@@ -42,14 +44,6 @@ class _Named(BaseModel):
     program: Sha256
     artifacts: tuple[Sha256, ...]
     stages: dict[str, Sha256]
-
-
-class _Signed(BaseModel):
-    record: _Named
-
-
-class _Program(BaseModel):
-    signed: Json[_Signed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +162,19 @@ def needed_blobs(path: str, content: bytes, record: Mapping[str, Any]) -> tuple[
         said = stated(record)
         return (said.answer, *said.blobs) if said is not None else None
     try:
-        named = _Program.model_validate(record).signed.record
+        named = _Named.model_validate(signed_record(record))
     except ValidationError:
         return None
     return (named.program, *named.artifacts, *named.stages.values())
+
+
+def signed_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the maker of a stored program has signed, believed or not; empty when the record says something else."""
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        signed = json.loads(record["signed"])["record"]
+        if isinstance(signed, dict):
+            return cast(Mapping[str, Any], signed)
+    return {}
 
 
 def _named_in(content: bytes) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ What is in the first two survives a power failure: the rest is found out anew.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
@@ -111,10 +111,9 @@ class JobRecord:
 
     def failed(self, error: Mapping[str, Any]) -> JobRecord:
         """The job once it has failed by `error`, a problem document, whatever else had come of it."""
-        told = self.before_end
         done = Event.last(self.attempt, {"state": "failed", "queue_ms": self.queue_ms, "run_ms": None})
         outcome = {"error": error, "answer": None, "blobs": (), "programs": (), "run_ms": None}
-        return replace(self, state="failed", **outcome, events=(*told, done))
+        return replace(self, state="failed", **outcome, events=(*self.before_end, done))
 
 
 _JOB_RECORD: Final = TypeAdapter(JobRecord)
@@ -132,10 +131,10 @@ def programs_of(record: Mapping[str, Any] | None) -> tuple[str, ...]:
 class JobRecords:
     """The job records in a store."""
 
-    def __init__(self, records: Records, now: Callable[[], float] = clock.monotonic) -> None:
+    def __init__(self, records: Records) -> None:
         self._records = records
-        self._claims = Claims(records, now)
-        self._leases = Leases(now)
+        self._claims = Claims(records)
+        self._leases = Leases()
         self._beats = 0
 
     async def find(self, job: str) -> JobRecord | None:
@@ -146,19 +145,19 @@ class JobRecords:
         record = await self._open(job)
         if record is None:
             return await self._read(_ended(job))  # it may have ended since
-        told = await self._read(f"{PROGRESS_FOLDER}{job}")
-        return told if told is not None and told.attempt >= record.attempt else record
+        progress = await self._read(f"{PROGRESS_FOLDER}{job}")
+        return progress if progress is not None and progress.attempt >= record.attempt else record
 
     async def ended(self, job: str) -> JobRecord | None:
         """How a job has ended; None while it has not, for which nothing is read."""
         path = _ended(job)
         return await self._read(path) if await self._records.in_use([path]) else None
 
-    async def tell(self, record: JobRecord) -> None:
+    async def publish(self, record: JobRecord) -> None:
         """Have other services know how far an open job is."""
         await self._records.put(f"{PROGRESS_FOLDER}{record.id}", asdict(record))
 
-    async def tell_no_more(self, job: str) -> None:
+    async def unpublish(self, job: str) -> None:
         """A job is over: nobody needs to know how far it is."""
         await self._records.delete(f"{PROGRESS_FOLDER}{job}")
 
@@ -205,8 +204,8 @@ class JobRecords:
         if is_anothers or not await self._claim(record, owner):
             return None
         # A compile that was begun again has a number, too, and events that somebody may have seen by it.
-        told = await self._read(f"{PROGRESS_FOLDER}{job}")
-        attempt = 1 + max(record.attempt, 0 if told is None else told.attempt)
+        progress = await self._read(f"{PROGRESS_FOLDER}{job}")
+        attempt = 1 + max(record.attempt, 0 if progress is None else progress.attempt)
         lost = record.lost + (record.state == "running")
         taken = replace(record, owner=owner, attempt=attempt, lost=lost, state="queued", events=())
         return taken if await self.renew(taken) is None else None
@@ -216,7 +215,7 @@ class JobRecords:
         self._beats += 1
         await self._records.put(f"{OWNERS_FOLDER}{owner}", {"beat": self._beats})
 
-    async def leave(self, owner: str, jobs: Iterable[str]) -> None:
+    async def release(self, owner: str, jobs: Iterable[str]) -> None:
         """What `owner` still has is for others from now on; over `jobs`, which it has begun, it was not lost."""
         await asyncio.gather(*(self._lay_down(job, owner) for job in jobs))
         await self._records.delete(f"{OWNERS_FOLDER}{owner}")
@@ -231,9 +230,10 @@ class JobRecords:
         found = await self._records.get(f"{OWNERS_FOLDER}{owner}") if owner else None
         beat = found.get("beat") if found is not None else None
         if isinstance(beat, int):
-            return self._leases.hear(owner, beat)
-        self._leases.forget(owner)
-        return False
+            self._leases.hear(owner, beat)
+        else:
+            self._leases.forget(owner)
+        return self._leases.lives(owner)
 
     async def _lay_down(self, job: str, owner: str) -> None:
         record = await self._open(job)
@@ -258,11 +258,11 @@ class JobRecords:
             return _JOB_RECORD.validate_python(content) if content is not None else None
         except (DamagedRecord, ValidationError):
             _log.error("the record of an open job cannot be read", path=path)
-        told = await self._read(f"{PROGRESS_FOLDER}{job}")
-        if told is not None and await self.lives(told.owner):
-            return told
+        progress = await self._read(f"{PROGRESS_FOLDER}{job}")
+        if progress is not None and await self.lives(progress.owner):
+            return progress
         lost = UnavailableError("The record of this job was damaged in the store; send its request again.")
-        await self.end((told or JobRecord(job, "", clock.time(), {})).failed(lost.to_problem()))
+        await self.end((progress or JobRecord(job, "", clock.time(), {})).failed(lost.to_problem()))
         return None
 
     async def _claim(self, record: JobRecord, owner: str) -> bool:

@@ -16,8 +16,14 @@ from .location import ObjectStore, directory_of, explained
 
 LEFT_S: Final = 3600.0
 """A file or a sign of life that is older was left by a writer that was killed."""
+ORDER_LEFT_S: Final = 86_400.0
+"""So old an order of a farm is of a service that is no more."""
 READINESS: Final = "readiness/"
 """What a service writes and removes, to see whether the store takes it."""
+ORDERS_FOLDER: Final = "farm/"
+MEMBERS_FOLDER: Final = "members/"
+"""The signs of life of those who take part in a farm."""
+_ABANDONED_S: Final = {OWNERS_FOLDER: LEFT_S, READINESS: LEFT_S, MEMBERS_FOLDER: LEFT_S, ORDERS_FOLDER: ORDER_LEFT_S}
 
 
 def unfinished(store: ObjectStore) -> list[str]:
@@ -43,11 +49,10 @@ def remove_unfinished(paths: list[str]) -> None:
 
 
 async def abandoned(store: ObjectStore) -> int:
-    """Remove the signs of life of services that are no more; their number. A living service renews its own."""
-    oldest = clock.time() - LEFT_S
+    """Remove orders and signs of life of those who are no more; their number. Who lives renews its own."""
     removed = 0
-    for prefix in (OWNERS_FOLDER, READINESS):
+    for prefix, left_s in _ABANDONED_S.items():
         async for item in items(store, prefix):
-            if item.used < oldest:
+            if item.used < clock.time() - left_s:
                 removed += await remove(store, item)
     return removed

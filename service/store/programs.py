@@ -18,6 +18,7 @@ from .records import Records
 
 MEASURE: Final = "measure"
 """The option `tuned` of an action that comes to measurements."""
+DAMAGED: Final = "the stored program was damaged"
 _SIGNED: Final = "signed"
 _SECONDS: Final = "seconds"
 _TIMES: Final = TypeAdapter(dict[str, Annotated[float, Field(ge=0.0, allow_inf_nan=False)]])
@@ -83,6 +84,14 @@ class Programs:
             return Miss("the stored program was missing a blob or had a damaged one")
         self._records.touch(path_of(action.digest))
         return entry
+
+    async def load(self, action: Action, *, with_dumps: bool) -> tuple[Entry, bytes] | Miss:
+        """As `find`, with the program itself."""
+        found = await self.find(action, with_dumps=with_dumps)
+        if isinstance(found, Miss):
+            return found
+        program = await self._blobs.get(found.program)
+        return (found, program) if program is not None else Miss(DAMAGED)
 
     async def save(self, action: Action, entry: Entry) -> Entry:
         """Make `entry`, whose blobs are stored, the answer of `action`; the entry with its signature."""

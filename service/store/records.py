@@ -30,13 +30,12 @@ class DamagedRecord(Exception):
 
 
 class Records:
-    """Records in `store`. Damaged ones are removed when they are met; `corrupt` counts them."""
+    """Records in `store`. Damaged ones are removed when they are met."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._root = directory_of(store)
         self._objects = objects_of(store)
-        self.corrupt = 0
 
     async def put(self, path: str, content: Mapping[str, Any], *, durable: bool = False) -> None:
         """Write or replace the record at `path`; a `durable` one survives a power failure from then on."""
@@ -71,7 +70,6 @@ class Records:
                 return None
         content = unsealed(sealed)
         if content is None:
-            self.corrupt += 1
             count_corrupt("record")
             raise DamagedRecord(path)
         return content

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
+from typing import Any
 
 import structlog
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from service.trust.notary import Notary
+from service.trust.notary import SEAL, Notary
 from tensorkiln.errors import UnavailableError
 from tensorkiln.trust import is_at_least
+from tensorkiln.trust.record import Sha256
 
 from .blobs import Blobs
 from .programs import path_of
 from .records import Records
-from .repeat_record import SEAL, RepeatRecord, sealed, sealing_key, stated
 
 _log = structlog.get_logger()
 
@@ -33,6 +36,18 @@ class Repeat:
     programs: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     isolation: str = field(kw_only=True)
+
+
+class RepeatRecord(BaseModel):
+    """What the store has of a `Repeat`: the digest of its answer instead of that, and `keys` but for its own seal's."""
+
+    model_config = ConfigDict(frozen=True)
+
+    answer: Sha256
+    blobs: tuple[Sha256, ...]
+    programs: tuple[Sha256, ...]
+    keys: tuple[str, ...]
+    isolation: str
 
 
 class Repeats:
@@ -95,14 +110,8 @@ class Repeats:
     async def _put(self, key: str, repeat: Repeat) -> str:
         """The name of the key that has sealed what is stored."""
         digest = await self._blobs.put(repeat.answer)
-        said = RepeatRecord(
-            answer=digest,
-            blobs=repeat.blobs,
-            programs=repeat.programs,
-            keys=repeat.keys,
-            isolation=repeat.isolation,
-        )
-        record = sealed(said, key, self._notary)
+        said = RepeatRecord.model_validate({**asdict(repeat), "answer": digest})
+        record = self._notary.sealed("answer", key, said.model_dump(mode="json"))
         await self._records.put(_path(key), record)
         return record[SEAL]["key"]
 
@@ -116,14 +125,13 @@ class Repeats:
 
     async def _stored(self, key: str) -> Repeat | None:
         stored = await self._records.get(_path(key))
-        sealing = sealing_key(stored, key, self._notary) if stored is not None else None
+        if stored is None or self._notary.opened("answer", key, stored) is None:
+            return None
         said = stated(stored)
-        if sealing is None or said is None:
+        answer = await self._blobs.get(said.answer) if said is not None else None
+        if said is None or answer is None:
             return None
-        answer = await self._blobs.get(said.answer)
-        if answer is None:
-            return None
-        return Repeat(answer, said.blobs, said.programs, (*said.keys, sealing), isolation=said.isolation)
+        return Repeat(answer, said.blobs, said.programs, (*said.keys, stored[SEAL]["key"]), isolation=said.isolation)
 
     def _forget(self, key: str) -> None:
         gone = self._memory.pop(key, None)
@@ -133,3 +141,11 @@ class Repeats:
 
 def _path(key: str) -> str:
     return f"requests/{key[:2]}/{key}"
+
+
+def stated(stored: Mapping[str, Any] | None) -> RepeatRecord | None:
+    """What a stored record says, believed or not; None when it says something else than this version writes."""
+    try:
+        return RepeatRecord.model_validate(stored)
+    except ValidationError:
+        return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -33,19 +33,16 @@ _log = structlog.get_logger()
 
 
 class Keyring:
-    """The keys in `directory`, read again when another process changes them. `clock` gives seconds since 1970.
+    """The keys in `directory`, read again when another process changes them.
 
     `public_directory` gets a copy of every key without its private half, for those who must not sign: a `Keyring` there
     has the same public keys. Safe for several processes on one directory. Every method raises UnavailableError when a
     directory or a key in it cannot be used.
     """
 
-    def __init__(
-        self, directory: Path, clock: Callable[[], float] = clock.time, *, public_directory: Path | None = None
-    ) -> None:
+    def __init__(self, directory: Path, *, public_directory: Path | None = None) -> None:
         self._directory = directory
         self._public_directory = public_directory
-        self._clock = clock
         self._keys: dict[str, KeyFile] = {}
         self._stamp: tuple[int, ...] = ()
         self._looked_at = self._tries_at = float("-inf")
@@ -68,13 +65,13 @@ class Keyring:
             if newest is None:
                 raise
             self._tries_at = clock.monotonic() + TRY_EVERY_S
-            left = int(newest.exp - self._clock()) // DAY_S
+            left = int(newest.exp - clock.time()) // DAY_S
             _log.error("the signing key has no successor", key=newest.kid, days_left=left, reason=str(error))
             return newest
 
     def public(self) -> Mapping[str, PublicKey]:
         """The public halves of all keys that have not come to their end, by `kid`."""
-        now = self._clock()
+        now = clock.time()
         return {kid: key for kid, key in self._current().items() if key.exp > now}
 
     def published(self) -> KeySet:
@@ -104,13 +101,13 @@ class Keyring:
             key = self._current().get(kid)
             if key is None:
                 raise UnavailableError(f"There is no key {kid} in {self._directory}.")
-            return self._write(key.model_copy(update={"exp": min(key.exp, int(self._clock())), "d": None}))
+            return self._write(key.model_copy(update={"exp": min(key.exp, int(clock.time())), "d": None}))
 
     def _has_time(self, key: KeyFile) -> bool:
-        return key.exp - self._clock() > OVERLAP_S
+        return key.exp - clock.time() > OVERLAP_S
 
     def _succeed(self, older: KeyFile | None, overlap_s: int) -> KeyFile:
-        begin = int(self._clock())
+        begin = int(clock.time())
         if older is None:
             return self._write(KeyFile.fresh(begin, begin + LIFETIME_S))
         # By a clock that is ahead of this one it may have been made in the future; it endorses nothing older than it.
@@ -122,7 +119,7 @@ class Keyring:
 
     def _newest(self) -> KeyFile | None:
         """The newest key that can sign now; None when none can or ever will. UnavailableError when one will."""
-        now = self._clock()
+        now = clock.time()
         signing = [key for key in self._current().values() if key.d is not None and now < key.exp]
         begun = [key for key in signing if key.nbf <= now + CLOCK_SKEW_S]
         if signing and not begun:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Literal, TypeAlias
+from collections.abc import Collection, Mapping
+from typing import Any, Final, Literal, TypeAlias
 
 import structlog
 from pydantic import ValidationError
@@ -24,21 +24,21 @@ _log = structlog.get_logger()
 # With the same settings and keys, whoever signed it would have been believed.
 _MATTERS_OF_SETTINGS = frozenset({"unknown_key", "expired_key", "isolation"})
 _SEAL_DOMAIN = b"tensorkiln answer v1\0"
+SEAL: Final = "seal"
+_PLACES: Final[Mapping[Sealed, str]] = {"answer": "request", "crash": "crash", "attempt": "attempt"}
+"""What is sealed with a record of each kind: where it is, so that it is good nowhere else."""
 
 
 class Notary:
     """Signs with the keys of `keyring`, in the name of `worker`, what was compiled with the level `isolation`.
 
     `isolation` is also the least that is believed of the store, and may be set once it is known.
-    `refused` counts what was stored and not believed. `clock` gives seconds since 1970.
     """
 
-    def __init__(self, keyring: Keyring, worker: str, isolation: str, clock: Callable[[], float] = clock.time) -> None:
+    def __init__(self, keyring: Keyring, worker: str, isolation: str) -> None:
         self._keyring = keyring
         self._worker = worker
         self.isolation = isolation
-        self._clock = clock
-        self.refused = 0
 
     def sign(self, action: Action, program: str, artifacts: Collection[str], stages: Mapping[str, str]) -> SignedRecord:
         """The record of one compile: the SHA-256 of its program, of its artifacts, and of its dumps by stage."""
@@ -53,7 +53,7 @@ class Notary:
             isolation=self.isolation,
             worker=self._worker,
             key=key.kid,
-            issued_at=int(self._clock()),
+            issued_at=int(clock.time()),
         )
         return SignedRecord(record=record, signature=key.sign(signed_bytes(record)))
 
@@ -63,7 +63,6 @@ class Notary:
             signed = SignedRecord.model_validate_json(stored)
             self._verify(signed, action)
         except (ValidationError, UntrustedArtifactError) as error:
-            self.refused += 1
             count_corrupt("program")
             reason = error.details["reason"] if isinstance(error, UntrustedArtifactError) else "malformed"
             _log.error("a stored program is not trusted and is compiled again", digest=action, reason=reason)
@@ -77,7 +76,6 @@ class Notary:
                 if signed is not None:
                     self._verify(signed, signed.record.action)
         except UntrustedArtifactError as error:
-            self.refused += 1
             _log.error("a stored answer is not trusted", reason=error.details["reason"])
             return False
         return True
@@ -98,21 +96,26 @@ class Notary:
 
     def _verify(self, signed: SignedRecord, action: str) -> None:
         keys = self._keyring.public()
-        verify(signed, keys, action=action, now=self._clock(), minimum_isolation=self.isolation)
+        verify(signed, keys, action=action, now=clock.time(), minimum_isolation=self.isolation)
 
     def seal(self, content: Mapping[str, Any]) -> dict[str, str]:
         """This service's word that it wrote `content` (JSON) itself."""
         key = self._keyring.signer()
         return {"key": key.kid, "signature": key.sign(_SEAL_DOMAIN + canonical_json(content))}
 
-    def has_sealed(self, kind: Sealed, content: Mapping[str, Any], seal: Any) -> bool:
-        """Whether `seal` is that of `content`, by a key that is valid still. `kind` says what to call it if not."""
-        if self.vouches(content, seal):
-            return True
-        self.refused += 1
+    def sealed(self, kind: Sealed, place: str, content: Mapping[str, Any]) -> dict[str, Any]:
+        """`content` (JSON) as a record for this place, with this service's word."""
+        return {**content, SEAL: self.seal({**content, _PLACES[kind]: place})}
+
+    def opened(self, kind: Sealed, place: str, record: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The content of such a record; None when it is not that of this place, by a key that is valid still."""
+        content = {name: value for name, value in record.items() if name != SEAL}
+        # What the record itself says about its place does not count.
+        if self.vouches({**content, _PLACES[kind]: place}, record.get(SEAL)):
+            return content
         count_corrupt(kind)
         _log.error("the signature of a sealed record is invalid; it is made again", kind=kind)
-        return False
+        return None
 
     def vouches(self, content: Mapping[str, Any], seal: Any) -> bool:
         """Whether `seal` is that of `content`, by a key that is valid still. Both may be any JSON."""

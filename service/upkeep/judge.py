@@ -10,7 +10,7 @@ from service.store.inventory import BLOBS, HISTORY, PROGRAMS, RECORDS, REQUESTS,
 from service.store.job_records import OPEN_FOLDER, OWNERS_FOLDER, PROGRESS_FOLDER
 from service.store.location import ObjectStore
 from service.store.records import unsealed
-from service.store.repeat_record import sealing_key, stated
+from service.store.repeats import stated
 from service.store.rights import FOLDER as RIGHTS
 from service.trust.notary import Notary
 
@@ -47,7 +47,7 @@ def _is_trusted(path: str, record: Mapping[str, Any], notary: Notary) -> bool:
     if not path.startswith(REQUESTS):
         return True
     said = stated(record)
-    is_sealed = sealing_key(record, path.rpartition("/")[2], notary) is not None
+    is_sealed = notary.opened("answer", path.rpartition("/")[2], record) is not None
     return is_sealed and (said is None or all(map(notary.is_valid, said.keys)))
 
 

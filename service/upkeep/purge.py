@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from service import clock
 from service.store.crashes import FOLDER as CRASHES
 from service.store.evict import GRACE_S, remove
-from service.store.inventory import BLOBS, PROGRAMS, REQUESTS, Item, items, read
+from service.store.inventory import BLOBS, PROGRAMS, REQUESTS, Item, items, read, signed_record
 from service.store.job_records import ENDED_FOLDER
 from service.store.location import ObjectStore
 from service.store.nearest import FOLDER as NEAREST
@@ -66,7 +65,7 @@ async def _found(store: ObjectStore, folder: str, mark: Mark) -> AsyncGenerator[
     async for path, record in _records(store, folder):
         name = path.rpartition("/")[2]
         if folder == PROGRAMS:
-            is_to_go = mark.has_program(name, _signed(record))
+            is_to_go = mark.has_program(name, signed_record(record))
         elif folder == CRASHES:
             reproducer = await _blob(store, _reproducer(record))
             is_to_go = reproducer is not None and mark.has_crash(name, reproducer)
@@ -90,13 +89,6 @@ async def _old(store: ObjectStore, folder: str) -> AsyncGenerator[Item]:
     async for item in items(store, folder):
         if item.used < before:
             yield item
-
-
-def _signed(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    with suppress(ValueError, KeyError, TypeError):
-        signed = json.loads(record["signed"])["record"]
-        return cast(Mapping[str, Any], signed) if isinstance(signed, dict) else {}
-    return {}
 
 
 def _reproducer(record: Mapping[str, Any]) -> Any:

@@ -171,7 +171,7 @@ def _mark(arguments: argparse.Namespace, settings: Settings) -> Mark | None:
     """What is to be purged, if anything. RequestError for a tenant that has nothing to itself."""
     if arguments.purge_tenant is not None:
         return tenant_data(Tenants(settings.identity_directory), arguments.purge_tenant, settings.salt)
-    return OfBuild(arguments.purge_build) if arguments.purge_build is not None else None
+    return OfBuild(build_id=arguments.purge_build) if arguments.purge_build is not None else None
 
 
 def _mib(text: str) -> int:

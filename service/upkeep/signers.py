@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from service.store.inventory import PROGRAMS, REQUESTS, items, read
+from service.store.inventory import PROGRAMS, REQUESTS, items, read, signed_record
 from service.store.location import ObjectStore
 from service.store.records import unsealed
-from service.store.repeat_record import SEAL
+from service.trust.notary import SEAL
 from tensorkiln.errors import RequestError
 from tensorkiln.trust.keys import KeySet
 
@@ -39,8 +38,6 @@ async def require_signer(store: ObjectStore, keys: KeySet, directory: Path) -> N
 
 def _signer(path: str, record: Mapping[str, Any]) -> str | None:
     """The id of the key that a record names, in which anything may stand."""
-    try:
-        kid = json.loads(record["signed"])["record"]["key"] if path.startswith(PROGRAMS) else record[SEAL]["key"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
+    said: Any = signed_record(record) if path.startswith(PROGRAMS) else record.get(SEAL)
+    kid: Any = said.get("key") if isinstance(said, Mapping) else None
     return kid if isinstance(kid, str) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -14,7 +14,7 @@ from service.engine.reproducer import reproduced_action
 from service.identity.access import folders_of
 from service.identity.keyring import Keyring
 from service.identity.register import TENANT_PATTERN
-from service.identity.salts import salt_of
+from service.identity.tenancy import salt_of
 from service.store.nearest import shown_salt
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import RequestError
@@ -39,19 +39,18 @@ def tenant_data(keyring: Keyring, tenant: str, operator_salt: str) -> Mark:
     if not keyring.has_secret:
         raise RequestError("There are no tenants: KILN_IDENTITY, or KILN_HOME, has no secret to tell them apart by.")
     names = (key.holder for key in keyring.register.keys if key.tenant == tenant)
-    return _OfTenant(tenant, salt_of(tenant, operator_salt, keyring.secret), folders_of(tenant, names))
+    salt = salt_of(tenant, operator_salt, keyring.secret)
+    return _OfTenant(owners=folders_of(tenant, names), tenant=tenant, salt=salt)
 
 
-@dataclass(frozen=True, slots=True)
-class _OfTenant:
+@dataclass(frozen=True, kw_only=True)
+class _OfTenant(Mark):
     """The salt is in no record: an action is the tenant's when its digest is that of its components with the salt."""
 
     tenant: str
     salt: str
-    owners: Collection[str]
 
     def has_program(self, action: str, record: Mapping[str, Any]) -> bool:
-        """As `Mark` has it."""
         try:
             components = {**record["request"], "build_id": record["build_id"], "salt": self.salt}
             return Action.from_components(components).digest == action
@@ -67,7 +66,6 @@ class _OfTenant:
             return False
 
     def has_job(self, caller: Any) -> bool:
-        """As `Mark` has it."""
         return isinstance(caller, Mapping) and caller.get("namespace") == self.tenant
 
     def has_crash(self, name: str, reproducer: bytes) -> bool:
@@ -76,5 +74,4 @@ class _OfTenant:
         return action is not None and sha256(action.digest.encode()).hexdigest() == name.partition(".")[0]
 
     def has_neighbour(self, components: Mapping[str, Any]) -> bool:
-        """As `Mark` has it."""
         return components.get("salt") == shown_salt(self.salt)

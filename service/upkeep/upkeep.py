@@ -30,7 +30,7 @@ def bounds(max_mib: int, max_age_h: float) -> Bounds | None:
 
 
 @asynccontextmanager
-async def upkeep(settings: Settings, every_s: float | None = None) -> AsyncGenerator[None]:
+async def upkeep(settings: Settings) -> AsyncGenerator[None]:
     """Inside the block the store is kept within its bounds, where it has any, and free of what kills have left."""
     limits = bounds(settings.store_max_mib, settings.store_max_age_h)
     store = open_store(settings.store_location)
@@ -43,8 +43,8 @@ async def upkeep(settings: Settings, every_s: float | None = None) -> AsyncGener
         if evicted.records or evicted.blobs or evicted.rights or files or signs:
             _log.info("the store was maintained", **asdict(evicted), unfinished=len(files), signs=signs)
 
-    rounds_s = every_s or (UNBOUNDED_EVERY_S if limits is None else EVERY_S)
-    task = asyncio.create_task(periodically("keep up the store", rounds_s, once, at_once=limits is not None))
+    every_s = UNBOUNDED_EVERY_S if limits is None else EVERY_S
+    task = asyncio.create_task(periodically("keep up the store", every_s, once, at_once=limits is not None))
     try:
         yield
     finally:

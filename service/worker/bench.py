@@ -64,11 +64,11 @@ class Bench:
         self._programs = Programs(records, self._blobs, self._notary)
         self._crashes = Crashes(records, self._notary)
         statements = Statements(self._notary)
-        self._ledger = Ledger(store, records, statements)
+        self._ledger = Ledger(records, statements)
         self._name = f"{settings.worker}.{getpid()}.{clock.token_hex(4)}"
         roster = Roster(store, records, statements)
-        self._presence = Heartbeat(sandbox, roster, self._name, settings.concurrency)
-        self.is_ready = self._presence.is_ready
+        self._heartbeat = Heartbeat(sandbox, roster, self._name, settings.concurrency)
+        self.is_ready = self._heartbeat.is_ready
 
     @staticmethod
     def on(settings: Settings) -> Bench:
@@ -92,11 +92,11 @@ class Bench:
         if failure is not None and not failure.in_part:
             raise UnavailableError(failure.reason)
         self._notary.isolation = (await self._sandbox.start()).level
-        await self._presence.start()
+        await self._heartbeat.start()
 
     async def close(self) -> None:
         """Sign out, and end the fork server."""
-        await self._presence.close()
+        await self._heartbeat.close()
         await self._sandbox.close()
 
     async def work(self, ending: asyncio.Event) -> None:
@@ -105,14 +105,14 @@ class Bench:
         working: set[asyncio.Task[str]] = set()
         try:
             while not ending.is_set():
-                has_place = self._presence.is_fit and len(working) < self._settings.concurrency
+                has_place = self._heartbeat.is_fit and len(working) < self._settings.concurrency
                 task = await self._take() if has_place else None
                 if task is not None:
                     working.add(asyncio.create_task(self.carry_out(task)))
                     continue
                 await asyncio.wait({end, *working}, timeout=self._look_every_s, return_when=asyncio.FIRST_COMPLETED)
                 working = {each for each in working if not each.done()}
-            await self._presence.close()
+            await self._heartbeat.close()
             await asyncio.gather(*working)
         finally:
             end.cancel()
@@ -134,7 +134,7 @@ class Bench:
         One that the store keeps from its end is begun again when the lease is over, and so is one that meets a defect.
         """
         outcome = "lost"
-        with continuing(task.trace), self._presence.at_work():
+        with continuing(task.trace), self._heartbeat.at_work():
             try:
                 outcome = await self._carry_out(task)
             except asyncio.CancelledError:

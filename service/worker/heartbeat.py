@@ -60,7 +60,7 @@ class Heartbeat:
         role, self._role = self._role, None
         if role is not None:
             with suppress(UnavailableError):  # the lease ends
-                await self._roster.leave(role, self._name)
+                await self._roster.sign_off(role, self._name)
 
     @contextmanager
     def at_work(self) -> Generator[None]:
@@ -101,8 +101,6 @@ class Heartbeat:
             role: Role = "worker" if self.is_fit else "unfit"
             try:
                 await self._roster.sign(role, self._name, self._places)
-                if self._role is not None and self._role != role:
-                    await self._roster.leave(self._role, self._name)
                 self._role, self._signed_at = role, clock.monotonic()
             except UnavailableError as error:
                 _log.error("a heartbeat could not be written", reason=error.message)

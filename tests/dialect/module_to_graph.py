@@ -16,7 +16,6 @@ from dialect.kiln import (
     DefineVarOp,
     ExpandOp,
     KilnOp,
-    MixedOperandsOp,
     MultiOp,
     NoopOp,
     ReshapeOp,
@@ -24,10 +23,11 @@ from dialect.kiln import (
     SinkOp,
     VconstOp,
     WhileOp,
-    WhileResultOp,
 )
+from dialect.loops import WhileResultOp
 from dialect.mlir import func, ir
 from dialect.module import graph_function, symbols
+from dialect.operation import MixedOperandsOp
 from dialect.types import type_of
 from tensorkiln.expr import to_wire
 from tensorkiln.graph import Graph

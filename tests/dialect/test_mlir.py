@@ -45,3 +45,18 @@ def test_a_name_that_the_bindings_do_not_have_is_an_attribute_error() -> None:
 @pytest.mark.parametrize("name", ["ir", "PassManager", "rewrite", "linalg", "gpu", "transform_structured"])
 def test_a_module_of_the_bindings_is_imported_when_asked_for(name: str) -> None:
     assert getattr(dialect.mlir, name).__name__.split(".")[-1] in (name, "structured")
+
+
+def test_named_operations_are_loaded_where_the_dialect_cannot_do_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ops = tmp_path / "other_bindings" / "dialects" / "linalg" / "opdsl" / "ops"
+    ops.mkdir(parents=True)
+    (tmp_path / "other_bindings" / "ir.py").write_text("")
+    (ops / "core_named_ops.py").write_text("matmul = 1\n")
+    (ops.parent.parent / "__init__.py").write_text("from .opdsl.ops.core_named_ops import *\nof_all = [matmul]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert dialect.mlir.linalg.GenericOp  # that of these bindings is had, and put back afterwards
+    monkeypatch.delattr(dialect.mlir, "linalg")
+    monkeypatch.setattr(dialect.mlir, "PACKAGE", "other_bindings")
+    assert dialect.mlir.linalg.of_all == [1]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
-from service.coding.zstandard import zstd
+from service.http.coded_bodies import zstd
 from tests.contract.random_graphs import random_graph
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.test_fuzz import STRANGE, mutated, places, scrambled

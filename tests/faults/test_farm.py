@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
-from dataclasses import asdict
 from pathlib import Path
-from threading import Event, Thread
 
 import httpx2
 import pytest
 
-from service.engine.farm.ledger import Result
-from service.store.location import open_store
-from service.store.records import Records
 from tensorkiln.build import Builder
-from tensorkiln.errors import DiagnosticError
 from tensorkiln.target import Target
 from tests.farm.topology import Farm
 from tests.faults.requests import accept, answered, body, ended, job
@@ -91,35 +84,6 @@ def test_a_cancelled_compile_leaves_its_worker(farm: Farm) -> None:
     for identifier in hanging:
         httpx2.delete(f"{farm.urls[1]}/jobs/{identifier}")
     assert answered(farm.urls[0], body(5)).status_code == 200
-
-
-def test_what_somebody_without_a_key_writes_is_as_if_it_were_not_there(farm: Farm) -> None:
-    """As somebody would who can write to the store, and sees every order."""
-    over, forged = Event(), set[str]()
-    problem = DiagnosticError("This is forged.").to_problem()
-
-    def forge() -> None:
-        records = Records(open_store(str(farm.store)))
-        while not over.wait(0.002):
-            for path in farm.store.glob("farm/*/open/*"):
-                owner, task = path.parts[-3], path.name
-                if task not in forged and "#" not in task:  # that is being written
-                    forged.add(task)
-                    done = asdict(Result("forged"))
-                    asyncio.run(records.put(f"farm/{owner}/claims/{task}", {"worker": "forged"}))
-                    asyncio.run(records.put(f"farm/{owner}/done/{task}", {**done, "problem": problem}))
-
-    assert left_of_orders(farm) == []
-    forging = Thread(target=forge)
-    forging.start()
-    try:
-        assert [answered(farm.urls[0], body(4000 + number)).status_code for number in range(5)] == [200] * 5
-    finally:
-        over.set()
-        forging.join()
-    assert len(forged) == 5
-    refused = farm.services[0].lines("a file of the farm is not verified")
-    assert {line["reason"] for line in refused} == {"unsigned"}
 
 
 def test_nothing_is_left_of_orders_that_are_over(farm: Farm) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from service.coding.zstandard import zstd
+from service.http.coded_bodies import zstd
 from tests.faults.memory import forget_peak, peak_mib, resident_mib
 from tests.faults.size import sized
 from tests.service.bodies import compile_body, encoded

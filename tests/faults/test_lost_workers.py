@@ -10,7 +10,7 @@ import pytest
 from service.settings import Settings
 from tests.farm.topology import Farm
 from tests.faults.requests import accept, answered, body, claimers, ended, slow_body
-from tests.faults.size import FULL, figures, sized
+from tests.faults.size import FULL, figures
 
 pytestmark = pytest.mark.xdist_group("farm")
 
@@ -53,19 +53,3 @@ def test_poison_is_begun_twice_and_then_known(farm: Farm) -> None:
     identifier = accept(farm.urls[0], body(8), "always:abort")
     found = ended(farm.urls, identifier)
     assert (found["state"], found["attempt"]) == ("failed", 2)
-
-
-def test_poison_that_both_services_meet_at_once_is_begun_twice_in_all(farm: Farm) -> None:
-    def crashes() -> int:
-        return sum(len(worker.lines("a compile failed")) for worker in farm.workers)
-
-    trials = sized(3, 20)
-    with ThreadPoolExecutor(len(farm.urls)) as pool:
-        for number in range(trials):
-            before, content = crashes(), body(900 + number)
-            asked = [pool.submit(answered, url, content, "always:segfault") for url in farm.urls]
-            problems = [each.result().json() for each in asked]
-            assert [each["code"] for each in problems] == ["compile.crashed"] * len(farm.urls)
-            assert [each["details"]["attempts"] for each in problems] == [2] * len(farm.urls)
-            assert crashes() - before == 2
-    figures("poison at two services at once", attempts=f"2 in {trials} of {trials}")

@@ -33,25 +33,10 @@ def test_one_that_asks_for_a_credential_answers_to_any_name(guarded: Guarded) ->
     assert answer.status_code == 200
 
 
-TARGETS = [
-    ("http://localhost:1/nothing", "localhost", b"404"),
-    ("HTTP://127.0.0.1/nothing?x=1", "evil.example", b"404"),
-    ("http://evil.example/nothing", "localhost", b"421"),
-    ("http://evil.example/capabilities", "evil.example", b"200"),
-    ("http://localhost/capab%69lities", "localhost", b"200"),
-    ("http://localhost", "localhost", b"200"),
-    ("http://localhost@evil.example/nothing", "localhost", b"421"),
-    ("http://localhost:1@evil.example/nothing", "localhost", b"421"),
-    ("http://[::1]evil/nothing", "localhost", b"421"),
-    ("http:///nothing", "localhost", b"421"),
-    ("*", "localhost", b"404"),
-]
-
-
 @UNGUARDED
-def test_a_request_may_name_the_whole_url(unguarded: Server) -> None:
+@pytest.mark.parametrize("target", ["http://localhost:1/compile", "http://evil.example/capabilities", "*"])
+def test_what_names_a_whole_url_is_no_route(unguarded: Server, target: str) -> None:
     address = "127.0.0.1", int(unguarded.url.rpartition(":")[2])
-    for target, header, status in TARGETS:
-        with socket.create_connection(address, timeout=20) as line:
-            line.sendall(f"GET {target} HTTP/1.1\r\nHost: {header}\r\nConnection: close\r\n\r\n".encode())
-            assert line.makefile("rb").readline().split()[1] == status, target
+    with socket.create_connection(address, timeout=20) as line:
+        line.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        assert line.makefile("rb").readline().split()[1] == b"404"

@@ -8,13 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.fairness.budget import Budget
-from service.fairness.estimate import Estimate
-from service.fairness.gate import Allowance, Gate
+from service.fairness.gate import Allowance, Budget, Gate
 from service.fairness.lane import Bounds, FairLane
 from service.fairness.queue import Share
 from service.fairness.queue_time import begin_queue_time
-from service.fairness.turns import Turns
+from service.fairness.turns import Estimate, Turns
 from service.identity.caller import LOCAL, acting_as
 from service.identity.register import TenantRecord
 from tensorkiln.errors import RateLimitedError, UnavailableError

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from service.coding.encode import UNCODED
-from service.http.response_memory import PIECE, ResponseMemory
+from service.http.memory import PIECE, RequestMemory
 from service.identity.caller import Caller, acting_as
 from service.identity.scopes import EVERYTHING
 from tests.settled import settled
@@ -23,15 +22,14 @@ BODY = bytes(range(256)) * (SIZE // 256) + bytes(SIZE % 256)
 async def application(scope: Any, receive: Any, send: Any) -> None:
     body = b"little" if scope["path"] == "/little" else BODY
     headers = [(b"content-length", str(len(body)).encode())]
-    coded = {UNCODED: MOST} if scope["path"] == "/coded" else {}
-    await send({"type": "http.response.start", "status": 200, "headers": headers, **coded})
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
 class Client:
     """Asks for an answer, and fetches pieces of it when it is let to."""
 
-    def __init__(self, app: ResponseMemory, tenant: str, path: str = "/large", method: str = "GET") -> None:
+    def __init__(self, app: RequestMemory, tenant: str, path: str = "/large", method: str = "GET") -> None:
         self.status = 0
         self.pieces: list[bytes] = []
         self.may_fetch = asyncio.Event()
@@ -61,12 +59,12 @@ class Client:
             await self.may_fetch.wait()
 
 
-def with_outflow(test: Callable[[ResponseMemory], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(test(ResponseMemory(application, MOST)))
+def with_outflow(test: Callable[[RequestMemory], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(test(RequestMemory(application, MOST)))
 
 
 def test_an_answer_is_handed_on_as_it_is_fetched() -> None:
-    async def test(app: ResponseMemory) -> None:
+    async def test(app: RequestMemory) -> None:
         client = Client(app, "a")
         await settled()
         assert [len(piece) for piece in client.pieces] == [PIECE]
@@ -77,7 +75,7 @@ def test_an_answer_is_handed_on_as_it_is_fetched() -> None:
 
 
 def test_a_tenant_that_fetches_nothing_is_refused_more_and_others_are_not() -> None:
-    async def test(app: ResponseMemory) -> None:
+    async def test(app: RequestMemory) -> None:
         stuck = [Client(app, "a") for _ in range(2)]
         await settled()
         refused, other, little = Client(app, "a"), Client(app, "b"), Client(app, "a", "/little")
@@ -94,21 +92,9 @@ def test_a_tenant_that_fetches_nothing_is_refused_more_and_others_are_not() -> N
     with_outflow(test)
 
 
-def test_of_a_coded_answer_that_counts_which_was_coded_too() -> None:
-    async def test(app: ResponseMemory) -> None:
-        coded = Client(app, "a", "/coded")
-        await settled()
-        refused = Client(app, "a")
-        await settled()
-        assert (coded.status, refused.status) == (200, 429)
-        assert await coded.fetched() == BODY
-
-    with_outflow(test)
-
-
 @pytest.mark.parametrize("leaves", [False, True])
 def test_what_has_ended_is_held_no_more(leaves: bool) -> None:
-    async def test(app: ResponseMemory) -> None:
+    async def test(app: RequestMemory) -> None:
         for _ in range(5):
             client = Client(app, "a")
             await settled()
@@ -123,7 +109,7 @@ def test_what_has_ended_is_held_no_more(leaves: bool) -> None:
 
 
 def test_the_head_of_an_answer_holds_nothing() -> None:
-    async def test(app: ResponseMemory) -> None:
+    async def test(app: RequestMemory) -> None:
         heads = [Client(app, "a", method="HEAD") for _ in range(8)]
         await settled()
         assert {head.status for head in heads} == {200}

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from tests.chromium import PATIENCE_MS
 from tests.identity.guarded import Guarded
 from tests.service.server import Server
 
-playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.xdist_group("pages")
 
 HOSTILE = "</script><img src=x onerror=pwned=1><svg/onload=pwned=1>\"'`${pwned=1}"
@@ -30,22 +29,11 @@ GRAPH: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("Chromium is not installed")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
-
-
 @contextmanager
 def opened(browser: Any, url: str, refused: int | None = 0) -> Generator[Any]:
     """A page. It runs nothing that it should not, asks nobody else, and as many requests as stated are refused."""
     page = browser.new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(PATIENCE_MS)
     errors: list[str] = []
     asked: list[str] = []
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
@@ -56,7 +44,7 @@ def opened(browser: Any, url: str, refused: int | None = 0) -> Generator[Any]:
         page.goto(url)
         yield page
         assert page.evaluate("typeof pwned") == "undefined"
-        assert page.query_selector("img, svg, iframe") is None
+        assert page.query_selector("img, svg, iframe:not([sandbox='allow-scripts'])") is None
         assert [text for text in errors if "Failed to load resource" not in text] == []
         assert refused is None or len(errors) == refused, errors
         origin = url.split("/", 3)[:3]
@@ -109,6 +97,19 @@ def test_a_graph_is_compiled_looked_into_and_found_again_by_its_link(browser: An
     with opened(browser, link) as page:
         page.wait_for_selector("article")
         assert link.split("#")[1] in page.inner_text("#result")
+
+
+def test_the_report_is_shown_as_the_compile_ends_in_a_frame_that_reaches_nothing(
+    browser: Any, open_service: Server
+) -> None:
+    with opened(browser, f"{open_service.url}/explore") as page:
+        compiled(page, GRAPH)
+        page.wait_for_selector("#report:not([hidden]) iframe")
+        (frame,) = [each for each in page.frames if each is not page.main_frame]
+        frame.wait_for_selector(".kernel-row[data-item='0']").click()
+        frame.wait_for_selector(".pane .line.node")
+        assert frame.evaluate("window.origin") == "null"
+        assert frame.evaluate("(() => { try { return parent.document.title } catch { return '' } })()") == ""
 
 
 def test_modules_validate_and_explain(browser: Any, open_service: Server) -> None:

@@ -179,18 +179,18 @@ def test_a_measured_time_stands_for_the_estimate() -> None:
     graph = product(64, 512)
     kernel = body(graph)
     picker = Picker(STRATEGIES, machine(V4))
-    offer = picker(kernel, "text")
+    offer = picker(kernel)
     slowest = max(offer.candidates, key=lambda candidate: candidate.estimate_ns)
-    measured = Picker(STRATEGIES, machine(V4), {slowest.key: 1.0})(kernel, "text")
+    measured = Picker(STRATEGIES, machine(V4), {slowest.key: 1.0})(kernel)
     assert (offer.choice.strategy, measured.choice.strategy) == ("contraction", "loops")
     assert [measured.candidates[measured.picked], *measured.candidates] == [slowest, *offer.candidates]
 
 
 def test_an_estimate_is_not_compared_with_a_measured_time() -> None:
     kernel = body(product(64, 512))
-    offer = Picker(STRATEGIES, machine(V4))(kernel, "text")
+    offer = Picker(STRATEGIES, machine(V4))(kernel)
     slowest = max(offer.candidates, key=lambda candidate: candidate.estimate_ns)
-    measured = Picker(STRATEGIES, machine(V4), {slowest.key: 1e15})(kernel, "text")
+    measured = Picker(STRATEGIES, machine(V4), {slowest.key: 1e15})(kernel)
     assert measured.candidates[measured.picked] == slowest
 
 
@@ -200,12 +200,12 @@ def test_a_second_candidate_has_to_be_faster_by_a_margin() -> None:
     first, second, *_ = contraction.candidates(problem, machine(V4))
     key_of = {}
     picker = Picker(STRATEGIES, machine(V4))
-    for candidate in picker(body(product(64, 512)), "text").candidates:
+    for candidate in picker(body(product(64, 512))).candidates:
         key_of.setdefault(candidate.strategy, []).append(candidate.key)
     fitted = key_of["contraction"]
     for share, expected in ((MARGIN * 0.99, second), (MARGIN * 1.01, first)):
         times = {key: 1e12 for keys in key_of.values() for key in keys} | {fitted[0]: 1000.0, fitted[1]: 1000.0 * share}
-        assert Picker(STRATEGIES, machine(V4), times)(body(product(64, 512)), "text").choice.item == expected.item
+        assert Picker(STRATEGIES, machine(V4), times)(body(product(64, 512))).choice.item == expected.item
 
 
 def test_a_cost_is_turned_into_time_by_what_takes_longer() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -10,12 +11,12 @@ import pytest
 from dialect.mlir import ir
 from passes.loops.body import KernelBody
 from passes.to_linalg import kernels as kernels_module
-from passes.to_linalg.kernels import kernels_to_linalg
+from passes.to_linalg.kernels import STORES, kernels_to_linalg
 from passes.to_linalg.read_kernel import read_kernel
 from passes.to_linalg.scalar_ops import ScalarFunctions
 from passes.to_linalg.write_kernel import SUFFIX, write_kernel
 from passes.trace import kernel_body as trace_module
-from passes.values import functions_of, is_kernel, read_symbols
+from passes.values import BODY, NODES, ROOT, ROOTS, functions_of, is_kernel, read_symbols
 from tensorkiln.build import Builder, conv2d, flip, matmul, max_pool2d, pad, relu, scatter, softmax, take
 from tensorkiln.graph import Graph
 from tests.compiled import compiled, run
@@ -227,7 +228,35 @@ def test_a_kernel_that_is_read_back_is_written_as_it_was(name: str) -> None:
             again = ir.Module.create()
             with ir.InsertionPoint(again.body):
                 write_kernel(body, ScalarFunctions(again.body))
-        assert str(functions_of(again)[kernel + SUFFIX]) == str(functions[kernel + SUFFIX])
+        written = str(functions[kernel + SUFFIX])
+        # A kernel that is read back has no roots in a graph.
+        assert str(functions_of(again)[kernel + SUFFIX]) == re.sub(r" attrs =  \{kiln.stores = [^}]*\}", "", written)
+
+
+def test_calls_and_loops_say_of_which_nodes_a_kernel_is() -> None:
+    b = Builder("classes")
+    graph = output(b, softmax(b.input("float32", (64, 64)) @ b.input("float32", (64, 64)), -1))
+    formed, traced = kernels(graph), linalg(graph)
+    before, after_it = functions_of(formed), functions_of(traced)
+    seen: list[str] = []
+    for call in (op.operation for op in before["graph"].regions[0].blocks[0].operations):
+        if call.name != "func.call":
+            continue
+        name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        ops = [op.operation for op in before[name].regions[0].blocks[0].operations][:-1]
+        nodes = [graph.nodes[node].node for node in ir.DenseI64ArrayAttr(call.attributes[BODY])]
+        assert [op.name for op in ops] == [f"kiln.{kind}" for kind in nodes]
+        roots = [op.name for op in ops if ROOT in op.attributes]
+        parts = [set(ir.DenseI64ArrayAttr(part)) for part in ir.ArrayAttr(call.attributes[ROOTS])]
+        assert len(parts) == len(roots)
+        assert set().union(*parts) == set(ir.DenseI64ArrayAttr(call.attributes[NODES]))
+        for op in (each.operation for each in after_it[name + SUFFIX].regions[0].blocks[0].operations):
+            if op.name == "linalg.generic":
+                is_reduction = "reduction" in str(op.attributes["iterator_types"])
+                stored = {roots[at] for at in ir.DenseI64ArrayAttr(op.attributes[STORES])}
+                assert (stored == {"kiln.reduce_axis"}) == is_reduction
+                seen += stored
+    assert seen.count("kiln.reduce_axis") == 3
 
 
 def test_a_kernel_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from typing import get_args
 
 from passes.cpu import machine as cpu
 from passes.gpu import machine as gpu
+from tensorkiln.schedule import BarrierReason
+from tensorkiln.schedule.hints import ScalarReason
 from tests.snippets import ROOT
 
 SOURCE = ROOT / "client" / "report"
@@ -39,6 +42,13 @@ def test_the_page_has_the_licences_of_what_is_in_it() -> None:
 def test_the_lock_names_no_registry() -> None:
     lock = json.loads((SOURCE / "package-lock.json").read_text())
     assert [name for name, package in lock["packages"].items() if "resolved" in package] == []
+
+
+def test_the_page_has_a_sentence_for_every_reason_of_the_compiler() -> None:
+    remarks = (SOURCE / "src" / "remarks.ts").read_text()
+    for name, reasons in (("BARRIERS", get_args(BarrierReason)), ("SCALAR", get_args(ScalarReason))):
+        (table,) = re.findall(rf"const {name}: .*?\n(.*?)\n}};", remarks, re.S)
+        assert sorted(re.findall(r'^  "?([a-z-]+)"?: ', table, re.M)) == sorted(reasons)
 
 
 def test_the_page_knows_machines_as_the_compiler_does() -> None:

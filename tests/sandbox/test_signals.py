@@ -9,8 +9,7 @@ import pytest
 
 from service.action import Action
 from service.engine.local import LocalEngine
-from service.engine.order import Order, Wanted
-from service.engine.protocol import News
+from service.engine.order import News, Order, Wanted
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
 from service.store.crashes import MAX_CRASHES, Crashes

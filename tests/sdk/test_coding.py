@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from service.coding.zstandard import zstd
+from service.http.coded_bodies import zstd
 from tensorkiln import AsyncClient, Client, coding
 from tensorkiln.coding import CODED_FROM_BYTES, Payload
 from tensorkiln.embedded import Address

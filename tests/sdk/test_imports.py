@@ -10,10 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tensorkiln import Client
-from tensorkiln.embedded import embedded_service
-from tests.sdk.test_kept_programs import doubled
-
 HTTP = ("httpx2", "httpcore2", "ssl", "h11")
 PROGRAMS = ("tensorkiln.spec.compiled_program", "tensorkiln.program", "tensorkiln.runtime")
 NATIVE = ("llvmlite", "cryptography")
@@ -46,9 +42,15 @@ def test_a_client_is_made_without_what_only_an_answer_needs(tmp_path: Path) -> N
 
 
 def test_a_program_that_is_kept_is_had_without_what_talks_to_services(tmp_path: Path) -> None:
-    with Client(cache_dir=tmp_path) as client:
-        client.compile(doubled())
-    embedded_service(tmp_path, 60.0).stop()
+    cold = f"""{DOUBLED}
+import sys
+from tensorkiln.sdk.needed_later import load_early
+load_early()
+before = {{*sys.modules}}
+Client(cache_dir={str(tmp_path)!r}).compile(graph)
+print(*(name for name in sys.modules.keys() - before if name.partition(".")[0] in ("anyio", "h11", "httpcore2")))
+"""
+    assert loaded(cold, ()) == [], "all that a request takes is loaded while a service starts"
     script = f"""{DOUBLED}
 import numpy as np
 program = Client(cache_dir={str(tmp_path)!r}).compile(graph)
@@ -74,3 +76,11 @@ def test_a_name_that_is_imported_on_first_use_is_there_and_is_no_module(package:
 def test_collection_is_afterwards_as_the_program_has_it(state: str) -> None:
     script = f"import gc; gc.{state}(); from tensorkiln import Client; from tensorkiln.build import Builder"
     assert loaded(f"{script}\nassert gc.isenabled() is {state == 'enable'}", ("tensorkiln.sdk.client",)) != []
+
+
+def test_what_was_imported_is_old_and_what_a_program_has_frozen_stays_so() -> None:
+    young = "sum(map(len, (gc.get_objects(0), gc.get_objects(1))))"
+    script = "import gc; from tensorkiln import Client; from tensorkiln.build import Builder"
+    assert loaded(f"{script}\nassert {young} < 5_000 < len(gc.get_objects())", ("tensorkiln.sdk.client",)) != []
+    frozen = f"import gc; gc.freeze(); frozen = gc.get_freeze_count(); {script}"
+    assert loaded(f"{frozen}\nassert 0 < gc.get_freeze_count() <= frozen", ("tensorkiln.sdk.client",)) != []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -13,30 +14,22 @@ from service.store.attempts import Attempt, Attempts
 from service.store.crashes import MAX_CRASHES, REMEMBERED_S, Crash, Crashes
 from service.store.records import Records
 from tensorkiln.errors import UnavailableError
-from tests.trust.stores import Stocked
+from tests.clocks import HandClock, going_by
+from tests.trust.stores import Stocked, problem
 
 PROBLEM = {"code": "compile.crashed"}
 
 
-class Clock:
-    """Seconds that pass when the test says so."""
-
-    def __init__(self) -> None:
-        self.at = 1000.0
-
-    def __call__(self) -> float:
-        return self.at
-
-
-Test = Callable[[Stocked, Crashes, Clock], Awaitable[None]]
+Test = Callable[[Stocked, Crashes, HandClock], Awaitable[None]]
 
 
 def with_store(home: Path, test: Test) -> None:
     async def run() -> None:
-        stocked, clock = Stocked.at(home / "store"), Clock()
-        crashes = Crashes(stocked.records, stocked.notary, clock, clock)
-        await test(stocked, crashes, clock)
-        await crashes.settle()
+        stocked, clock = Stocked.at(home / "store"), HandClock(time.time())
+        crashes = Crashes(stocked.records, stocked.notary)
+        with going_by(clock):
+            await test(stocked, crashes, clock)
+            await crashes.settle()
 
     asyncio.run(run())
 
@@ -48,16 +41,16 @@ async def begun(attempts: Attempts) -> Attempt:
 
 
 def test_two_may_be_at_a_compile_and_a_third_waits_until_both_have_crashed(tmp_path: Path) -> None:
-    async def test(_: Stocked, crashes: Crashes, clock: Clock) -> None:
+    async def test(_: Stocked, crashes: Crashes, clock: HandClock) -> None:
         first, second = await begun(Attempts(crashes, "key")), await begun(Attempts(crashes, "key"))
         third = Attempts(crashes, "key")
         assert await third.begin() is None
         async with first:
-            await first.crash({**PROBLEM, "title": "the first"})
+            await first.crash(problem({**PROBLEM, "title": "the first"}))
         assert await third.begin() is None, "the second may crash as well"
         clock.at += 1
         async with second:
-            await second.crash({**PROBLEM, "title": "the second"})
+            await second.crash(problem({**PROBLEM, "title": "the second"}))
         assert await third.begin() == Crash({**PROBLEM, "title": "the second"}, clock.at)
         clock.at += REMEMBERED_S
         assert (await begun(third)).number == 1
@@ -72,10 +65,10 @@ def test_whoever_meets_a_known_crash_tries_for_one_place(tmp_path: Path, monkeyp
         tried.append(path)
         return False
 
-    async def test(_: Stocked, crashes: Crashes, __: Clock) -> None:
+    async def test(_: Stocked, crashes: Crashes, __: HandClock) -> None:
         for _attempt in range(MAX_CRASHES):
             async with await begun(Attempts(crashes, "key")) as attempt:
-                await attempt.crash(PROBLEM)
+                await attempt.crash(problem(PROBLEM))
         monkeypatch.setattr(Records, "create", refuse)
         assert isinstance(await Attempts(crashes, "key").begin(), Crash)
         assert len(tried) == 1
@@ -84,7 +77,7 @@ def test_whoever_meets_a_known_crash_tries_for_one_place(tmp_path: Path, monkeyp
 
 
 def test_of_many_at_once_two_begin(tmp_path: Path) -> None:
-    async def test(_: Stocked, crashes: Crashes, clock: Clock) -> None:
+    async def test(_: Stocked, crashes: Crashes, clock: HandClock) -> None:
         found = await asyncio.gather(*(Attempts(crashes, "key").begin() for _ in range(16)))
         assert sum(each is not None for each in found) == MAX_CRASHES
         clock.at += LEASE_S
@@ -93,7 +86,7 @@ def test_of_many_at_once_two_begin(tmp_path: Path) -> None:
 
 
 def test_a_compile_that_does_not_crash_gives_its_place_back(tmp_path: Path) -> None:
-    async def test(stocked: Stocked, crashes: Crashes, _: Clock) -> None:
+    async def test(stocked: Stocked, crashes: Crashes, _: HandClock) -> None:
         for _attempt in range(MAX_CRASHES + 1):
             async with await begun(Attempts(crashes, "key")) as attempt:
                 assert attempt.number == 1
@@ -104,10 +97,10 @@ def test_a_compile_that_does_not_crash_gives_its_place_back(tmp_path: Path) -> N
 
 
 def test_whoever_dies_at_an_attempt_does_not_count_once_the_lease_is_over(tmp_path: Path) -> None:
-    async def test(_: Stocked, crashes: Crashes, clock: Clock) -> None:
+    async def test(_: Stocked, crashes: Crashes, clock: HandClock) -> None:
         dead = await begun(Attempts(crashes, "key"))
         async with await begun(Attempts(crashes, "key")) as attempt:
-            await attempt.crash(PROBLEM)
+            await attempt.crash(problem(PROBLEM))
         waiting = [Attempts(crashes, "key") for _ in range(8)]
         assert [await each.begin() for each in waiting] == [None] * 8
         clock.at += LEASE_S
@@ -117,10 +110,10 @@ def test_whoever_dies_at_an_attempt_does_not_count_once_the_lease_is_over(tmp_pa
         (taken,) = [each for each in found if isinstance(each, Attempt)]
         assert taken.number == 1, "the place before that of the crash"
         # One that was frozen only is not heard any more.
-        await dead.crash(PROBLEM)
+        await dead.crash(problem(PROBLEM))
         assert await Attempts(crashes, "key").begin() is None
         async with taken:
-            await taken.crash(PROBLEM)
+            await taken.crash(problem(PROBLEM))
         assert isinstance(await Attempts(crashes, "key").begin(), Crash)
 
     with_store(tmp_path, test)
@@ -134,7 +127,7 @@ def places(stocked: Stocked) -> list[str]:
 def test_whoever_says_that_it_lives_keeps_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("service.store.attempts.BEAT_S", 0.01)
 
-    async def test(stocked: Stocked, crashes: Crashes, clock: Clock) -> None:
+    async def test(stocked: Stocked, crashes: Crashes, clock: HandClock) -> None:
         async with await begun(Attempts(crashes, "key")), await begun(Attempts(crashes, "key")):
             other = Attempts(crashes, "key")
             for _ in range(4):
@@ -148,7 +141,7 @@ def test_whoever_says_that_it_lives_keeps_its_place(tmp_path: Path, monkeypatch:
 
 
 def test_a_place_that_can_be_neither_taken_nor_read_is_a_failure_of_the_store(tmp_path: Path) -> None:
-    async def test(stocked: Stocked, crashes: Crashes, _: Clock) -> None:
+    async def test(stocked: Stocked, crashes: Crashes, _: HandClock) -> None:
         async with await begun(Attempts(crashes, "key")):
             (path,) = stocked.root.glob("crashes/*/*")
         await crashes.settle()

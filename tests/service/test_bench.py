@@ -27,12 +27,16 @@ from tests.service.failing import INSTALL, failing
 from tests.trust.stores import action
 
 
+def ledger_of(settings: Settings) -> Ledger:
+    """The orders as a service has them."""
+    notary = Notary(Keyring(settings.keys_directory), "service", "process")
+    return Ledger(Records(open_store(settings.store_location)), Statements(notary))
+
+
 def test_an_order_of_another_build_comes_to_an_error_that_stays(tmp_path: Path) -> None:
     async def run() -> None:
         settings = Settings(home=tmp_path)
-        store = open_store(settings.store_location)
-        notary = Notary(Keyring(settings.keys_directory), "service", "process")
-        ledger = Ledger(store, Records(store), Statements(notary))
+        ledger = ledger_of(settings)
         other = action(1)  # its build is none
         task = Task("task", 1, other.components, False, False, 5.0)
         await ledger.open(task)
@@ -64,10 +68,8 @@ def test_nothing_is_left_of_an_order_that_is_taken_back_as_the_worker_writes(
 
     async def run() -> None:
         settings = Settings(home=tmp_path)
-        store = open_store(settings.store_location)
-        notary = Notary(Keyring(settings.keys_directory), "service", "process")
-        ledger = Ledger(store, Records(store), Statements(notary))
-        graph = await Blobs(store).put(failing(encoded(compile_body()), "hang"))
+        ledger = ledger_of(settings)
+        graph = await Blobs(open_store(settings.store_location)).put(failing(encoded(compile_body()), "hang"))
         wanted = replace(action(1), build_id=build().build_id, graph=graph)
         task = Task("task", 1, wanted.components, False, False, 60.0)
         await ledger.open(task)
@@ -94,9 +96,7 @@ def test_a_worker_has_as_many_orders_as_places_and_sees_them_through_or_gives_th
 
     async def run() -> None:
         settings = Settings(home=tmp_path, concurrency=2)
-        store = open_store(settings.store_location)
-        notary = Notary(Keyring(settings.keys_directory), "service", "process")
-        ledger = Ledger(store, Records(store), Statements(notary))
+        ledger = ledger_of(settings)
         components = replace(action(1), build_id=build().build_id).components
         for name in ("first", "second", "third"):
             await ledger.open(Task(name, 1, components, False, False, 60.0))

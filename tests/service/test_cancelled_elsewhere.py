@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from service.engine import jobs as engine_jobs
-from service.engine.job_work import Tell
 from service.engine.jobs import Jobs
+from service.engine.order import Tell
 from service.fairness.lane import Turn
 from service.fairness.queue_time import queue_time
 from service.fairness.turns import Turns

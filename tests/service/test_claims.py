@@ -14,6 +14,7 @@ from service.store.claims import Claims
 from service.store.location import open_store
 from service.store.records import Records
 from tensorkiln.errors import UnavailableError
+from tests.clocks import HandClock, by
 
 PATH = "claims/one"
 
@@ -57,13 +58,13 @@ def test_one_that_is_lost_while_it_replaces_a_claim_holds_it_up_for_a_lease(tmp_
             raise asyncio.CancelledError
 
     async def run() -> None:
-        store, now = open_store(str(tmp_path)), [0.0]
+        store, clock = open_store(str(tmp_path)), HandClock(0.0)
         records = Records(store)
         await records.put(PATH, {"holder": "dead"})
         with pytest.raises(asyncio.CancelledError):
             await Claims(Dying(store)).take(PATH, lambda: {"holder": "dying"}, gone)
-        claims = Claims(records, lambda: now[0])
-        for now[0] in (0.0, LEASE_S, LEASE_S + 1):
+        claims = by(clock, Claims(records))
+        for clock.at in (0.0, LEASE_S, LEASE_S + 1):
             assert await claims.take(PATH, lambda: {"holder": "next"}, gone) == {"holder": "dead"}
         assert await claims.take(PATH, lambda: {"holder": "next"}, gone) is None
 
@@ -88,12 +89,12 @@ def test_a_lock_that_is_taken_again_is_not_that_of_before(tmp_path: Path) -> Non
         claims = Claims(Slow(store))
         with pytest.raises(UnavailableError):
             await claims.take(PATH, lambda: {"holder": "one"}, gone)
-        now[0], is_full = LEASE_S + 1, False
+        clock.at, is_full = LEASE_S + 1, False
         assert await claims.take(PATH, lambda: {"holder": "one"}, gone) is None
         assert await Records(store).get(PATH) == {"holder": "one"}
 
-    now, is_full = [0.0], True
-    other = Claims(Records(open_store(str(tmp_path))), lambda: now[0])
+    clock, is_full = HandClock(0.0), True
+    other = by(clock, Claims(Records(open_store(str(tmp_path)))))
     asyncio.run(run())
 
 

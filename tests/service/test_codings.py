@@ -16,11 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.coding.decode import CodingError, codings_of, decoded
-from service.coding.limits import FREE_BYTES, MAX_FRAMES, MAX_RATIO, MAX_WINDOW_BYTES
-from service.coding.zstandard import read_frame, zstd
+from service.http.coded_bodies import (
+    FREE_BYTES,
+    MAX_FRAMES,
+    MAX_RATIO,
+    MAX_WINDOW_BYTES,
+    CodingError,
+    coding_of,
+    decoded,
+    zstd,
+)
 from tensorkiln.errors import LimitExceededError, RequestError
-from tests.faults.bombs import layered
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.failing import failing
 from tests.service.server import Server, cache
@@ -42,20 +48,20 @@ def with_window(log: int, content: bytes) -> bytes:
     return compressor.compress(content) + compressor.flush()
 
 
-def read(content: bytes, *codings: str, chunk: int = 1 << 14) -> bytes:
+def read(content: bytes, coding: str, chunk: int = 1 << 14) -> bytes:
     async def chunks() -> AsyncIterator[bytes]:
         for begin in range(0, len(content), chunk):
             yield content[begin : begin + chunk]
 
     async def whole() -> bytes:
-        return b"".join([piece async for piece in decoded(chunks(), codings, LIMIT)])
+        return b"".join([piece async for piece in decoded(chunks(), coding, LIMIT)])
 
     return asyncio.run(whole())
 
 
-def refused(content: bytes, *codings: str) -> dict[str, int]:
+def refused(content: bytes, coding: str) -> dict[str, int]:
     with pytest.raises(LimitExceededError) as caught:
-        read(content, *codings)
+        read(content, coding)
     return caught.value.details
 
 
@@ -73,7 +79,6 @@ def test_large_content_and_several_frames_come_back(coding: str) -> None:
     assert read(code(NOISE), coding) == NOISE
     frames = b"".join(code(NOISE[begin : begin + 100_000]) for begin in range(0, 1_000_000, 100_000))
     assert read(frames, coding) == NOISE[:1_000_000]
-    assert read(code(code(b"twice")), coding, coding) == b"twice"
 
 
 def test_a_skippable_frame_is_skipped() -> None:
@@ -98,13 +103,7 @@ def test_damaged_bytes_are_read_or_refused(coding: str, damage: bytes, place: in
         read(bytes(coded), coding)
 
 
-def test_a_stated_size_beyond_the_limit_is_not_even_begun() -> None:
-    bomb = zstd.compress(bytes(256 << 20))
-    assert len(bomb) < 10_000
-    assert refused(bomb, "zstd") == {"limit": "body_bytes", "maximum": LIMIT, "actual": 256 << 20}
-
-
-@pytest.mark.parametrize("coder", ["gzip", "streamed"])
+@pytest.mark.parametrize("coder", ["gzip", "zstd", "streamed"])
 def test_what_swells_too_much_is_given_up_early(coder: str) -> None:
     coded = CODERS.get(coder, streamed)(bytes(64 << 20))
     details = refused(coded, coder if coder in CODERS else "zstd")
@@ -112,18 +111,6 @@ def test_what_swells_too_much_is_given_up_early(coder: str) -> None:
     assert read(CODERS.get(coder, streamed)(bytes(FREE_BYTES)), coder if coder in CODERS else "zstd") == bytes(
         FREE_BYTES
     )
-
-
-def test_two_codings_may_swell_no_more_than_one() -> None:
-    bomb = layered(LIMIT)
-    assert len(bomb) < 200
-    assert FREE_BYTES > len(read(bomb, "zstd")) > LIMIT // MAX_RATIO, "each coding by itself keeps within the bounds"
-    details = refused(bomb, "gzip", "zstd")
-    assert (details["limit"], details["maximum"]) == ("body_ratio", MAX_RATIO)
-    assert details["actual"] >= FREE_BYTES // len(bomb)
-    assert read(layered(FREE_BYTES), "gzip", "zstd") == bytes(FREE_BYTES)
-    dense = NOISE[: 3 << 18] * 4
-    assert read(CODERS["gzip"](CODERS["zstd"](dense)), "zstd", "gzip") == dense
 
 
 def test_what_is_too_long_is_refused_whatever_it_states() -> None:
@@ -137,7 +124,7 @@ def test_what_is_too_long_is_refused_whatever_it_states() -> None:
 def test_a_wide_window_is_refused() -> None:
     for log in (24, 27):
         details = refused(with_window(log, b"abc" * 1000), "zstd")
-        assert details == {"limit": "body_window_bytes", "maximum": MAX_WINDOW_BYTES, "actual": 1 << log}
+        assert details == {"limit": "body_window_bytes", "maximum": MAX_WINDOW_BYTES, "actual": MAX_WINDOW_BYTES + 1}
     assert read(with_window(23, b"abc" * 1000), "zstd") == b"abc" * 1000
 
 
@@ -154,35 +141,15 @@ def test_empty_blocks_without_end_are_refused() -> None:
     assert refused(head + b"\x00\x00\x00" * (LIMIT // 3 + 10), "zstd")["limit"] == "body_bytes"
 
 
-@given(st.integers(0, 3), st.integers(0, 1 << 20), st.integers(10, 22), st.booleans())
-@settings(max_examples=50, deadline=None)
-def test_a_frame_states_what_the_library_reads_in_it(level: int, size: int, log: int, stated: bool) -> None:
-    keys = zstd.CompressionParameter
-    options: dict[int, int] = {keys.compression_level: level, keys.window_log: log, keys.content_size_flag: int(stated)}
-    content = bytes(size)
-    coded = zstd.compress(content, options=options)
-    frame = read_frame(coded[:18])
-    assert frame is not None
-    assert frame.content == zstd.get_frame_info(coded).decompressed_size
-    assert frame.window <= max(1 << log, size)
-    assert stated or frame.content is None
-    for end in range(18):
-        early = read_frame(coded[:end])
-        assert early in (None, frame)
-
-
-@pytest.mark.parametrize(
-    "header", ["br", "deflate", "compress", "gzip, br", "zstd, zstd, zstd", "x", "\x00", "a" * 9000]
-)
+@pytest.mark.parametrize("header", ["br", "deflate", "compress", "gzip, br", "gzip, zstd", "x", "\x00", "a" * 9000])
 def test_an_unknown_coding_is_named(header: str) -> None:
     with pytest.raises(CodingError, match="zstd, gzip"):
-        codings_of(header)
+        coding_of(header)
 
 
 def test_codings_are_named_in_any_case_and_identity_is_none() -> None:
-    assert codings_of("") == codings_of("identity") == codings_of(" Identity ,") == ()
-    assert codings_of("ZSTD") == ("zstd",)
-    assert codings_of("gzip, X-GZIP") == ("gzip", "x-gzip")
+    assert coding_of("") is coding_of("identity") is coding_of(" Identity ,") is None
+    assert [coding_of(each) for each in ("ZSTD", "X-GZIP", "identity, gzip")] == ["zstd", "x-gzip", "gzip"]
 
 
 @pytest.mark.parametrize("coding", CODERS)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
 
 from service.store.attempts import Attempt, Attempts
 from service.store.crashes import MAX_CRASHES, REMEMBERED_S, Crash, Crashes
-from tests.trust.stores import Stocked
+from service.trust.key_file import KeyFile, write_key
+from tests.clocks import HandClock, by, going_by
+from tests.trust.stores import Stocked, problem
 
-NOW = 1e9
 DAY_S = 86_400
 
 
@@ -23,15 +25,19 @@ def test_a_crash_of_a_clock_that_is_off_by_more_than_it_is_remembered_is_not_bel
     tmp_path: Path, ahead_s: float, is_believed: bool
 ) -> None:
     async def run() -> None:
+        now = int(time.time())
+        (tmp_path / "keys").mkdir()
+        write_key(tmp_path / "keys", KeyFile.fresh(now - DAY_S, now + 100 * DAY_S))
         stocked = Stocked.at(tmp_path / "store")
         other, here = (
-            Attempts(Crashes(stocked.records, stocked.notary, lambda at=at: at), "key") for at in (NOW + ahead_s, NOW)
+            by(HandClock(at), Attempts(Crashes(stocked.records, stocked.notary), "key")) for at in (now + ahead_s, now)
         )
         for _ in range(MAX_CRASHES):
             attempt = await other.begin()
             assert isinstance(attempt, Attempt)
-            async with attempt:
-                await attempt.crash({"code": "compile.crashed"})
+            with going_by(HandClock(now + ahead_s)):
+                async with attempt:
+                    await attempt.crash(problem({"code": "compile.crashed"}))
         assert isinstance(await other.begin(), Crash)
         assert isinstance(await here.begin(), Crash if is_believed else Attempt)
 

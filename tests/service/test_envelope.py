@@ -1,4 +1,4 @@
-"""A body is taken apart at its graph, whose text is then read in one go; nothing else can be told by that."""
+"""A body is refused for what comes first in it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from service.sandbox.tasks.envelope import OF_COMPILE, parse_envelope, parse_graph
+from service.sandbox.tasks.envelope import OF_COMPILE, parse_envelope
 from tensorkiln.errors import TensorkilnError
-from tensorkiln.graph import Graph
 from tests.service.bodies import compile_body, encoded, graph
 
 BODY = encoded(compile_body())
@@ -18,35 +17,6 @@ TEXT = json.dumps(graph(), separators=(",", ":")).encode()
 
 def parsed(body: bytes) -> dict[str, Any]:
     return parse_envelope(body, *OF_COMPILE)
-
-
-def test_the_graph_is_the_bytes_of_the_body() -> None:
-    for separators in ((",", ":"), (" , ", "\t:\r\n")):
-        written = json.dumps(compile_body(), separators=separators).encode()
-        fields = parsed(written)
-        assert isinstance(fields["graph"], bytes)
-        assert json.loads(fields["graph"]) == graph()
-        assert {**fields, "graph": None} == {**compile_body(), "graph": None}
-        assert parse_graph(fields["graph"]) == Graph.model_validate(graph())
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        b'{"target":%b,"graph":%b}' % (TEXT, TEXT),
-        b'{"graph":%b,"target":%b}' % (TEXT, TEXT),
-        b'{"gr\\u0061ph":%b,"target":"x"}' % TEXT,
-        b'{"target":null,"graph":null}',
-        b'{"graph":null,"target":null,"options":null}',
-        b'{"target":"graph","graph":"graph"}',
-        b'{"graph":1,"target":1}',
-        b'{"graph":[],"target":{"graph":[]}}',
-    ],
-)
-def test_what_stands_twice_is_taken_for_the_graph_alone(written: bytes) -> None:
-    fields, expected = parsed(written), json.loads(written)
-    found = fields["graph"]
-    assert {**fields, "graph": json.loads(found) if isinstance(found, bytes) else found} == expected
 
 
 @pytest.mark.parametrize(
@@ -82,5 +52,5 @@ def test_a_key_that_stands_twice_in_a_graph_is_pointed_at(stated: bytes, written
     body = BODY.replace(stated, written, 1)
     assert body != BODY
     with pytest.raises(TensorkilnError, match="appears twice") as caught:
-        parse_graph(parsed(body)["graph"])
+        parsed(body)
     assert list(caught.value.pointers) == pointers

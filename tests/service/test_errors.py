@@ -157,16 +157,6 @@ def test_a_body_above_64_mib_is_refused_with_and_without_a_length(server: Server
         assert problem["details"]["maximum"] == 64 << 20
 
 
-def test_a_body_that_is_announced_too_long_is_refused_before_it_is_sent(server: Server) -> None:
-    host, _, port = server.url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
-        connection.sendall(
-            b"POST /compile HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-            b"Content-Length: 99999999999\r\nExpect: 100-continue\r\n\r\n"
-        )
-        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 413 ")
-
-
 def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(server: Server) -> None:
     host, _, port = server.url.removeprefix("http://").partition(":")
     for _ in range(3):

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,12 @@ import pytest
 from service import clock
 from service.engine.compiles import Compiles
 from service.engine.farm.engine import FarmEngine
-from service.engine.farm.generation import generation
 from service.engine.farm.ledger import Ledger, Result, Task
 from service.engine.farm.pending import MAX_ATTEMPTS
 from service.engine.farm.roster import Role, Roster
-from service.engine.farm.statements import Statements
+from service.engine.farm.statements import Statements, generation
 from service.engine.misses import Misses
-from service.engine.order import Made, Order, Wanted
+from service.engine.order import Made, Order, Tell, Wanted
 from service.engine.tunings import Tunings
 from service.fairness.lane import Bounds, FairLane
 from service.fairness.queue_time import begin_queue_time
@@ -28,7 +28,8 @@ from service.fairness.turns import Turns
 from service.identity.caller import LOCAL, acting_as
 from service.identity.keyring import Keyring as ApiKeyring
 from service.identity.tenancy import Tenancy
-from service.lease import LEASE_S
+from service.lease import BEAT_S, LEASE_S
+from service.process.periodic import periodically
 from service.store.blobs import Blobs
 from service.store.location import ObjectStore, open_store
 from service.store.nearest import Nearest
@@ -55,6 +56,14 @@ class Rig:
     store: ObjectStore
     records: Records
     contents: Contents
+
+    async def give(self, tell: Tell = lambda _: None) -> tuple[str, asyncio.Task[Made]]:
+        """An order that the service has given, by its id, and what comes of it."""
+        before = {*await self.ledger.opened()}
+        making = asyncio.create_task(self.engine.make(Order(WANTED), tell))
+        while not (given := {*await self.ledger.opened()} - before):
+            await asyncio.sleep(0.001)
+        return given.pop(), making
 
     async def task(self, ticket: str) -> Task:
         """The attempt that there is of an order."""
@@ -95,23 +104,26 @@ def with_rig(
         believing = Notary(Keyring(home / keys), "service", level)
         signing = Notary(Keyring(home / "keys"), "worker", "process")
         engine = FarmEngine(
-            ledger(store, records, Statements(believing)),
+            ledger(records, Statements(believing)),
             Roster(store, records, Statements(believing)),
             Programs(records, blobs, believing),
             blobs,
             deadline_s=5,
-            ahead=2.0,
             is_near=True,
         )
+        roster, living = Roster(store, records, Statements(signing)), None
         if signs is not None:
-            await Roster(store, records, Statements(signing)).sign(signs, "one", 1)
+            await roster.sign(signs, "one", 1)
+            living = asyncio.create_task(periodically("sign", BEAT_S, partial(roster.sign, signs, "one", 1)))
         await engine.start()
         try:
-            ledger_of_worker = Ledger(store, records, Statements(signing))
+            ledger_of_worker = Ledger(records, Statements(signing))
             await test(
                 Rig(engine, ledger_of_worker, blobs, Programs(records, blobs, signing), store, records, contents)
             )
         finally:
+            if living is not None:
+                living.cancel()
             await engine.close()
 
     if is_on_disk:
@@ -122,9 +134,9 @@ def with_rig(
 
 async def made(rig: Rig) -> Made:
     """What an order comes to that a worker carries out."""
-    ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
+    ticket, making = await rig.give()
     await rig.makes(await rig.task(ticket))
-    return await asyncio.wait_for(rig.engine.wait(ticket), 100)
+    return await asyncio.wait_for(making, 100)
 
 
 def test_what_a_worker_made_is_the_answer(tmp_path: Path) -> None:
@@ -156,23 +168,22 @@ def test_an_order_ends_that_only_workers_carry_out_whose_keys_are_not_known(
 
 def test_a_program_that_is_gone_may_be_made_again(tmp_path: Path) -> None:
     async def test(rig: Rig) -> None:
-        ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
+        ticket, waiting = await rig.give()
         await rig.ledger.finish(await rig.task(ticket), Result("worker"))
         with pytest.raises(UnavailableError, match="send the request again"):
-            await asyncio.wait_for(rig.engine.wait(ticket), 100)
+            await asyncio.wait_for(waiting, 100)
 
     with_rig(tmp_path, test)
 
 
 def test_a_graph_that_is_gone_is_there_again_for_the_next_attempt(tmp_path: Path) -> None:
     async def test(rig: Rig) -> None:
-        ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
+        ticket, waiting = await rig.give()
         (graph,) = rig.contents.below("blobs/")
         task = await rig.task(ticket)
         del rig.contents.objects[graph]
         assert await rig.ledger.claim(task, "worker")
         await rig.ledger.finish(task, Result("worker", problem=UnavailableError("The graph is gone.").to_problem()))
-        waiting = asyncio.create_task(rig.engine.wait(ticket))
         async with asyncio.timeout(20):
             again = await rig.attempt(ticket, 2)
         assert graph in rig.contents.objects
@@ -208,7 +219,7 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue(tmp_path: Pa
 
         misses = Misses(Nearest(records, is_stored), tenancy)
         tunings = Tunings(tenancy, rig.programs)
-        compiles = Compiles(rig.engine, turns, tenancy, rig.blobs, rig.programs, misses, tunings)
+        compiles = Compiles(rig.engine, turns, tenancy, rig.programs, misses, tunings)
         with acting_as(LOCAL):
             compiling = asyncio.create_task(compiles.program(WANTED))
         while not (found := rig.contents.below(f"farm/{generation()}/open/")):
@@ -246,14 +257,11 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue(tmp_path: Pa
 
 @pytest.mark.parametrize("signs", ["worker", None])
 def test_an_order_that_nobody_takes_who_is_believed_ends_only_where_no_worker_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signs: Role | None
+    tmp_path: Path, signs: Role | None
 ) -> None:
-    monkeypatch.setattr("service.engine.farm.roster.LEASE_S", 600.0)
-
     async def test(rig: Rig) -> None:
-        ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
+        ticket, waiting = await rig.give()
         await rig.records.put(f"farm/{generation()}/claims/{ticket}", {"worker": "x"})
-        waiting = asyncio.create_task(rig.engine.wait(ticket))
         if signs is None:
             with pytest.raises(LostWorkerError, match="No verified worker") as caught:
                 await asyncio.wait_for(waiting, 100)
@@ -272,8 +280,7 @@ def test_an_order_that_nobody_takes_who_is_believed_ends_only_where_no_worker_is
 
 def test_an_order_waits_for_as_long_as_nobody_takes_it(tmp_path: Path) -> None:
     async def test(rig: Rig) -> None:
-        ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
-        waiting = asyncio.create_task(rig.engine.wait(ticket))
+        ticket, waiting = await rig.give()
         await asyncio.sleep(2 * LEASE_S * MAX_ATTEMPTS)
         assert not waiting.done()
         del rig.contents.objects[f"farm/{generation()}/open/{ticket}"]  # as if it had been damaged
@@ -288,9 +295,12 @@ def test_an_order_waits_for_as_long_as_nobody_takes_it(tmp_path: Path) -> None:
 
 def test_orders_are_taken_in_the_sequence_in_which_they_were_given(tmp_path: Path) -> None:
     async def test(rig: Rig) -> None:
-        given = [await rig.engine.submit(Order(WANTED), lambda _: None) for _ in range(5)]
+        given = [await rig.give() for _ in range(5)]
         taken = [await rig.ledger.take("worker") for _ in range(6)]
-        assert [each.id if each is not None else None for each in taken] == [*given, None]
+        assert [each.id if each is not None else None for each in taken] == [*(ticket for ticket, _ in given), None]
+        for _, making in given:
+            making.cancel()
+        await asyncio.gather(*(making for _, making in given), return_exceptions=True)
 
     with_rig(tmp_path, test)
 
@@ -304,7 +314,7 @@ def test_an_order_that_cannot_be_written_down_waits_for_nobody(tmp_path: Path) -
     async def test(rig: Rig) -> None:
         counted = begin_queue_time()
         with pytest.raises(UnavailableError, match="full"):
-            await rig.engine.submit(Order(WANTED), lambda _: None)
+            await rig.engine.make(Order(WANTED), lambda _: None)
         before = counted.seconds
         await asyncio.sleep(0.05)
         assert counted.seconds == before
@@ -315,11 +325,11 @@ def test_an_order_that_cannot_be_written_down_waits_for_nobody(tmp_path: Path) -
 def test_the_time_until_a_worker_begins_is_time_in_a_queue(tmp_path: Path) -> None:
     async def test(rig: Rig) -> None:
         counted = begin_queue_time()
-        ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
+        ticket, waiting = await rig.give()
         counted.change(running=1)
         await asyncio.sleep(0.2)
         await rig.makes(await rig.task(ticket))
-        await asyncio.wait_for(rig.engine.wait(ticket), 100)
+        await asyncio.wait_for(waiting, 100)
         waited = counted.seconds
         await asyncio.sleep(0.05)
         assert counted.seconds == waited >= 0.2

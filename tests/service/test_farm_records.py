@@ -1,33 +1,17 @@
-"""What a farm has in its store: one claim of an order, one program of an action, and nothing that was left for long."""
+"""What a farm has in its store: one program of an action, and nothing that was left for long."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import time
 from pathlib import Path
 
-from service.engine.farm.ledger import SWEPT_AFTER_S, Ledger, Task
+from service.engine.farm.ledger import Ledger, Task
 from service.engine.farm.statements import Statements
+from service.store.leftovers import ORDER_LEFT_S, abandoned
 from service.store.programs import Entry
-from tests.trust.stores import Stocked, action
+from tests.trust.stores import Stocked, action, age
 
 TASK = Task("order", 1, action(1).components, False, False, 60.0)
-
-
-def ledger_in(stocked: Stocked) -> Ledger:
-    return Ledger(stocked.store, stocked.records, Statements(stocked.notary))
-
-
-def test_of_workers_that_look_at_once_one_has_the_order(tmp_path: Path) -> None:
-    async def run() -> None:
-        ledger = ledger_in(Stocked.at(tmp_path / "store"))
-        await ledger.open(TASK)
-        names = [f"worker {number}" for number in range(8)]
-        claimed = await asyncio.gather(*(ledger.claim(TASK, name) for name in names))
-        assert [name for name, has in zip(names, claimed, strict=True) if has] == [await ledger.worker(TASK)]
-
-    asyncio.run(run())
 
 
 def test_of_workers_that_end_at_once_one_has_made_the_program(tmp_path: Path) -> None:
@@ -45,14 +29,13 @@ def test_of_workers_that_end_at_once_one_has_made_the_program(tmp_path: Path) ->
 def test_an_order_that_nobody_touches_for_a_day_is_removed(tmp_path: Path) -> None:
     async def run() -> None:
         stocked = Stocked.at(tmp_path / "store")
-        ledger = ledger_in(stocked)
+        ledger = Ledger(stocked.records, Statements(stocked.notary))
         await ledger.open(TASK)
         (order,) = (path for path in tmp_path.glob("**/farm/*/open/*") if path.is_file())
-        await ledger.sweep()
-        assert await ledger.opened() == [TASK.id]
-        long_ago = time.time() - SWEPT_AFTER_S - 60
-        os.utime(order, (long_ago, long_ago))
-        await ledger.sweep()
+        age(order, ORDER_LEFT_S - 60)
+        assert await abandoned(stocked.store) == 0
+        age(order, ORDER_LEFT_S + 60)
+        assert await abandoned(stocked.store) == 1
         assert await ledger.opened() == []
 
     asyncio.run(run())

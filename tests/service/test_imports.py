@@ -34,3 +34,15 @@ def test_what_compiles_for_gpus_and_what_translates_is_loaded_once_a_fork_server
     rest = ("passes.gpu", "passes.codegen.nvptx", "stablehlo.translate", "tensorkiln.build")
     assert loaded(script, rest) == []
     assert loaded(f"{script}\nload_the_rest()", rest) == list(rest)
+
+
+def test_nothing_is_loaded_that_draws_or_makes_functions_that_nobody_calls() -> None:
+    script = """
+from service.process import plain_structlog
+plain_structlog.load()
+import service.server.serve
+"""
+    assert loaded(script, ("structlog", "rich", "pygments")) == ["structlog"]
+    assert loaded(f"{script}\nimport rich.console", ("rich",)) == ["rich"]
+    named = tuple(f"{bindings}.dialects.linalg.opdsl.lang" for bindings in ("mlir", "torch_mlir"))
+    assert loaded("from service.sandbox.tasks.rehearsal import rehearse\nrehearse()", ("yaml", *named)) == []

@@ -12,7 +12,8 @@ import pytest
 
 from service.engine import job_work
 from service.engine.job import Job
-from service.engine.job_work import MAX_ATTEMPTS, Tell
+from service.engine.job_work import MAX_ATTEMPTS
+from service.engine.order import Tell
 from service.fairness.lane import Turn
 from service.fairness.turns import Turns
 from service.identity.caller import LOCAL, acting_as

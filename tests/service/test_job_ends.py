@@ -14,8 +14,9 @@ import pytest
 
 from service.engine import job_work, jobs
 from service.engine.job import Job
-from service.engine.job_work import MAX_ATTEMPTS, JobWork, Tell
+from service.engine.job_work import MAX_ATTEMPTS, JobWork
 from service.engine.jobs import Jobs
+from service.engine.order import Tell
 from service.fairness.lane import Turn
 from service.fairness.shares import Shares
 from service.fairness.turns import Fairness, Turns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from service.engine.job_work import Tell
+from service.engine.order import Tell
 from service.fairness.turns import Fairness
 from service.identity.caller import LOCAL, acting_as
 from service.identity.register import TenantRecord

@@ -15,6 +15,7 @@ from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import open_store
 from service.store.records import Records
 from tensorkiln.errors import UnavailableError
+from tests.clocks import HandClock, by
 
 NOW = 1000.0
 JOB = JobRecord("a" * 32, "0" * 64, NOW, LOCAL.to_record(), owner="one", events=(Event("1.1", "queued", {"x": 1}),))
@@ -50,7 +51,7 @@ def test_an_open_job_is_found_as_it_was_written_and_once_it_has_ended_as_it_ende
 def test_a_job_that_is_taken_over_has_an_attempt_that_nobody_was_told_of(tmp_path: Path) -> None:
     async def test(one: JobRecords, two: JobRecords) -> None:
         await one.write(replace(JOB, state="running"))
-        await one.tell(replace(JOB, attempt=3, events=(Event("3.4", "stage", {"stage": "retry"}),)))
+        await one.publish(replace(JOB, attempt=3, events=(Event("3.4", "stage", {"stage": "retry"}),)))
         taken = await two.orphan(JOB.id, "two")
         assert taken is not None
         assert (taken.attempt, taken.lost) == (4, 1)
@@ -60,19 +61,19 @@ def test_a_job_that_is_taken_over_has_an_attempt_that_nobody_was_told_of(tmp_pat
 
 def test_a_job_is_its_owners_while_that_lives_and_goes_to_one_other_when_it_does_not(tmp_path: Path) -> None:
     async def run() -> None:
-        store, clock = open_store(str(tmp_path)), [0.0]
-        one, two, three = (JobRecords(Records(store), lambda: clock[0]) for _ in range(3))
+        store, clock = open_store(str(tmp_path)), HandClock(0.0)
+        one, two, three = (by(clock, JobRecords(Records(store))) for _ in range(3))
         await one.beat("one")
         await one.write(JOB)
         for _ in range(3):
             assert await two.orphan(JOB.id, "two") is None
             assert await three.orphan(JOB.id, "three") is None
-            clock[0] += LEASE_S - 1
+            clock.at += LEASE_S - 1
             await one.beat("one")
         for each, owner in ((two, "two"), (three, "three")):
             await each.beat(owner)
             assert await each.orphan(JOB.id, owner) is None
-        clock[0] += LEASE_S + 1
+        clock.at += LEASE_S + 1
         taken = await asyncio.gather(two.orphan(JOB.id, "two"), three.orphan(JOB.id, "three"))
         (winner,) = [record for record in taken if record is not None]
         assert (winner.attempt, winner.state, winner.events) == (2, "queued", ())
@@ -86,7 +87,7 @@ def test_a_job_that_is_left_on_purpose_is_free_at_once(tmp_path: Path) -> None:
     async def test(one: JobRecords, two: JobRecords) -> None:
         await one.beat("one")
         await one.write(replace(JOB, state="running"))
-        await one.leave("one", [JOB.id])
+        await one.release("one", [JOB.id])
         taken = await two.orphan(JOB.id, "two")
         assert taken is not None
         assert taken.lost == 0
@@ -136,7 +137,7 @@ def test_a_job_that_ends_while_somebody_writes_it_is_not_open_again(tmp_path: Pa
         if who == "takes it up":
             assert await late.orphan(JOB.id, "two") is None
         else:
-            await late.leave("one", [JOB.id])
+            await late.release("one", [JOB.id])
         assert await two.opened() == []
         assert await two.find(JOB.id) == done
         assert not list((tmp_path / "jobs" / "claims").glob("*"))

@@ -249,10 +249,7 @@ def test_events_arrive_while_the_job_runs(server: Server) -> None:
             continue
         look = server.http.get(f"/jobs/{job}")
         assert look.json()["state"] == "running"
-        needed = {"If-Match": look.headers["ETag"]}
-        assert server.http.delete(f"/jobs/{job}", headers=needed).status_code == 412, "it may be done since"
-        assert server.http.get(f"/jobs/{job}").json()["state"] == "running"
-        server.http.delete(f"/jobs/{job}", headers={"If-Match": "*"})
+        server.http.delete(f"/jobs/{job}")
         assert any("cancelled" in line for line in lines)
 
 
@@ -289,25 +286,16 @@ def test_cancelling_one_of_two_equal_jobs_leaves_the_other_alone(server: Server)
 def test_a_job_that_is_done_cannot_be_cancelled(server: Server) -> None:
     job = submit(server, encoded(compile_body(graph("sqrt", rows=15))), "wait=30").json()
     assert server.http.delete(f"/jobs/{job['id']}").json() == job
-    tag = server.http.get(f"/jobs/{job['id']}").headers["ETag"]
-    assert server.http.delete(f"/jobs/{job['id']}", headers={"If-Match": tag}).json() == job
-    refused = server.http.delete(f"/jobs/{job['id']}", headers={"If-Match": '"x"'})
-    assert (refused.status_code, refused.json()["details"]) == (412, {"etag": tag})
 
 
-def test_a_client_that_has_the_current_state_gets_no_body(server: Server) -> None:
+def test_a_client_that_has_the_program_gets_no_body(server: Server) -> None:
     job = submit(server, encoded(compile_body(graph("sqrt", rows=16))), "wait=30").json()
-    answer = server.http.get(f"/jobs/{job['id']}")
-    again = server.http.get(f"/jobs/{job['id']}", headers={"If-None-Match": f'"x", {answer.headers["ETag"]}'})
-    assert (again.status_code, again.content) == (304, b"")
-    assert server.http.get(f"/jobs/{job['id']}", headers={"If-None-Match": '"x"'}).status_code == 200
-    assert server.http.get(f"/jobs/{job['id']}", headers={"If-Match": answer.headers["ETag"]}).status_code == 200
-    refused = server.http.get(f"/jobs/{job['id']}", headers={"If-Match": '"x"'})
-    assert (refused.status_code, refused.json()["details"]) == (412, {"etag": answer.headers["ETag"]})
-    digest = job["programs"][0]["digest"]
-    program = server.http.get(f"/programs/{digest}")
-    known = {"If-None-Match": program.headers["ETag"]}
-    assert server.http.get(f"/programs/{digest}", headers=known).status_code == 304
+    path = f"/programs/{job['programs'][0]['digest']}"
+    tag = server.http.get(path).headers["ETag"]
+    for known in (tag, f"W/{tag}", f'"x", {tag}', "*"):
+        again = server.http.get(path, headers={"If-None-Match": known})
+        assert (again.status_code, again.content, again.headers["ETag"]) == (304, b"", tag)
+    assert server.http.get(path, headers={"If-None-Match": '"x"'}).status_code == 200
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/jobs/{}"), ("DELETE", "/jobs/{}"), ("GET", "/jobs/{}/events")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -10,12 +11,18 @@ import pytest
 from service.engine import known_crashes
 from service.engine.known_crashes import KNOWN_S, KnownCrashes
 from tensorkiln.errors import CrashedError, DiagnosticError, TensorkilnError
+from tests.clocks import HandClock, going_by
 from tests.identity.guarded import Guarded
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.stored import at_rest
-from tests.service.test_attempts import Clock
 
 REMEMBERED = CrashedError("It crashed.", pointers=["/nodes/0"], details={"attempts": 2, "cached": True})
+
+
+@pytest.fixture
+def clock() -> Generator[HandClock]:
+    with going_by(clock := HandClock(1000.0)):
+        yield clock
 
 
 def asked(known: KnownCrashes, request: str, outcome: TensorkilnError | None = None) -> tuple[str, bool]:
@@ -31,9 +38,8 @@ def asked(known: KnownCrashes, request: str, outcome: TensorkilnError | None = N
     return "", bool(went)
 
 
-def test_what_the_store_remembered_is_told_again_to_the_same_request_until_it_is_old() -> None:
-    clock = Clock()
-    known = KnownCrashes(clock)
+def test_what_the_store_remembered_is_told_again_to_the_same_request_until_it_is_old(clock: HandClock) -> None:
+    known = KnownCrashes()
     told = repr(REMEMBERED.to_problem())
     assert asked(known, "a", REMEMBERED) == (told, True)
     assert asked(known, "a") == (told, False)
@@ -49,14 +55,13 @@ def test_what_the_store_remembered_is_told_again_to_the_same_request_until_it_is
     "outcome", [CrashedError("It crashed."), DiagnosticError("It cannot be.", details={"cached": True})]
 )
 def test_nothing_else_is_told_again(outcome: TensorkilnError) -> None:
-    known = KnownCrashes(Clock())
+    known = KnownCrashes()
     for _ in range(2):
         assert asked(known, "a", outcome) == (repr(outcome.to_problem()), True)
 
 
-def test_what_is_old_is_not_kept() -> None:
-    clock = Clock()
-    known = KnownCrashes(clock)
+def test_what_is_old_is_not_kept(clock: HandClock) -> None:
+    known = KnownCrashes()
     asked(known, "a", REMEMBERED)
     clock.at += KNOWN_S
     asked(known, "b", REMEMBERED)
@@ -66,7 +71,7 @@ def test_what_is_old_is_not_kept() -> None:
 
 def test_those_that_are_known_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_crashes, "MAX_KNOWN", 2)
-    known = KnownCrashes(Clock())
+    known = KnownCrashes()
     for request in "abc":
         asked(known, request, REMEMBERED)
     assert [asked(known, request)[1] for request in "abc"] == [True, False, False]

@@ -13,8 +13,7 @@ from service.action import Action
 from service.engine import lookup
 from service.engine.compiles import Compiled, Compiles, Look
 from service.engine.lookup import Lookup
-from service.engine.order import Wanted
-from service.engine.protocol import Tell
+from service.engine.order import Tell, Wanted
 from service.sandbox.frames import Message
 from service.sandbox.tasks.prepare import prepare
 from service.sandbox.tasks.render import render

@@ -10,7 +10,7 @@ import pytest
 
 from service.engine.idempotency import Resubmissions
 from service.engine.job import Job
-from service.engine.job_work import Tell
+from service.engine.order import Tell
 from service.identity.caller import LOCAL, acting_as
 from service.store.blobs import Blobs
 from service.store.records import unsealed

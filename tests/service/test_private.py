@@ -1,4 +1,4 @@
-"""A private service: one fork server, and requests while its first small graph is still being compiled."""
+"""A private service: one fork server, and requests before its first small graph is compiled, or instead of that."""
 
 from __future__ import annotations
 
@@ -20,17 +20,21 @@ from tensorkiln.embedded import EmbeddedService
 from tensorkiln.errors import UnavailableError
 from tests.sandbox.processes import name
 from tests.service.bodies import compile_body, encoded, graph
+from tests.service.failing import failing
 from tests.service.server import JSON, children
 from tests.service.test_start import environment_in, trials
 
 READY = "tensorkiln is ready"
+FAILING = "tests.service.failing"
 
 
 @contextmanager
-def looking(home: Path, **settings: str) -> Generator[tuple[subprocess.Popen[str], int, httpx2.Client]]:
+def looking(
+    home: Path, module: str = "service", **settings: str
+) -> Generator[tuple[subprocess.Popen[str], int, httpx2.Client]]:
     """A private service that takes requests, the process of its first small graph, which stands still, and a client."""
     socket = home / "s"
-    command = [sys.executable, "-W", "error", "-m", "service", "--private", "--uds", str(socket)]
+    command = [sys.executable, "-W", "error", "-m", module, "--private", "--uds", str(socket)]
     pipe, environment = subprocess.PIPE, environment_in(home, KILN_AUTH="off", **settings)
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment) as service:
         try:
@@ -47,8 +51,9 @@ def looking(home: Path, **settings: str) -> Generator[tuple[subprocess.Popen[str
             service.kill()
 
 
-def compiled(http: httpx2.Client) -> httpx2.Response:
-    return http.post("/compile", content=encoded(compile_body(graph("sin"))), headers=JSON)
+def compiled(http: httpx2.Client, how: str = "") -> httpx2.Response:
+    body = encoded(compile_body(graph("sin")))
+    return http.post("/compile", content=failing(body, how) if how else body, headers=JSON)
 
 
 def await_compiled(service: int) -> None:
@@ -75,18 +80,28 @@ def test_it_has_one_fork_server_which_was_begun_before_its_settings_were_known(h
         assert http.get("/readyz").status_code == 200
 
 
-def test_what_it_compiles_is_answered_once_its_small_graph_was_compiled(home: Path) -> None:
-    with looking(home) as (service, trial, http), ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(compiled, http)
+def test_a_first_compile_that_ends_well_shows_what_its_small_graph_would(home: Path) -> None:
+    with looking(home) as (service, trial, http):
+        assert compiled(http).status_code == 200
+        for number in (signal.SIGABRT, signal.SIGCONT):
+            os.kill(trial, number)
+        # That is an end of readiness for now, and none of the service.
+        assert compiled(http).json()["programs"][0]["cache"]["status"] == "hit"
+        assert service.poll() is None
+
+
+def test_a_compile_that_fails_is_answered_once_its_small_graph_was_compiled(home: Path) -> None:
+    with looking(home, FAILING) as (service, trial, http), ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(compiled, http, "refuse")
         await_compiled(service.pid)
         assert not answer.done()
         os.kill(trial, signal.SIGCONT)
-        assert answer.result().status_code == 200
+        assert answer.result().status_code == 422
 
 
 def test_it_answers_nothing_and_ends_when_its_small_graph_is_not_compiled(home: Path) -> None:
-    with looking(home) as (service, trial, http), ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(compiled, http)
+    with looking(home, FAILING) as (service, trial, http), ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(compiled, http, "refuse")
         await_compiled(service.pid)
         for number in (signal.SIGABRT, signal.SIGCONT):
             os.kill(trial, number)

@@ -49,10 +49,8 @@ def test_a_job_that_waits_for_a_place_says_so(one_place: Server) -> None:
         meanwhile = one_place.http.get(path)
         while (meanwhile.json()["queue_ms"] or 0.0) < 300:
             meanwhile = one_place.http.get(path)
-        again = one_place.http.get(path, headers={"If-None-Match": meanwhile.headers["ETag"]})
         done = ended(one_place, job)
     assert meanwhile.json()["state"] == "running"
-    assert again.status_code == 304
     assert done["state"] == "done"
     assert done["queue_ms"] > 1000
     assert done["run_ms"] > 0

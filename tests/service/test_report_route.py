@@ -54,7 +54,6 @@ def test_a_page_is_sent_again_when_it_has_changed(server: Server, programs: tupl
     path = f"/programs/{programs[0]}/report"
     etag = server.http.get(path).headers["ETag"]
     assert server.http.get(path, headers={"If-None-Match": etag}).status_code == 304
-    assert server.http.get(path, headers={"If-Match": '"other"'}).status_code == 412
     assert server.http.get(path, params={"against": programs[1]}).headers["ETag"] != etag
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -15,27 +16,21 @@ from service.store.location import open_store
 from service.store.records import Records
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
+from tests.clocks import HandClock, going_by
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.at = 0.0
-
-    def __call__(self) -> float:
-        return self.at
-
-
-def with_roster(home: Path, test: Callable[[Roster, Clock], Awaitable[None]]) -> None:
+def with_roster(home: Path, test: Callable[[Roster, HandClock], Awaitable[None]]) -> None:
     async def run() -> None:
-        store, clock = open_store(str(home / "store")), Clock()
+        store, clock = open_store(str(home / "store")), HandClock(time.time())
         statements = Statements(Notary(Keyring(home / "keys"), "worker", "process"))
-        await test(Roster(store, Records(store), statements, clock), clock)
+        with going_by(clock):
+            await test(Roster(store, Records(store), statements), clock)
 
     asyncio.run(run())
 
 
 def test_whoever_does_not_sign_again_is_no_more_after_a_lease(tmp_path: Path) -> None:
-    async def test(roster: Roster, clock: Clock) -> None:
+    async def test(roster: Roster, clock: HandClock) -> None:
         await roster.sign("worker", "one")
         await roster.sign("worker", "two")
         await roster.sign("unfit", "three")
@@ -47,7 +42,7 @@ def test_whoever_does_not_sign_again_is_no_more_after_a_lease(tmp_path: Path) ->
         clock.at += 2
         await roster.look()
         assert (roster.count("worker"), roster.count("unfit")) == (1, 0)
-        await roster.leave("worker", "two")
+        await roster.sign_off("worker", "two")
         await roster.look()
         assert roster.count("worker") == 0
 
@@ -70,7 +65,7 @@ def test_whoever_does_not_sign_again_is_no_more_after_a_lease(tmp_path: Path) ->
 def test_a_service_hands_out_its_share_of_what_workers_can_soon_do(
     tmp_path: Path, workers: int, places: int, services: int, ahead: float, most: int, width: int
 ) -> None:
-    async def test(roster: Roster, _: Clock) -> None:
+    async def test(roster: Roster, _: HandClock) -> None:
         for number in range(workers):
             await roster.sign("worker", str(number), places)
         for number in range(services):

@@ -17,6 +17,9 @@ import pytest
 
 from service.readiness.canary import LIMITS
 from service.readiness.check import PATIENCE_S
+from service.server.listen import listen
+from service.startup_errors import read_settings
+from tensorkiln.errors import UnavailableError
 from tests.service.server import children, jobs
 from tests.service.test_service import complaints
 
@@ -48,29 +51,17 @@ def failed(home: Path, command: tuple[str, ...], **settings: str) -> list[str]:
 
 
 @pytest.mark.parametrize("command", [SERVICE, KILN])
-@pytest.mark.parametrize(
-    ("setting", "value", "reason"),
-    [
-        ("KILN_STORE", "{home}/file/store", "Not a directory"),
-        ("KILN_KEYS", "{home}/file", "There can be no keys in"),
-        ("KILN_QUEUE", "-1", "it has to be at least 0"),
-        ("KILN_OIDC", "{nonsense", "JSON"),
-    ],
-)
-def test_a_setting_that_does_not_do_is_named_in_one_line(
-    home: Path, command: tuple[str, ...], setting: str, value: str, reason: str
-) -> None:
-    home.mkdir()
-    (home / "file").write_text("")
-    (line,) = failed(home, command, **{setting: value.replace("{home}", str(home))})
-    assert setting in line
-    assert reason in line
+def test_a_setting_that_does_not_do_is_named_in_one_line(home: Path, command: tuple[str, ...]) -> None:
+    (line,) = failed(home, command, KILN_QUEUE="-1")
+    assert line.startswith("KILN_QUEUE: it has to be at least 0")
 
 
 @pytest.mark.parametrize(
     ("setting", "value", "reason"),
     [
         ("KILN_STORE", "s4://bucket", "KILN_STORE"),
+        ("KILN_STORE", "{home}/file/store", "Not a directory"),
+        ("KILN_KEYS", "{home}/file", "There can be no keys in"),
         ("KILN_IDENTITY", "{home}/file", "Not a directory"),
         ("KILN_REQUIRE_ISOLATION", "external", "KILN_ISOLATION=bwrap"),
         ("KILN_TRACING", "1", "set OTEL_EXPORTER_OTLP_ENDPOINT"),
@@ -93,18 +84,21 @@ def test_keys_that_are_damaged_are_told_in_one_line(home: Path) -> None:
     assert str(keys) in line
 
 
-@pytest.mark.parametrize("command", [SERVICE, KILN])
-def test_an_address_that_cannot_be_had_is_told_in_one_line(home: Path, command: tuple[str, ...]) -> None:
+def test_an_address_that_cannot_be_had_is_told_in_one_line(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        (line,) = failed(home, (*command[:-1], port))
+        port = taken.getsockname()[1]
+        (line,) = failed(home, (*SERVICE[:-1], str(port)))
+        with pytest.raises(UnavailableError, match="--port") as told:
+            listen("127.0.0.1", port, None)
+    assert line == told.value.message
     assert re.fullmatch(rf"The service cannot listen on 127\.0\.0\.1:{port}: .*in use.*", line)
-    assert "--port" in line
-    (line,) = failed(home, (*command, "--uds", f"{home}/{'long' * 40}"))
-    assert "--uds" in line
+    with pytest.raises(UnavailableError, match="--uds"):
+        listen("127.0.0.1", 0, f"{home}/{'long' * 40}")
 
 
-def test_every_setting_that_does_not_do_has_its_line(home: Path) -> None:
+def test_every_setting_that_does_not_do_has_its_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     wrong = {
         "KILN_COMPILE_MEMORY_MIB": "lots",
         "KILN_CONCURRENCY": "0",
@@ -112,9 +106,15 @@ def test_every_setting_that_does_not_do_has_its_line(home: Path) -> None:
         "KILN_QUEUE": "x",
         "KILN_SHUTDOWN_NOTICE_S": "inf",
     }
-    lines = sorted(failed(home, SERVICE, **wrong))
+    for name, value in wrong.items():
+        monkeypatch.setenv(name, value)
+    assert read_settings() is None
+    lines = sorted(capsys.readouterr().err.splitlines())
     assert [line.partition(":")[0] for line in lines] == [*wrong]
     assert "debug, info" in lines[[*wrong].index("KILN_LOG")]
+    monkeypatch.setenv("KILN_OIDC", "{nonsense")
+    assert read_settings() is None
+    assert capsys.readouterr().err.startswith("KILN_OIDC: It is not the JSON that it has to be")
 
 
 def test_a_defect_shows_its_traceback(home: Path) -> None:

@@ -12,15 +12,14 @@ from typing import Final
 import pytest
 from obstore.store import LocalStore
 
-from service.engine.farm.generation import generation
-from service.engine.order import Order
+from service.engine.farm.statements import generation
 from service.store.evict import Bounds, evict
 from service.store.inventory import items, take_inventory
 from service.store.location import open_store
 from service.store.records import Records
 from service.upkeep.scrub import scrub
 from tensorkiln.errors import UnavailableError
-from tests.service.test_farm_engine import WANTED, Rig, with_rig
+from tests.service.test_farm_engine import Rig, with_rig
 from tests.service.test_job_ends import LEFT, House
 from tests.trust.stores import Stocked
 
@@ -123,12 +122,12 @@ def test_a_job_of_a_service_that_is_lost_is_taken_up_beside_it(tmp_path: Path, m
 @no_record
 def test_a_farm_answers_beside_it(tmp_path: Path, make: Make) -> None:
     async def test(rig: Rig) -> None:
-        ticket = await rig.engine.submit(Order(WANTED), lambda _: None)
+        ticket, making = await rig.give()
         done = tmp_path / "store" / "farm" / generation() / "done"
         done.mkdir()
         make(done)
         await rig.makes(await rig.task(ticket))
-        assert (await asyncio.wait_for(rig.engine.wait(ticket), 20)).program == b"program"
+        assert (await asyncio.wait_for(making, 20)).program == b"program"
 
     with_rig(tmp_path, test, is_on_disk=True)
 

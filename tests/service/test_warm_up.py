@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from service.readiness.canary import AT_START
 from service.sandbox.child import RESERVE
 from service.sandbox.connection import Connection
 from service.sandbox.control import Limits
@@ -131,6 +132,25 @@ def test_a_warm_up_changes_no_byte_of_what_is_compiled_after_it() -> None:
     cold, warmed = (isolated(COMPILE.format(warmed=warmed)) for warmed in (False, True))
     assert cold == warmed
     assert all(artifacts for _, artifacts in cold)
+
+
+def test_a_compiler_that_is_not_rehearsed_first_is_so_in_a_quiet_moment_and_makes_the_same_before() -> None:
+    async def rehearsals(sandbox: Sandbox) -> str:
+        return (await sandbox.run("ping", Message({"do": "count_rehearsals"}), LIMITS)).header["deed"]
+
+    async def run() -> None:
+        sandbox = Sandbox((COMPILING, f"{HERE}:do_as_told"), rehearses=False)
+        await sandbox.start()
+        # The first two are processes in reserve, which there were before.
+        assert await rehearsals(sandbox) == "0"
+        before = await sandbox.run("trial", Message(), AT_START)
+        while await rehearsals(sandbox) == "0":
+            await asyncio.sleep(0.5)
+        after = await sandbox.run("trial", Message(), AT_START)
+        assert before.header["artifacts"] == after.header["artifacts"] != []
+        await sandbox.close()
+
+    asyncio.run(run())
 
 
 def test_jobs_take_the_processes_in_reserve_and_the_loss_of_those_harms_nobody() -> None:

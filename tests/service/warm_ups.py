@@ -200,6 +200,7 @@ DEEDS: dict[str, Callable[[Outlet], object]] = {
     "say_it_crashed": _say_it_crashed,
     "leave_a_mark": lambda outlet: _marks.append(len(_marks)) or str(len(_marks)),
     "set_timers": _set_timers,
+    "count_rehearsals": lambda outlet: str(import_module("passes.warm_up").graph.cache_info().currsize),
     "answer_and_spin": _answer_and_spin,
 }
 """What a job may do to its fork server, and to the jobs after it."""

@@ -144,8 +144,8 @@ class History:
         process, for_s = self._running[place].process, chance.choice((1.0, 4.0, LEASE_S + 1, 3 * LEASE_S))
         what = chance.choice(("is killed", "is frozen", "is frozen and killed", "is cut off", "is slow", "is stopped"))
         self._tell(f"{process.name} {what}, {for_s} s")
-        # Nobody learns of a crash whose worker is struck that moment, or told that its service is gone.
-        self._promises.may_crash_more += 1
+        if place.level:  # nobody learns of a crash whose worker is struck that moment
+            self._promises.may_crash_more += 1
         if what == "is stopped":
             await asyncio.wait({process.run(self._running[place].stop())}, timeout=for_s)
         elif what.startswith("is frozen"):

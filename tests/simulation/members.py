@@ -12,9 +12,9 @@ from service.engine.farm.engine import FarmEngine
 from service.engine.farm.ledger import Ledger
 from service.engine.farm.roster import Roster
 from service.engine.farm.statements import Statements
-from service.engine.job_work import JobWork, Tell
+from service.engine.job_work import JobWork
 from service.engine.jobs import Jobs
-from service.engine.order import Order, Wanted
+from service.engine.order import Order, Tell, Wanted
 from service.fairness.lane import Bounds, FairLane
 from service.fairness.shares import Shares
 from service.fairness.turns import Turns
@@ -62,12 +62,11 @@ class Service:
         self._programs = Programs(records, self._blobs, notary)
         statements = Statements(notary)
         self._farm = FarmEngine(
-            Ledger(store, records, statements),
+            Ledger(records, statements),
             Roster(store, records, statements),
             self._programs,
             self._blobs,
             deadline_s=_DEADLINE_S,
-            ahead=2.0,
             is_near=False,
         )
         job_records, bodies = JobRecords(records), Bodies(self._blobs, lambda: "", _MEMORY)
@@ -95,7 +94,7 @@ class Service:
         found = await self._programs.find(wanted.action, with_dumps=False)
         content = await self._blobs.get(found.program) if isinstance(found, Entry) else None
         if not isinstance(found, Entry) or content is None:
-            made = await self._farm.make(Order(wanted), lambda news: tell(dict(news)))
+            made = await self._farm.make(Order(wanted), tell)
             found, content = made.entry, made.program
         answer: dict[str, Any] = {"programs": [json.loads(content)]}
         return with_signatures(json.dumps(answer).encode(), [found.signature])

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from service.action import Action
+from service.observe.instruments import REGISTRY
 from service.settings import Settings
 from service.store.blobs import Blobs
 from service.store.location import ObjectStore, open_store
@@ -74,6 +77,17 @@ def action(number: int) -> Action:
     return Action(1, "build", graph, {"fast_math": False}, "", 1, {"kind": "cpu", "features": ["avx"]})
 
 
+async def problem(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What an attempt is told of its crash."""
+    return document
+
+
+def counted(*kinds: str) -> int:
+    """How many entries of the store this process has met that were of no use, of these kinds."""
+    name = "kiln_cache_corrupt_total"
+    return round(sum(REGISTRY.get_sample_value(name, {"kind": kind}) or 0.0 for kind in kinds))
+
+
 def age(path: Path, seconds: float) -> None:
     """Have the file be as old as that."""
     then = time.time() - seconds
@@ -84,8 +98,9 @@ async def await_eviction(stocked: Stocked, monkeypatch: pytest.MonkeyPatch) -> N
     """Return when a service that keeps records for an hour has evicted one that was used two hours ago."""
     monkeypatch.setenv("KILN_HOME", str(stocked.root.parent))
     monkeypatch.setenv("KILN_STORE_MAX_AGE_H", "1")
+    monkeypatch.setattr("service.upkeep.upkeep.EVERY_S", 0.02)
     wanted = await stocked.save(1)
     age(stocked.path(wanted), 2 * 3600.0)
-    async with asyncio.timeout(30), upkeep(Settings(), every_s=0.02):
+    async with asyncio.timeout(30), upkeep(Settings()):
         while stocked.path(wanted).exists():
             await asyncio.sleep(0.01)

@@ -90,7 +90,7 @@ def test_how_far_a_job_is_keeps_its_request_for_as_long_as_it_is_open(
             await jobs.write(record)
             (opened,) = stocked.files("jobs/open")
             opened.write_bytes(b"torn")  # The other record is what its request is known by.
-        await jobs.tell(record)
+        await jobs.publish(record)
         age_all(stocked, 2 * GRACE_S)
         before = stocked.files()
         evicted = await evict(stocked.store, bounds)

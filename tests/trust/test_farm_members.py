@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from service.engine.farm.generation import generation
+from service.clock import Clock
 from service.engine.farm.roster import Role, Roster
-from service.engine.farm.statements import FRESH_S, Statements
+from service.engine.farm.statements import FRESH_S, Statements, generation
 from service.lease import LEASE_S
 from service.observe.instruments import REGISTRY
 from service.store.location import ObjectStore, open_store
@@ -21,7 +21,10 @@ from service.store.records import Records
 from service.trust.key_file import write_key
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
+from tests.clocks import HandClock, LateClock, by
 from tests.trust.forgery import fresh_key
+
+HOUR_S = 3600.0
 
 
 @dataclass
@@ -30,24 +33,31 @@ class Farm:
 
     home: Path
     store: ObjectStore
-    now: float = field(default_factory=time.time)
+    clock: HandClock = field(default_factory=lambda: HandClock(time.time()))
     roster: Roster = field(init=False)
 
     def __post_init__(self) -> None:
         # As a service of a cluster has them.
-        Keyring(self.home / "keys", public_directory=self.home / "shown").signer()
+        by(LateClock(HOUR_S), Keyring(self.home / "keys", public_directory=self.home / "shown")).signer()
         self.roster = self.member("shown")
 
     def member(self, keys: str = "keys", behind_s: float = 0.0) -> Roster:
         """Somebody with the keys of a directory, whose clock may be behind."""
-        statements = Statements(Notary(Keyring(self.home / keys), "", "process"), lambda: self.now - behind_s)
-        return Roster(self.store, Records(self.store), statements, lambda: self.now)
+        return by(LateClock(behind_s, self.clock), self._member(keys))
 
-    def path(self, role: Role = "worker", name: str = "one") -> Path:
-        return self.home / "store" / "members" / generation() / f"{role}.{name}"
+    def going_by(self, clock: Clock) -> Roster:
+        """A worker with this clock."""
+        return by(clock, self._member("keys"))
 
-    async def put(self, content: bytes, role: Role = "worker", name: str = "one") -> None:
-        await self.store.put_async(str(self.path(role, name).relative_to(self.home / "store")), content)
+    def _member(self, keys: str) -> Roster:
+        statements = Statements(Notary(Keyring(self.home / keys), "", "process"))
+        return Roster(self.store, Records(self.store), statements)
+
+    def path(self, name: str = "one") -> Path:
+        return self.home / "store" / "members" / generation() / f"worker.{name}"
+
+    async def put(self, content: bytes) -> None:
+        await self.store.put_async(str(self.path().relative_to(self.home / "store")), content)
 
     async def workers(self) -> int:
         await self.roster.look()
@@ -77,21 +87,16 @@ async def signed_with_a_key_that_has_ended(farm: Farm) -> None:
     (farm.home / "old").mkdir()
     write_key(farm.home / "old", fresh_key(-10.0, 40 * 86_400))
     await farm.member("old").sign("worker", "one")
-    ended = Keyring(farm.home / "old")
+    ended = by(farm.clock, Keyring(farm.home / "old"))
     for kid in ended.public():
         revoked = ended.revoke(kid)
         write_key(farm.home / "shown", revoked)
 
 
-async def of_another_role(farm: Farm) -> None:
-    await farm.member().sign("unfit", "one")
-    await farm.put(farm.path("unfit").read_bytes())
-
-
 async def of_another_name(farm: Farm) -> None:
     await farm.member().sign("worker", "two")
-    await farm.put(farm.path(name="two").read_bytes())
-    farm.path(name="two").unlink()
+    await farm.put(farm.path("two").read_bytes())
+    farm.path("two").unlink()
 
 
 async def long_ago(farm: Farm) -> None:
@@ -115,7 +120,6 @@ def seals(strange: Any) -> Callable[[Farm], Awaitable[None]]:
         unsigned,
         signed_with_a_key_of_its_own,
         signed_with_a_key_that_has_ended,
-        of_another_role,
         of_another_name,
         long_ago,
         far_ahead,
@@ -158,7 +162,7 @@ def test_a_worker_that_went_before_a_service_came_is_gone_and_nobody_else(tmp_pa
     async def test(farm: Farm) -> None:
         before = refused()
         await farm.member().sign(role, "one")
-        farm.now += FRESH_S + 10
+        farm.clock.at += FRESH_S + 10
         for _ in range(2):
             assert await farm.workers() == 0
             assert farm.roster.lacks_workers() == GONE
@@ -182,7 +186,7 @@ def test_a_forged_sign_in_an_old_file_is_refused(tmp_path: Path) -> None:
     async def test(farm: Farm) -> None:
         before = refused()
         await signed_with_a_key_of_its_own(farm)
-        farm.now += FRESH_S + 10
+        farm.clock.at += FRESH_S + 10
         assert await farm.workers() == 0
         assert "KILN_KEYS" in farm.roster.lacks_workers()
         assert refused() == before + 1
@@ -193,7 +197,7 @@ def test_a_forged_sign_in_an_old_file_is_refused(tmp_path: Path) -> None:
 def test_a_service_whose_clock_is_ahead_says_so_of_workers_that_sign_still(tmp_path: Path) -> None:
     async def test(farm: Farm) -> None:
         before, worker = refused(), farm.member(behind_s=FRESH_S + 10)
-        farm.now += FRESH_S + 10
+        farm.clock.at += FRESH_S + 10
         await worker.sign("worker", "one")
         assert await farm.workers() == 0
         await asyncio.sleep(0.02)  # until its file has another time
@@ -215,7 +219,7 @@ def test_old_signs_that_are_put_there_again_keep_nobody_alive(tmp_path: Path, is
             recorded.append(farm.path().read_bytes())
             assert await farm.workers() == 1
         for step in range(12):
-            farm.now += LEASE_S / 4
+            farm.clock.at += LEASE_S / 4
             if is_removed and farm.path().exists():
                 farm.path().unlink()
                 await farm.workers()
@@ -233,7 +237,6 @@ def test_a_worker_that_became_unfit_is_not_made_fit_by_what_it_signed_before(tmp
         fit = farm.path().read_bytes()
         assert await farm.workers() == 1
         await worker.sign("unfit", "one")
-        await worker.leave("worker", "one")
         assert await farm.workers() == 0
         await farm.put(fit)
         assert await farm.workers() == 0
@@ -246,7 +249,7 @@ def test_a_service_that_comes_later_believes_an_old_sign_for_minutes_at_most(tmp
     async def test(farm: Farm) -> None:
         await farm.member().sign("worker", "one")
         old = farm.path().read_bytes()
-        farm.now += FRESH_S + 1
+        farm.clock.at += FRESH_S + 1
         await farm.put(old)
         later = farm.member("shown")
         await later.look()
@@ -257,12 +260,12 @@ def test_a_service_that_comes_later_believes_an_old_sign_for_minutes_at_most(tmp
 
 def test_a_clock_that_is_set_back_takes_nobody_away(tmp_path: Path) -> None:
     async def test(farm: Farm) -> None:
-        worker = farm.member()
+        clock = LateClock(0.0, farm.clock)
+        worker = farm.going_by(clock)
         await worker.sign("worker", "one")
         assert await farm.workers() == 1
-        farm.now += LEASE_S + 1
-        late = Statements(Notary(Keyring(farm.home / "keys"), "", "process"), lambda: farm.now - 60)
-        worker._statements = late  # pyright: ignore[reportPrivateUsage]
+        farm.clock.at += LEASE_S + 1
+        clock.behind_s = 60
         await worker.sign("worker", "one")
         assert await farm.workers() == 1
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -13,19 +12,20 @@ from typing import Any
 import pytest
 
 from service import clock
-from service.engine.farm.generation import generation
 from service.engine.farm.ledger import Ledger, Result, State, Task
-from service.engine.farm.statements import FRESH_S, Statements
-from service.engine.order import Made, Order
+from service.engine.farm.statements import FRESH_S, Statements, generation
+from service.engine.order import Made
 from service.lease import LEASE_S
 from service.store.location import ObjectStore, open_store
 from service.store.records import Records
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.errors import DiagnosticError, LostWorkerError, UnavailableError
-from tests.service.test_farm_engine import WANTED, Rig, with_rig
+from tests.clocks import LateClock, by
+from tests.service.test_farm_engine import Rig, with_rig
 from tests.trust.stores import action
 
+HOUR_S = 3600.0
 REFUSED = DiagnosticError("The graph is refused.").to_problem()
 PASSING = UnavailableError("The store was away.").to_problem()
 
@@ -46,12 +46,12 @@ class Ledgers:
         self.home = home
         self.store: ObjectStore = open_store(str(home / "store"))
         self.records = Records(self.store)
-        Keyring(home / "keys", public_directory=home / "shown").signer()
+        by(LateClock(HOUR_S), Keyring(home / "keys", public_directory=home / "shown")).signer()
         self.worker, self.service, self.stranger = (self.of(keys) for keys in ("keys", "shown", "others"))
 
     def of(self, keys: str, behind_s: float = 0.0) -> Ledger:
         notary = Notary(Keyring(self.home / keys), "", "process")
-        return Ledger(self.store, self.records, Statements(notary, lambda: time.time() - behind_s))
+        return by(LateClock(behind_s), Ledger(self.records, Statements(notary)))
 
     async def copy(self, what: str, source: str, target: str) -> None:
         """Have what is stated at one path at another."""
@@ -68,40 +68,40 @@ async def unsigned(ledgers: Ledgers) -> None:
     await ledgers.records.put(path("done"), {"worker": "forged", "problem": REFUSED})
 
 
-async def by(ledger: Ledger, task: Task) -> None:
+async def forged_by(ledger: Ledger, task: Task) -> None:
     await ledger.claim(task, "forged")
     await ledger.beat(task, State("forged", 1))
     await ledger.finish(task, Result("forged", problem=REFUSED))
 
 
 async def by_another_key(ledgers: Ledgers) -> None:
-    await by(ledgers.stranger, order())
+    await forged_by(ledgers.stranger, order())
 
 
 async def by_a_key_that_has_ended(ledgers: Ledgers) -> None:
     keyring = Keyring(ledgers.home / "old", public_directory=ledgers.home / "shown")
-    await by(ledgers.of("old"), order())
+    await forged_by(ledgers.of("old"), order())
     for kid in [*keyring.public()]:
         keyring.revoke(kid)
 
 
 async def about_another_task(ledgers: Ledgers) -> None:
-    await by(ledgers.worker, order(task="another"))
+    await forged_by(ledgers.worker, order(task="another"))
     for what in ("claims", "done"):
         await ledgers.copy(what, "another", "task")
 
 
 async def about_an_order_that_was_changed(ledgers: Ledgers) -> None:
-    await by(ledgers.worker, order(deadline_s=0.001))
+    await forged_by(ledgers.worker, order(deadline_s=0.001))
 
 
 async def about_another_attempt(ledgers: Ledgers) -> None:
-    await by(ledgers.worker, order(attempt=2))
+    await forged_by(ledgers.worker, order(attempt=2))
 
 
 async def as_something_else(ledgers: Ledgers) -> None:
     """A worker's claim where its result is looked for, and its result where its claim is."""
-    await by(ledgers.worker, order(task="another"))
+    await forged_by(ledgers.worker, order(task="another"))
     for what, other in (("claims", "done"), ("done", "claims")):
         content = await ledgers.records.get(path(what, "another"))
         assert content is not None
@@ -137,8 +137,7 @@ def test_what_no_worker_states_of_the_order_is_as_if_it_were_not_there(tmp_path:
         assert await ledgers.worker.claim(task, "one")
         assert not await ledgers.worker.claim(task, "two")
         await ledgers.worker.beat(task, State("one", 1))
-        assert await ledgers.worker.finish(task, Result("one", problem=PASSING))
-        assert not await ledgers.worker.finish(task, Result("two", problem=REFUSED))
+        await ledgers.worker.finish(task, Result("one", problem=PASSING))
         assert await service.state(task) == State("one", 1, [])
         result = await service.result(task)
         assert result is not None
@@ -197,14 +196,15 @@ def test_an_order_is_at_its_place_only(tmp_path: Path) -> None:
 class Scene:
     """An order that a service has given, and what can be done to it."""
 
-    def __init__(self, rig: Rig, home: Path, news: list[Any], ticket: str, task: Task) -> None:
+    def __init__(self, rig: Rig, home: Path, news: list[Any], task: Task, making: asyncio.Task[Made]) -> None:
         self.rig = rig
-        self.ticket = ticket
+        self.ticket = task.id
+        self._making = making
         self.task = task
         self.news = news
         notary = Notary(Keyring(home / "others"), "", "process")
         self.records = rig.records
-        self.stranger = Ledger(rig.store, self.records, Statements(notary))
+        self.stranger = Ledger(self.records, Statements(notary))
 
     def content(self, what: str) -> bytes:
         """The bytes that the store has about the order."""
@@ -215,7 +215,7 @@ class Scene:
         self.rig.contents.objects[path(what, self.ticket)] = content, clock.time()
 
     async def outcome(self) -> Made:
-        return await asyncio.wait_for(self.rig.engine.wait(self.ticket), 100)
+        return await asyncio.wait_for(self._making, 100)
 
     async def attempt(self, number: int) -> Task:
         """This attempt, once the service has offered it."""
@@ -228,15 +228,15 @@ def with_order(home: Path, test: Callable[[Scene], Awaitable[None]]) -> None:
     async def run(rig: Rig) -> None:
         Keyring(home / "keys").signer()
         news: list[Any] = []
-        ticket = await rig.engine.submit(Order(WANTED), news.append)
-        await test(Scene(rig, home, news, ticket, await rig.task(ticket)))
+        ticket, making = await rig.give(news.append)
+        await test(Scene(rig, home, news, await rig.task(ticket), making))
 
     with_rig(home, run)
 
 
 def test_forged_files_neither_end_an_order_nor_keep_it(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
-        await by(scene.stranger, scene.task)
+        await forged_by(scene.stranger, scene.task)
         for name in ("strange", "a.b.c", f"{scene.ticket}.x"):
             await scene.records.put(path("claims", name), {})
         scene.overwrite("claims", b"[")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from service.store.crashes import Crashes
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.trust.verify import CLOCK_SKEW_S
-from tests.service.test_attempts import Clock, begun
+from tests.clocks import HandClock, going_by
+from tests.service.test_attempts import begun
 from tests.trust.stores import Stocked
 
 
@@ -24,10 +26,10 @@ class Scene:
     """A store with a place to compile at, by the crashes of those with the right keys and of a stranger."""
 
     def __init__(self, home: Path) -> None:
-        self.stocked, self.clock = Stocked.at(home / "store"), Clock()
-        self.crashes = Crashes(self.stocked.records, self.stocked.notary, self.clock, self.clock)
+        self.stocked, self.clock = Stocked.at(home / "store"), HandClock(time.time())
+        self.crashes = Crashes(self.stocked.records, self.stocked.notary)
         others = Notary(Keyring(home / "others"), "there", "process")
-        self.stranger = Crashes(self.stocked.records, others, self.clock, self.clock)
+        self.stranger = Crashes(self.stocked.records, others)
 
     @property
     def places(self) -> list[str]:
@@ -44,14 +46,15 @@ class Scene:
 def with_scene(home: Path, test: Callable[[Scene], Awaitable[None]]) -> None:
     async def run() -> None:
         scene = Scene(home)
-        await test(scene)
-        await scene.crashes.settle()
+        with going_by(scene.clock):
+            await test(scene)
+            await scene.crashes.settle()
 
     asyncio.run(run())
 
 
 async def unsigned(scene: Scene, path: str, _: str) -> None:
-    await scene.stocked.records.put(path, {"holder": "forged", "beat": 0, "at": scene.clock()})
+    await scene.stocked.records.put(path, {"holder": "forged", "beat": 0, "at": scene.clock.at})
 
 
 async def by_another_key(scene: Scene, path: str, _: str) -> None:
@@ -70,13 +73,13 @@ async def of_long_ago(scene: Scene, path: str, _: str) -> None:
 
 async def not_finite(scene: Scene, path: str, _: str) -> None:
     seal = scene.crashes.holding(path, "forged", 0)["seal"]
-    await scene.stocked.records.put(path, {"holder": "forged", "beat": math.inf, "at": scene.clock(), "seal": seal})
+    await scene.stocked.records.put(path, {"holder": "forged", "beat": math.inf, "at": scene.clock.at, "seal": seal})
 
 
 async def a_crash_that_is_not_finite(scene: Scene, path: str, _: str) -> None:
     seal = scene.crashes.holding(path, "forged", 0)["seal"]
     problem = {"code": "compile.crashed", "status": math.nan}
-    await scene.stocked.records.put(path, {"problem": problem, "at": scene.clock(), "seal": seal})
+    await scene.stocked.records.put(path, {"problem": problem, "at": scene.clock.at, "seal": seal})
 
 
 FORGERIES = (unsigned, by_another_key, of_another_place, of_long_ago, not_finite, a_crash_that_is_not_finite)

@@ -18,7 +18,7 @@ from service.store.programs import Entry, Miss
 from service.upkeep.scrub import scrub
 from tests.faults.size import figures, sized
 from tests.service.test_store import flip, truncate
-from tests.trust.stores import Stocked, age
+from tests.trust.stores import Stocked, age, counted
 
 pytestmark = pytest.mark.faults
 ENTRIES = sized(120, 1000)
@@ -31,7 +31,7 @@ def test_no_damage_to_any_blob_or_record_is_served_and_all_of_it_heals(tmp_path:
         stocked = Stocked.at(tmp_path / "store")
         count = ceil(ENTRIES / 3)
         actions = [await stocked.save(number) for number in range(count)]
-        damaged = flipped = 0
+        before, damaged, flipped = counted("blob", "record"), 0, 0
         for number, wanted in enumerate(actions):
             found = await stocked.programs.find(wanted, with_dumps=False)
             assert isinstance(found, Entry)
@@ -46,7 +46,7 @@ def test_no_damage_to_any_blob_or_record_is_served_and_all_of_it_heals(tmp_path:
                 assert await stocked.is_whole(wanted)
         assert damaged == 3 * count
         # A flip or a truncation is met once and counted once; what is gone leaves nothing to count.
-        assert stocked.blobs.corrupt + stocked.records.corrupt == flipped
+        assert counted("blob", "record") - before == flipped
         assert (await scrub(stocked.store, stocked.notary)).is_clean
         figures("damage", healed=damaged, of=3 * count, counted=flipped)
 
@@ -89,14 +89,14 @@ def test_a_service_that_is_killed_among_concurrent_writes_leaves_nothing_partial
 READER_AND_WRITER = """
 import asyncio, os, sys
 from pathlib import Path
-from tests.trust.stores import Stocked
+from tests.trust.stores import Stocked, counted
 async def main():
     stocked = Stocked.at(Path(sys.argv[1]))
     sys.stdin.read(1)
     for number in range(12):
         wanted = await stocked.save(number)
         assert await stocked.is_whole(wanted)
-    assert stocked.blobs.corrupt == stocked.records.corrupt == stocked.notary.refused == 0
+    assert counted("blob", "record", "program", "answer") == 0
 asyncio.run(main())
 # The store's library aborts the process, now and then, when the interpreter is taken down under its threads.
 os._exit(0)

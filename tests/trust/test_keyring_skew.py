@@ -13,6 +13,7 @@ from service.trust.keyring import Keyring
 from tensorkiln.errors import UnavailableError
 from tensorkiln.trust.keys import with_endorsed
 from tensorkiln.trust.verify import CLOCK_SKEW_S
+from tests.clocks import LateClock, by
 from tests.trust.conftest import Ran
 
 DAY_S = 86_400
@@ -20,7 +21,7 @@ DAY_S = 86_400
 
 def behind(directory: Path, seconds: float) -> Keyring:
     """The keys as a machine has them whose clock is so far behind this one's."""
-    return Keyring(directory, lambda: time.time() - seconds)
+    return by(LateClock(seconds), Keyring(directory))
 
 
 def test_a_machine_that_is_behind_signs_with_the_key_that_another_has_made(tmp_path: Path) -> None:

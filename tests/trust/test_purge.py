@@ -97,7 +97,7 @@ def test_what_nobody_believes_and_what_is_damaged_is_no_obstacle(tmp_path: Path)
         await stocked.records.put("jobs/ended/ab/x", {"answer": ["../../keys"]})
         await stocked.records.put("crashes/ab/x", {"problem": {"details": {"reproducer": 5}}})
         (stocked.root / "programs/ab/torn").write_bytes(b"")
-        assert await purge(stocked.store, OfBuild(BAD)) == Purged(programs=1)
+        assert await purge(stocked.store, OfBuild(build_id=BAD)) == Purged(programs=1)
         assert len(stocked.files("programs")) == 7
 
     asyncio.run(run())

@@ -20,8 +20,8 @@ from service.identity.access import Access
 from service.identity.caller import Caller
 from service.identity.keyring import Keyring
 from service.identity.register import TenantRecord
-from service.identity.salts import salt_of
 from service.identity.scopes import EVERYTHING
+from service.identity.tenancy import salt_of
 from service.store.attempts import Attempt, Attempts
 from service.store.crashes import Crashes
 from service.store.evict import GRACE_S, Bounds, evict
@@ -37,7 +37,7 @@ from tensorkiln.spec.abi import ABI_VERSION
 from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server
 from tests.trust.conftest import Ran, Scrubbed
-from tests.trust.stores import Stocked, action, age
+from tests.trust.stores import Stocked, action, age, problem
 
 GRAPH = b'{"schema":1,"nodes":[]}'
 
@@ -96,7 +96,7 @@ class Home:
         assert isinstance(attempt, Attempt)
         told = {"details": {"reproducer": await stocked.blobs.put(compile_reproducer(GRAPH, wanted))}}
         async with attempt:
-            await attempt.crash(told)
+            await attempt.crash(problem(told))
 
     def age(self, *folders: str) -> None:
         for folder in folders:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import time
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from service.store.evict import GRACE_S, Bounds, evict
 from service.upkeep.scrub import scrub
 from tests.service.test_store import flip
 from tests.trust.conftest import Scrubbed
-from tests.trust.stores import Stocked, age, await_eviction
+from tests.trust.stores import Stocked, age, await_eviction, counted, problem
 
 HOUR_S = 3600.0
 
@@ -133,11 +132,10 @@ def test_a_crash_that_is_forgotten_goes_with_its_reproducer_and_one_that_is_not_
         stocked = Stocked.at(tmp_path / "store")
         for key, seconds in (("old", REMEMBERED_S + 60), ("new", REMEMBERED_S - 60)):
             told = {"details": {"reproducer": await stocked.blobs.put(key.encode())}}
-            then = time.time() - seconds
-            attempt = await Attempts(Crashes(stocked.records, stocked.notary, lambda at=then: at), key).begin()
+            attempt = await Attempts(Crashes(stocked.records, stocked.notary), key).begin()
             assert isinstance(attempt, Attempt)
             async with attempt:
-                await attempt.crash(told)
+                await attempt.crash(problem(told))
             name = sha256(key.encode()).hexdigest()
             age(stocked.root / "crashes" / name[:2] / name, seconds)
         age_blobs(stocked)
@@ -182,7 +180,7 @@ def test_a_job_that_has_ended_is_kept_for_a_day_and_then_like_a_program(
 def test_whoever_reads_while_the_store_is_emptied_finds_all_or_nothing(tmp_path: Path) -> None:
     async def run() -> None:
         stocked = Stocked.at(tmp_path / "store")
-        found = 0
+        before, found = counted("blob", "record", "program", "answer"), 0
 
         async def read(number: int) -> None:
             nonlocal found
@@ -199,7 +197,7 @@ def test_whoever_reads_while_the_store_is_emptied_finds_all_or_nothing(tmp_path:
                 await asyncio.sleep(0.001)
 
         await asyncio.gather(empty(), *map(read, range(12)))
-        assert stocked.blobs.corrupt == stocked.records.corrupt == stocked.notary.refused == 0
+        assert counted("blob", "record", "program", "answer") == before
         assert found > 0
         for number in range(12):
             assert await stocked.is_whole(await stocked.save(number))

@@ -16,7 +16,7 @@ from service.trust.notary import Notary
 from service.upkeep.scrub import scrub
 from tensorkiln.trust import SignedRecord
 from tests.service.test_store import flip
-from tests.trust.stores import Stocked, age
+from tests.trust.stores import Stocked, age, problem
 
 JOB, ENDED = "0" * 32, "e" * 32
 
@@ -27,13 +27,13 @@ async def stock(root: Path) -> tuple[Stocked, JobRecords]:
     jobs = JobRecords(stocked.records)
     record = JobRecord(JOB, await stocked.blobs.put(b"body"), time.time(), {}, owner="somebody")
     await jobs.write(record)
-    await jobs.tell(record)
+    await jobs.publish(record)
     await jobs.end(JobRecord(ENDED, "", time.time(), {}, state="cancelled"))
     await jobs.beat("somebody")
     await stocked.store.put_async(f"jobs/claims/{JOB}.1.0", b"somebody")
     attempt = await Attempts(Crashes(stocked.records, stocked.notary), "key").begin()
     assert isinstance(attempt, Attempt)
-    await attempt.crash({"code": "compile.crashed"})
+    await attempt.crash(problem({"code": "compile.crashed"}))
     return stocked, jobs
 
 

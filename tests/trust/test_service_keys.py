@@ -17,6 +17,7 @@ from tensorkiln.trust.kept_keys import KeptKeys
 from tensorkiln.trust.keys import KeySet, PublicKey
 from tensorkiln.trust.service_keys import REFRESH_S, ServiceKeys
 from tensorkiln.trust.verify import CLOCK_SKEW_S
+from tests.clocks import HandClock, by
 
 DAY_S = 86_400
 
@@ -25,9 +26,9 @@ class Scene:
     """A client of a service with a `keyring`, a clock that both have, and what is `offered` in place of its keys."""
 
     def __init__(self, folder: Path) -> None:
-        self.now = time.time()
+        self.clock = HandClock(time.time())
         self.folder = folder
-        self.keyring = Keyring(folder / "keys", lambda: self.now)
+        self.keyring = by(self.clock, Keyring(folder / "keys"))
         self.offered: KeySet | None = None
 
     def client(self) -> ServiceKeys:
@@ -36,7 +37,7 @@ class Scene:
         async def fetch() -> bytes:
             return (self.offered or self.keyring.published()).model_dump_json(exclude_none=True).encode()
 
-        return ServiceKeys("https://kiln.example", fetch, self.folder / "config", clock=lambda: self.now)
+        return ServiceKeys("https://kiln.example", fetch, self.folder / "config", clock=self.clock.time)
 
     def believes(self, kid: str) -> bool:
         """Whether a new client of the same user believes this key, after it has asked."""
@@ -47,7 +48,7 @@ class Scene:
 
     def ask(self) -> None:
         """Have a client ask, because it has not for a time."""
-        self.now += REFRESH_S + 1
+        self.clock.at += REFRESH_S + 1
         assert self.believes(next(iter(self.client().known())))
 
 
@@ -66,9 +67,9 @@ def followed(by: KeyFile, nbf: int) -> PublicKey:
 @pytest.mark.parametrize("late_s", [0, 1, DAY_S])
 def test_a_revoked_key_vouches_for_nobody_whatever_date_they_state(scene: Scene, late_s: int) -> None:
     stolen = scene.keyring.signer()
-    scene.now += DAY_S
+    scene.clock.at += DAY_S
     revoked = scene.keyring.revoke(stolen.kid)
-    scene.now += late_s
+    scene.clock.at += late_s
     scene.ask()
     for nbf in (stolen.nbf, revoked.exp - 1, revoked.exp):
         successor = followed(stolen, nbf)
@@ -78,9 +79,9 @@ def test_a_revoked_key_vouches_for_nobody_whatever_date_they_state(scene: Scene,
 
 def test_a_revocation_counts_for_a_clock_that_is_behind_too(scene: Scene) -> None:
     stolen = scene.keyring.signer()
-    scene.now += DAY_S
+    scene.clock.at += DAY_S
     scene.keyring.revoke(stolen.kid)
-    scene.now -= CLOCK_SKEW_S + REFRESH_S
+    scene.clock.at -= CLOCK_SKEW_S + REFRESH_S
     scene.ask()
     successor = followed(stolen, stolen.nbf)
     scene.offered = KeySet(keys=(successor, stolen.public))
@@ -103,7 +104,7 @@ def test_a_client_hears_of_a_revocation_from_another_of_the_same_user(scene: Sce
 def test_a_key_that_had_ended_when_its_service_was_last_asked_vouches_for_nobody(scene: Scene) -> None:
     older = scene.keyring.signer()
     scene.keyring.rotate(DAY_S)
-    scene.now += 2 * DAY_S
+    scene.clock.at += 2 * DAY_S
     scene.ask()
     successor = followed(older, older.nbf)
     scene.offered = KeySet(keys=(successor, older.public))
@@ -115,7 +116,7 @@ def test_a_client_follows_every_rotation(scene: Scene, overlap_s: int) -> None:
     for _ in range(3):
         newer = scene.keyring.rotate(overlap_s)
         assert scene.believes(newer.kid)
-        scene.now += DAY_S
+        scene.clock.at += DAY_S
 
 
 @pytest.mark.parametrize("overlap_s", [0, OVERLAP_S])
@@ -124,9 +125,9 @@ def test_a_client_that_was_away_while_keys_were_followed_and_ended_believes_the_
 ) -> None:
     newest = scene.keyring.signer()
     for _ in range(3):
-        scene.now += LIFETIME_S - OVERLAP_S - 1
+        scene.clock.at += LIFETIME_S - OVERLAP_S - 1
         newest = scene.keyring.rotate(overlap_s)
-    scene.now += OVERLAP_S + 1
+    scene.clock.at += OVERLAP_S + 1
     assert scene.keyring.public().keys() == {newest.kid}
     assert scene.believes(newest.kid)
 
@@ -155,7 +156,7 @@ def test_a_file_without_keys_is_no_reason_to_believe_anew(scene: Scene, content:
 def test_a_clock_that_was_put_back_is_no_reason_not_to_ask(scene: Scene) -> None:
     key = scene.keyring.signer()
     revoked = scene.keyring.revoke(key.kid)
-    scene.now -= DAY_S
+    scene.clock.at -= DAY_S
     assert scene.believes(key.kid)
     assert scene.client().known()[key.kid].exp == revoked.exp
 

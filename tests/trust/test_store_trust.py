@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -23,10 +22,11 @@ from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from service.upkeep.scrub import scrub
 from tensorkiln.trust import SignedRecord
+from tests.clocks import LateClock, by
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server, cache
 from tests.trust.forgery import altered, fresh_key, signed
-from tests.trust.stores import Stocked, action
+from tests.trust.stores import Stocked, action, counted, problem
 
 Forge = Callable[[SignedRecord, KeyFile], str]
 
@@ -55,7 +55,7 @@ FORGERIES: dict[str, Forge] = {
 def test_a_record_that_is_not_as_it_was_signed_is_no_hit(tmp_path: Path, name: str) -> None:
     async def run() -> None:
         stocked = Stocked.at(tmp_path / "store")
-        wanted = await stocked.save(1)
+        wanted, before = await stocked.save(1), counted("program")
         assert await stocked.is_whole(wanted)
         path = f"programs/{wanted.digest[:2]}/{wanted.digest}"
         stored = await stocked.records.get(path)
@@ -69,7 +69,7 @@ def test_a_record_that_is_not_as_it_was_signed_is_no_hit(tmp_path: Path, name: s
         assert found == Miss("")
         if name != "another build":
             assert await stocked.programs.entry(wanted.digest) is None
-            assert stocked.notary.refused == 2
+            assert counted("program") - before == 2
         await stocked.save(1)
         assert await stocked.is_whole(wanted)
 
@@ -105,7 +105,7 @@ def test_a_key_that_has_ended_signs_for_nothing_in_the_store(tmp_path: Path) -> 
 def test_an_answer_that_the_service_did_not_write_is_not_repeated(tmp_path: Path) -> None:
     async def run() -> None:
         stocked = Stocked.at(tmp_path / "store")
-        key = stocked.repeats.key("a" * 64)
+        before, key = counted("answer"), stocked.repeats.key("a" * 64)
         await stocked.repeats.save(key, Repeat(b"true", isolation="process"))
         path = f"requests/{key[:2]}/{key}"
         true = await stocked.records.get(path)
@@ -127,7 +127,7 @@ def test_an_answer_that_the_service_did_not_write_is_not_repeated(tmp_path: Path
         found = await stocked.repeats.find(key)
         assert found is not None
         assert found.answer == b"true"
-        assert stocked.notary.refused == 7
+        assert counted("answer") - before == 7
 
     asyncio.run(run())
 
@@ -141,7 +141,7 @@ def test_a_crash_that_is_not_sealed_is_told_as_one(tmp_path: Path) -> None:
         attempt = await Attempts(Crashes(stocked.records, stocked.notary), "key").begin()
         assert isinstance(attempt, Attempt)
         async with attempt:
-            await attempt.crash({})
+            await attempt.crash(problem({}))
         others = Crashes(stocked.records, Notary(Keyring(tmp_path / "other"), "there", "process"))
         crashes, answers = counted()
         with capture_logs() as logs:
@@ -185,7 +185,7 @@ def test_a_service_with_more_isolation_compiles_again_what_had_less(tmp_path: Pa
 
 def test_records_of_one_compile_differ_in_time_and_worker_alone(tmp_path: Path) -> None:
     made = action(1)
-    one = Notary(Keyring(tmp_path), "a", "process", clock=lambda: time.time() - 5)
+    one = by(LateClock(5), Notary(Keyring(tmp_path), "a", "process"))
     two = Notary(Keyring(tmp_path), "b", "process")
     left, right = (notary.sign(made, "c" * 64, ["e" * 64, "d" * 64], {}).record for notary in (one, two))
     assert left != right

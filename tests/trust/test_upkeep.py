@@ -23,6 +23,8 @@ def test_upkeep_removes_what_kills_have_left_and_nothing_else(
 ) -> None:
     monkeypatch.setenv("KILN_HOME", str(tmp_path))
     monkeypatch.setenv("KILN_STORE_MAX_AGE_H", max_age_h)
+    for name in ("EVERY_S", "UNBOUNDED_EVERY_S"):
+        monkeypatch.setattr(f"service.upkeep.upkeep.{name}", 0.02)
 
     async def run() -> None:
         stocked = Stocked.at(tmp_path / "store")
@@ -43,7 +45,7 @@ def test_upkeep_removes_what_kills_have_left_and_nothing_else(
             named[-1].write_bytes(b"half")
         for path in left:
             age(path, OLD_S)
-        async with asyncio.timeout(30), upkeep(Settings(), every_s=0.02):
+        async with asyncio.timeout(30), upkeep(Settings()):
             while any(path.exists() for path in left):
                 await asyncio.sleep(0.01)
         assert all(path.exists() for path in staying)

@@ -2,13 +2,16 @@
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
 
 import { textOf, type Wire } from "./expression";
 import { bytes, percent, time, typeText } from "./format";
 import { approximate, launchOf } from "./numbers";
 import type { ItemView } from "./report";
 import { remarksOf } from "./remarks";
+import { Roofline } from "./roofline";
 import type { State } from "./state";
+import type { CodeUse } from "./texts";
 
 const APART = new Set(["while", "custom"]);
 
@@ -16,7 +19,9 @@ function count(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? "" : "s"}`;
 }
 
-type Tab = "kernel" | "node" | "program" | "compile";
+type Tab = "kernel" | "node" | "program" | "roofline" | "compile";
+/** The stage whose text is the code of a CPU. */
+const CODE = "codegen";
 
 function Facts({ facts }: { facts: readonly (readonly [string, ComponentChildren])[] }) {
   return (
@@ -30,7 +35,7 @@ export function Details({ state }: { state: State }) {
   const wanted = useSignal<Tab | null>(null);
   const { item, node } = state.selection.value;
   const tab = wanted.value ?? (item < 0 && node < 0 ? "program" : "kernel");
-  const tabs: Tab[] = ["kernel", "node", "program", "compile"];
+  const tabs: Tab[] = ["kernel", "node", "program", "roofline", "compile"];
   return (
     <section class="panel details" aria-label="Details">
       <header>
@@ -46,6 +51,7 @@ export function Details({ state }: { state: State }) {
         {tab === "kernel" && (state.selectedItem ? <KernelFacts state={state} item={state.selectedItem} /> : <p class="none">Select a kernel.</p>)}
         {tab === "node" && <NodeFacts state={state} />}
         {tab === "program" && <ProgramFacts state={state} />}
+        {tab === "roofline" && <Roofline state={state} />}
         {tab === "compile" && <CompileFacts state={state} />}
       </div>
     </section>
@@ -60,6 +66,15 @@ function KernelFacts({ state, item }: { state: State; item: ItemView }) {
   const launch = launchOf(report, item, state.values.value);
   const analysis = report.program.schedule.analysis[item.id];
   const size = (wire: Wire): string => textOf(wire);
+  const use = useSignal<CodeUse | null>(null);
+  useEffect(() => {
+    let isCurrent = true;
+    use.value = null;
+    if (report.program.target.kind === "cpu" && report.stages.includes(CODE)) void state.text(report, CODE).then((text) => isCurrent && (use.value = text.useOf(item)));
+    return () => {
+      isCurrent = false;
+    };
+  }, [item.id]);
   return (
     <>
       <h3>
@@ -84,8 +99,8 @@ function KernelFacts({ state, item }: { state: State; item: ItemView }) {
           ["bound", numbers?.bound && `${numbers.bound}, ${percent(numbers.attained)} of the machine's rate`],
           ["occupancy", analysis && analysis.occupancy < 1 ? percent(analysis.occupancy) : ""],
           ["shared memory", analysis?.smem_bytes ? bytes(analysis.smem_bytes) : ""],
-          ["registers", spec?.resources?.registers ?? ""],
-          ["spills", spec?.resources?.spill_bytes ?? ""],
+          ["registers", spec?.resources?.registers ?? (use.value && `${use.value.vectors} for vectors, of ${use.value.instructions} instructions`)],
+          ["spills", spec?.resources?.spill_bytes ?? (use.value && `${count(use.value.stack, "instruction")} with the stack`)],
           ["code", spec?.resources?.code_bytes ? bytes(spec.resources.code_bytes) : ""],
           ["entry", spec && <code>{spec.entry}</code>],
           ["after", item.item.depends_on.length > 0 && <Links state={state} ids={item.item.depends_on} />],

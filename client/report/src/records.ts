@@ -123,12 +123,20 @@ export interface Analysis {
   readonly est_ns: number | bigint;
 }
 
+/** Why what `reader` computes is not in the kernel that makes what `writer` does. */
+export interface FusionBarrier {
+  readonly reason: string;
+  readonly writer: OpRef;
+  readonly reader: OpRef;
+}
+
 export interface FusionOpportunity {
   readonly kernel_a: number;
   readonly kernel_b: number;
   readonly fusion_type: string;
   readonly benefit_score: number;
   readonly memory_saved: Wire;
+  readonly barrier?: FusionBarrier | null;
 }
 
 export interface Timing {

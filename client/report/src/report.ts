@@ -40,10 +40,14 @@ function sentence(kinds: readonly (readonly [string, string])[]): string {
   return [...counted].map(([word, count]) => (count > 1 ? `${word} ×${count}` : word)).join(", ");
 }
 
+/** Whether a kernel only packs a parameter for those that read it. */
+export function isPacking(kernel: KernelOperation): boolean {
+  return kernel.ops.length > 0 && kernel.ops.every((op) => op.kind === "placeholder");
+}
+
 /** What a kernel does in a few words: `sum, mul, max ×2`. */
 function words(kernel: KernelOperation, graph: GraphRecord | undefined): string {
-  const isPacking = kernel.ops.length > 0 && kernel.ops.every((op) => op.kind === "placeholder");
-  if (isPacking) return `packs ${kernel.ops.map((op) => `v${String(graph?.nodes[op.node]?.["out_var"] ?? `of node ${op.node}`)}`).join(", ")}`;
+  if (isPacking(kernel)) return `packs ${kernel.ops.map((op) => `v${String(graph?.nodes[op.node]?.["out_var"] ?? `of node ${op.node}`)}`).join(", ")}`;
   return sentence(
     kernel.ops.map(({ node, kind }) => {
       const stated = graph?.nodes[node];

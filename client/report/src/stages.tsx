@@ -4,10 +4,11 @@ import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 
 import { type Difference, difference } from "./difference";
+import { named } from "./remarks";
 import type { Report } from "./report";
 import { Rows } from "./rows";
 import type { State } from "./state";
-import { StageText } from "./texts";
+import type { StageText } from "./texts";
 import { tinted } from "./tint";
 
 interface Shown {
@@ -18,13 +19,6 @@ interface Shown {
 
 export function Stages({ state }: { state: State }) {
   const { report, other } = state;
-  const kept = useMemo(() => new Map<string, Promise<StageText>>(), []);
-  const read = (of: Report, name: string): Promise<StageText> => {
-    const key = `${of === report ? "this" : "other"} ${name}`;
-    let text = kept.get(key);
-    if (text === undefined) kept.set(key, (text = of.stage(name).then((found) => new StageText(found, of))));
-    return text;
-  };
   const first = report.stages[0] ?? "";
   const left = useSignal(report.stages.includes("form-kernels") ? "form-kernels" : first);
   const right = useSignal(other ? left.value : (report.stages.at(-1) ?? first));
@@ -32,7 +26,7 @@ export function Stages({ state }: { state: State }) {
   const theirs = other ?? report;
   useEffect(() => {
     let isCurrent = true;
-    void Promise.all([read(report, left.value), read(theirs, right.value)]).then((found) => {
+    void Promise.all([state.text(report, left.value), state.text(theirs, right.value)]).then((found) => {
       if (isCurrent) texts.value = found;
     });
     return () => {
@@ -88,10 +82,25 @@ function marksOf(text: StageText, report: Report, item: number, node: number): M
   const wanted = node >= 0 ? [node] : (view?.nodes ?? []);
   const nodes = new Set(wanted.flatMap((each) => text.linesOf(each)));
   const { own, called } = view ? text.rangesOf(view) : { own: [], called: [] };
-  // A node's own line where it has one, then the code of its kernel.
-  const exact = node >= 0 ? Math.min(...nodes) : Number.POSITIVE_INFINITY;
-  const first = Number.isFinite(exact) ? exact : (own[0]?.[0] ?? Math.min(...nodes));
-  return { nodes, own, called, first: Number.isFinite(first) ? first : -1 };
+  // A node's own line where it has one, then what is about few others, then the code of its kernel.
+  let [exact, least] = [-1, Number.POSITIVE_INFINITY];
+  for (const line of node >= 0 ? nodes : []) {
+    const width = text.width(line, node);
+    if (width < least || (width === least && line < exact)) [exact, least] = [line, width];
+  }
+  const any = nodes.size > 0 ? Math.min(...nodes) : -1;
+  return { nodes, own, called, first: exact >= 0 ? exact : (own[0]?.[0] ?? any) };
+}
+
+/** How closely the selection is known in a text, where that is not by its own lines. */
+function closeness(text: StageText, report: Report, item: number, node: number): string {
+  const view = report.items[item];
+  if (view === undefined) return "";
+  if (node < 0) return text.rangesOf(view).own.length > 0 || view.nodes.some((each) => text.linesOf(each).length > 0) ? named(report, view) : "";
+  const label = `#${node} ${report.nodes.find((each) => each.index === node)?.label ?? ""}`.trim();
+  const known = text.closeness(node);
+  if (known === "node") return label;
+  return known === "loop" ? `${label}: one of those that these loops compute` : text.rangesOf(view).own.length > 0 ? `${label}: known by its kernel, ${view.name}, here` : "";
 }
 
 function isIn(ranges: readonly (readonly [number, number])[], line: number): boolean {
@@ -103,18 +112,22 @@ function Pane({ state, shown, text, marked, title, onPick }: PaneProps) {
   const { item, node } = state.selection.value;
   const here = isTheirs ? (state.matches.get(item) ?? -1) : item;
   const marks = useMemo(() => (text ? marksOf(text, shown.report, here, node) : undefined), [text, here, node]);
+  const known = useMemo(() => (text && here >= 0 ? closeness(text, shown.report, here, isTheirs ? -1 : node) : ""), [text, here, node]);
   const widest = useMemo(() => (text ? Math.min(4000, text.lines.reduce((most, line) => Math.max(most, line.length), 0)) : 0), [text]);
   const choose = (line: number): void => {
     if (text === null || isTheirs) return;
-    const nodes = text.nodesAt(line);
-    const only = nodes.length === 1 ? nodes[0] : undefined;
-    const home = only === undefined ? undefined : shown.report.nodes.find((each) => each.index === only)?.item;
-    if (only !== undefined && home !== undefined) state.select(home, only);
-    else if (nodes.length > 1) state.select(shown.report.items.find((each) => each.nodes.includes(nodes[0] ?? -1))?.id ?? -1);
-    else {
-      const [run] = text.itemsAt(line);
-      if (run !== undefined) state.select(run);
+    // Of kernels that are one text, the selected one is meant, else the first.
+    const places = text.placesAt(line);
+    const place = places.find((each) => each.item === item) ?? places[0];
+    const [only, ...others] = place?.nodes ?? [];
+    if (place !== undefined && only !== undefined) {
+      const home = place.item >= 0 ? place.item : (shown.report.nodes.find((each) => each.index === only)?.item ?? -1);
+      state.select(home, others.length === 0 ? only : -1);
+      return;
     }
+    const runs = text.itemsAt(line);
+    const run = runs.includes(item) ? item : runs[0];
+    if (run !== undefined) state.select(run);
   };
   return (
     <div class="pane">
@@ -127,6 +140,7 @@ function Pane({ state, shown, text, marked, title, onPick }: PaneProps) {
         </select>
         <span class="note">{text ? `${text.lines.length} lines` : "reading…"}</span>
       </header>
+      {known && <p class="note known" title={known}>{known}</p>}
       {text && (
         <Rows
           count={text.lines.length}

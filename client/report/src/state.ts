@@ -5,6 +5,7 @@ import { batch, computed, signal } from "@preact/signals";
 import type { Values } from "./expression";
 import { Evaluator, type Numbers } from "./numbers";
 import type { ItemView, Report } from "./report";
+import { StageText } from "./texts";
 
 export interface Selection {
   /** A schedule item; -1 where the node is in none. */
@@ -31,6 +32,7 @@ export class State {
   readonly evaluator: Evaluator;
   /** The item of the other program that does what an item of this one does. */
   readonly matches: ReadonlyMap<number, number>;
+  private readonly texts = new Map<string, Promise<StageText>>();
 
   constructor(
     readonly report: Report,
@@ -50,6 +52,14 @@ export class State {
     const against = other && new Evaluator(other);
     this.otherNumbers = computed<Numbers | undefined>(() => against?.at(this.valuesOfOther(), this.bound.value));
     this.matches = other ? matched(report, other) : new Map();
+  }
+
+  /** The text of a stage of either program, read once. */
+  text(of: Report, name: string): Promise<StageText> {
+    const key = `${of === this.report ? "this" : "other"} ${name}`;
+    let text = this.texts.get(key);
+    if (text === undefined) this.texts.set(key, (text = of.stage(name).then((found) => new StageText(found, of))));
+    return text;
   }
 
   set(symbol: string, value: bigint): void {

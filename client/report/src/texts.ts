@@ -1,6 +1,23 @@
 // Where kernels and nodes of the graph are in the text of a stage.
+//
+// Calls of kernels say which nodes their operations are of, and which their loops compute: what they call is known by
+// node or by loop. Text that has no such calls, from `realise` on, is known by the kernel.
 
 import type { ItemView, Report } from "./report";
+
+/** The nodes that a line is about, and the item that runs it; -1 in the graph itself, where a line is of no item. */
+export interface Place {
+  readonly item: number;
+  readonly nodes: readonly number[];
+}
+
+export type Closeness = "node" | "loop" | "kernel";
+
+interface Call {
+  readonly callee: string;
+  readonly item: number;
+  readonly line: string;
+}
 
 interface Function {
   readonly name: string;
@@ -16,17 +33,32 @@ const LABEL = /^([A-Za-z_][\w.$]*):/;
 const CALLEE = /\bcall\b[^@]*@"?([\w.$-]+)"?|\bcallq?\s+"?([A-Za-z_][\w.$]*)|\bcall\.uni\s+(?:\([^)]*\),\s*)?([\w$]+)/;
 const NODE = /kiln\.node = (\d+)/;
 const NODES = /kiln\.nodes = array<i64(?:: ([\d, ]*))?>/;
-const OPERATION = /^\s+(?:%[^=]+= )?"kiln\.(\w+)"/;
+const OPERATION = /^\s+(?:%[^=]+= )?"kiln\.\w+"/;
+const BODY = /kiln\.body = array<i64(?:: ([-\d, ]*))?>/;
+const ROOTS = /kiln\.roots = \[([^\]]*)\]/;
+const STORES = /^(\s*).*\bkiln\.stores = array<i64(?:: ([\d, ]*))?>/;
 const SUFFIX = /(?:_linalg|_body|_shared_\d+)$/;
+
+/** What the code of a kernel uses: vector registers, and instructions whose operand is on the stack. */
+export interface CodeUse {
+  readonly instructions: number;
+  readonly vectors: number;
+  readonly stack: number;
+}
+
+const INSTRUCTION = /^\t[a-z]/;
+const VECTOR = /%[xyz]mm(\d+)|\b[vqz](\d+)(?=[.,\]\s}]|$)/g;
+const STACK = /\(%rsp[),]|\(%rbp[),]|\[(?:sp|x29)[\],]/;
 
 /** A text by lines, with what each is about. Nodes are those of the user's graph. */
 export class StageText {
   readonly lines: readonly string[];
   private readonly functions: Function[] = [];
   private readonly byName = new Map<string, Function>();
-  private readonly nodesOfLine = new Map<number, readonly number[]>();
+  private readonly placesOfLine = new Map<number, Place[]>();
   private readonly linesOfNode = new Map<number, number[]>();
   private readonly itemsOfFunction = new Map<string, number[]>();
+  private readonly loops = new Set<number>();
 
   constructor(
     text: string,
@@ -34,19 +66,40 @@ export class StageText {
   ) {
     this.lines = text.trimEnd().split("\n");
     this.findFunctions();
-    this.findCalls();
-    this.findBodies();
+    for (const call of this.findCalls()) {
+      this.findOperations(call);
+      this.findLoops(call);
+    }
   }
 
-  /** The nodes that a line is about. */
-  nodesAt(line: number): readonly number[] {
-    return this.nodesOfLine.get(line) ?? [];
+  /** What a line is about: kernels that are the same are one text, which is about other nodes for each of them. */
+  placesAt(line: number): readonly Place[] {
+    return this.placesOfLine.get(line) ?? [];
   }
 
-  /** The schedule items that run the function around a line. */
+  /** The schedule items that run the function around a line, or call it where it is one that several share. */
   itemsAt(line: number): readonly number[] {
     const around = this.functionAt(line);
-    return around === undefined ? [] : this.itemsOf(around.name);
+    if (around === undefined) return [];
+    const seen = new Set([around.name]);
+    for (const name of seen) {
+      const items = this.itemsOf(name);
+      if (items.length > 0) return items;
+      for (const each of this.functions) if (each.callees.has(name)) seen.add(each.name);
+    }
+    return [];
+  }
+
+  /** How closely a node is known in this text: by lines of its own, by the loops that compute it, or not. */
+  closeness(node: number): Closeness {
+    const lines = this.linesOf(node);
+    if (lines.some((line) => this.width(line, node) === 1)) return "node";
+    return lines.some((line) => this.loops.has(line)) ? "loop" : "kernel";
+  }
+
+  /** Of how many nodes a line is that is about this one. */
+  width(line: number, node: number): number {
+    return Math.min(...this.placesAt(line).filter((place) => place.nodes.includes(node)).map((place) => place.nodes.length));
   }
 
   linesOf(node: number): readonly number[] {
@@ -70,6 +123,14 @@ export class StageText {
     }
     const range = ({ first, last }: Function): [number, number] => [first, last];
     return { own: own.map(range), called: called.map(range) };
+  }
+
+  /** What the assembly of a kernel uses, functions that it calls included. */
+  useOf(item: ItemView): CodeUse | null {
+    const { own, called } = this.rangesOf(item);
+    const lines = [...own, ...called].flatMap(([first, last]) => this.lines.slice(first, last + 1)).filter((line) => INSTRUCTION.test(line));
+    const vectors = new Set(lines.flatMap((line) => [...line.matchAll(VECTOR)].map((found) => found[1] ?? found[2])));
+    return lines.length > 0 ? { instructions: lines.length, vectors: vectors.size, stack: lines.filter((line) => STACK.test(line)).length } : null;
   }
 
   private itemsOf(name: string): readonly number[] {
@@ -122,7 +183,8 @@ export class StageText {
     });
   }
 
-  private findCalls(): void {
+  private findCalls(): Call[] {
+    const calls: Call[] = [];
     // Where the graph calls its kernels, these calls say which nodes are whose; elsewhere code is known by its entry.
     const isCalled = this.lines.some((line) => NODES.test(line));
     const kernels = this.report.program.kernels;
@@ -139,35 +201,47 @@ export class StageText {
       if (node !== undefined) this.name(at, [this.report.userNode(Number(node))]);
       const nodes = NODES.exec(line);
       if (nodes === null) return;
-      const users = (nodes[1] ?? "").split(",").filter(Boolean).map((each) => this.report.userNode(Number(each)));
-      this.name(at, users);
+      const users = numbers(nodes[1]).map((each) => this.report.userNode(each));
       const item = byNodes.get(key(users));
+      this.name(at, users, item);
       const callee = CALLEE.exec(line)?.[1];
-      if (item !== undefined && callee !== undefined) this.runs(callee, item);
+      if (item === undefined || callee === undefined) return;
+      this.runs(callee, item);
+      calls.push({ callee, item, line });
+    });
+    return calls;
+  }
+
+  /** The operations of a kernel where it is called, each of a node. */
+  private findOperations({ callee, item, line }: Call): void {
+    const body = this.byName.get(callee);
+    const nodes = numbers(BODY.exec(line)?.[1]);
+    if (body === undefined || nodes.length === 0) return;
+    const lines: number[] = [];
+    for (let at = body.first + 1; at < body.last; at++) if (OPERATION.test(this.lines[at] ?? "")) lines.push(at);
+    if (lines.length !== nodes.length) return;
+    lines.forEach((at, index) => {
+      const node = nodes[index] ?? -1;
+      if (node >= 0) this.name(at, [this.report.userNode(node)], item);
     });
   }
 
-  /** The operations of a kernel of one call, where they are those of its nodes one by one. */
-  private findBodies(): void {
-    for (const found of this.functions) {
-      const [only, ...others] = this.itemsOfFunction.get(found.name) ?? [];
-      const ops = only === undefined || others.length > 0 ? [] : (this.report.items[only]?.kernel?.ops ?? []);
-      const kinds = new Map(ops.map((op) => [op.node, op.kind]));
-      if (ops.length === 0 || this.nodesOfLine.has(found.first + 1)) continue;
-      const lines: [number, string][] = [];
-      for (let at = found.first; at <= found.last; at++) {
-        const kind = OPERATION.exec(this.lines[at] ?? "")?.[1];
-        if (kind !== undefined) lines.push([at, kind]);
+  /** The loops of a kernel where it is called, each of the nodes that it computes. */
+  private findLoops({ callee, item, line }: Call): void {
+    const body = this.byName.get(`${callee}_linalg`);
+    const roots = [...(ROOTS.exec(line)?.[1] ?? "").matchAll(/array<i64(?:: ([\d, ]*))?>/g)].map((found) => numbers(found[1]));
+    if (body === undefined || roots.length === 0) return;
+    for (let at = body.first + 1; at < body.last; at++) {
+      const stores = STORES.exec(this.lines[at] ?? "");
+      if (stores === null) continue;
+      this.loops.add(at);
+      const computed = new Set(numbers(stores[2]).flatMap((root) => roots[root] ?? []));
+      const nodes = [...computed].map((node) => this.report.userNode(node));
+      for (const end = `${stores[1]}}`; at < body.last; at++) {
+        this.name(at, nodes, item);
+        if (this.lines[at]?.startsWith(end)) break;
       }
-      const nodes = this.canonicalOrder(ops.map((op) => op.node));
-      if (lines.length !== nodes.length || lines.some(([, kind], at) => kinds.get(nodes[at] ?? -1) !== kind)) continue;
-      lines.forEach(([at], index) => this.name(at, [nodes[index] ?? -1]));
     }
-  }
-
-  private canonicalOrder(nodes: readonly number[]): number[] {
-    const places = new Map((this.report.names.nodes ?? []).map((user, canonical) => [user, canonical]));
-    return [...nodes].sort((a, b) => (places.get(a) ?? a) - (places.get(b) ?? b));
   }
 
   private runs(name: string, item: number): void {
@@ -176,14 +250,20 @@ export class StageText {
     else if (!known.includes(item)) known.push(item);
   }
 
-  private name(line: number, nodes: readonly number[]): void {
-    this.nodesOfLine.set(line, nodes);
+  private name(line: number, nodes: readonly number[], item = -1): void {
+    const places = this.placesOfLine.get(line);
+    if (places === undefined) this.placesOfLine.set(line, [{ item, nodes }]);
+    else places.push({ item, nodes });
     for (const node of nodes) {
       const lines = this.linesOfNode.get(node);
       if (lines === undefined) this.linesOfNode.set(node, [line]);
       else lines.push(line);
     }
   }
+}
+
+function numbers(list: string | undefined): number[] {
+  return (list ?? "").split(",").filter((each) => each.trim() !== "").map(Number);
 }
 
 function key(nodes: readonly number[]): string {

@@ -11,11 +11,17 @@ export interface View {
   readonly scale: number;
 }
 
-export interface Scene {
+/** One program over time, and its item that is selected; -1 for none. */
+export interface Side {
   readonly report: Report;
   readonly numbers: Numbers;
   readonly places: Places;
   readonly selected: number;
+}
+
+export interface Scene extends Side {
+  /** The program that this one is compared with, on the same axis. */
+  readonly other: Side | undefined;
   readonly inOrder: boolean;
   readonly view: View;
   readonly width: number;
@@ -28,6 +34,8 @@ export interface Box {
   readonly width: number;
   readonly height: number;
   readonly item?: number;
+  /** Whether the item is one of the other program. */
+  readonly isOther?: boolean;
   readonly storage?: Storage;
   readonly live?: number;
 }
@@ -60,8 +68,16 @@ export function draw(canvas: HTMLCanvasElement, scene: Scene): Box[] {
   const bars = barsBox(scene);
   drawAxis(pen, scene, ink);
   drawBars(pen, scene, ink, bars, boxes);
+  const { other } = scene;
+  const theirs = { ...bars, y: bars.y + bars.height + GAP };
+  if (other !== undefined) {
+    const their: Box[] = [];
+    drawBars(pen, { ...scene, ...other }, ink, theirs, their);
+    boxes.push(...their.map((box) => ({ ...box, isOther: true })));
+    drawNames(pen, ink, bars, theirs);
+  }
   if (scene.inOrder) {
-    const top = bars.y + bars.height + GAP;
+    const top = (other === undefined ? bars.y : theirs.y) + bars.height + GAP;
     const rest = height - top;
     const chart = { x: LEFT, y: top, width: width - 2 * LEFT, height: Math.max(40, Math.min(130, rest * 0.42)) };
     drawMemory(pen, scene, ink, chart, boxes);
@@ -71,8 +87,16 @@ export function draw(canvas: HTMLCanvasElement, scene: Scene): Box[] {
   return boxes;
 }
 
-function barsBox({ inOrder, height, width }: Scene): Box {
-  return { x: LEFT, y: AXIS + 4, width: width - 2 * LEFT, height: inOrder ? Math.min(64, height * 0.2) : height - AXIS - 8 };
+function barsBox({ inOrder, height, width, other }: Scene): Box {
+  const rest = height - AXIS - 8;
+  const whole = inOrder ? Math.min(64, height * 0.2) : rest;
+  return { x: LEFT, y: AXIS + 4, width: width - 2 * LEFT, height: other === undefined ? whole : inOrder ? whole * 0.8 : (rest - GAP) / 2 };
+}
+
+function drawNames(pen: CanvasRenderingContext2D, ink: Colours, mine: Box, theirs: Box): void {
+  pen.fillStyle = ink["faint"] ?? "";
+  pen.textAlign = "right";
+  for (const [name, box] of [["this", mine], ["other", theirs]] as const) pen.fillText(name, box.x + box.width, box.y + box.height - 5);
 }
 
 function xOf({ view }: Scene, at: number): number {
@@ -174,11 +198,12 @@ function drawDependencies(pen: CanvasRenderingContext2D, scene: Scene, ink: Colo
   pen.lineWidth = 1;
 }
 
-function drawMemory(pen: CanvasRenderingContext2D, scene: Scene, ink: Colours, area: Box, boxes: Box[]): void {
-  const { places, numbers, report, width } = scene;
+/** The outline of live memory over time, and what it comes to in each item. */
+function traceMemory(pen: CanvasRenderingContext2D, scene: Scene, side: Side, area: Box, top: number): Box[] {
+  const { places, numbers, report } = side;
   const position = new Map(report.order.map((id, at) => [id, at]));
-  const top = Math.max(1, numbers.peak);
   const bottom = area.y + area.height;
+  const boxes: Box[] = [];
   pen.beginPath();
   pen.moveTo(xOf(scene, 0), bottom);
   for (const place of places.all) {
@@ -187,19 +212,34 @@ function drawMemory(pen: CanvasRenderingContext2D, scene: Scene, ink: Colours, a
     const y = bottom - (live / top) * (area.height - 14);
     pen.lineTo(x, y);
     pen.lineTo(right, y);
-    if (right >= 0 && x <= width && right - x > 0.3) boxes.push({ x, y: area.y, width: right - x, height: area.height, item: place.item, live });
+    if (right >= 0 && x <= scene.width && right - x > 0.3) boxes.push({ x, y: area.y, width: right - x, height: area.height, item: place.item, live });
   }
   pen.lineTo(xOf(scene, places.end), bottom);
   pen.closePath();
+  return boxes;
+}
+
+function drawMemory(pen: CanvasRenderingContext2D, scene: Scene, ink: Colours, area: Box, boxes: Box[]): void {
+  const { numbers, other } = scene;
+  const top = Math.max(1, numbers.peak, other?.numbers.peak ?? 0);
+  boxes.push(...traceMemory(pen, scene, scene, area, top));
   pen.fillStyle = ink["temp"] ?? "";
   pen.globalAlpha = 0.3;
   pen.fill();
   pen.globalAlpha = 1;
   pen.strokeStyle = ink["temp"] ?? "";
   pen.stroke();
+  if (other !== undefined) {
+    traceMemory(pen, scene, other, area, top);
+    pen.setLineDash([4, 3]);
+    pen.strokeStyle = ink["faint"] ?? "";
+    pen.stroke();
+    pen.setLineDash([]);
+  }
   pen.fillStyle = ink["faint"] ?? "";
   pen.textAlign = "right";
-  pen.fillText(`live memory, at most ${bytes(numbers.peak)}`, area.x + area.width, area.y + 6);
+  const their = other === undefined ? "" : `; of the other, dashed, ${bytes(other.numbers.peak)}`;
+  pen.fillText(`live memory, at most ${bytes(numbers.peak)}${their}`, area.x + area.width, area.y + 6);
 }
 
 function drawStorages(pen: CanvasRenderingContext2D, scene: Scene, ink: Colours, area: Box, boxes: Box[]): void {

@@ -25,7 +25,13 @@ export function Timeline({ state }: { state: State }) {
   const boxes = useRef<Box[]>([]);
   const drag = useRef<{ x: number; from: number; moved: boolean } | null>(null);
   const places = useComputed(() => placesOf(report, state.numbers.value, order.value, state.bound.value));
-  const whole = (): View => ({ from: 0, scale: places.value.end / Math.max(1, size.value[0] - 8) });
+  const { other } = state;
+  const theirs = useComputed(() => {
+    const numbers = state.otherNumbers.value;
+    return other && numbers && { report: other, numbers, places: placesOf(other, numbers, order.value, state.bound.value) };
+  });
+  const end = (): number => Math.max(places.value.end, theirs.value?.places.end ?? 0);
+  const whole = (): View => ({ from: 0, scale: end() / Math.max(1, size.value[0] - 8) });
   const view = (): View => zoom.value ?? whole();
 
   useEffect(() => {
@@ -58,18 +64,19 @@ export function Timeline({ state }: { state: State }) {
       numbers: state.numbers.value,
       places: shown.places,
       selected: shown.item,
+      other: theirs.value && { ...theirs.value, selected: state.matches.get(shown.item) ?? -1 },
       inOrder: order.value === "in order",
       view: shown.view,
       width,
       height,
     });
-  }, [width, height, order.value, state.numbers.value, ...Object.values(shown)]);
+  }, [width, height, order.value, state.numbers.value, theirs.value, ...Object.values(shown)]);
 
   const set = (from: number, scale: number): void => {
-    const { end } = places.value;
+    const last = end();
     const most = whole().scale;
-    const kept = Math.min(most, Math.max(end / 1e9, scale));
-    zoom.value = kept >= most ? null : { from: Math.max(0, Math.min(end - kept * size.value[0], from)), scale: kept };
+    const kept = Math.min(most, Math.max(last / 1e9, scale));
+    zoom.value = kept >= most ? null : { from: Math.max(0, Math.min(last - kept * size.value[0], from)), scale: kept };
   };
   const enlarge = (factor: number, at = size.value[0] / 2): void => {
     const { from, scale } = view();
@@ -120,7 +127,7 @@ export function Timeline({ state }: { state: State }) {
           ref={canvas}
           tabIndex={0}
           role="img"
-          aria-label={`${report.items.length} items, ${time(numbers.total)}, critical path ${time(numbers.span)}, at most ${bytes(numbers.peak)} live. Arrow keys select an item, + and − enlarge.`}
+          aria-label={`${report.items.length} items, ${time(numbers.total)}, critical path ${time(numbers.span)}, at most ${bytes(numbers.peak)} live${theirs.value ? `; the other program ${time(theirs.value.numbers.total)}, at most ${bytes(theirs.value.numbers.peak)}` : ""}. Arrow keys select an item, + and − enlarge.`}
           onKeyDown={onKey}
           onPointerDown={(event) => {
             drag.current = { x: event.offsetX, from: view().from, moved: false };
@@ -142,7 +149,8 @@ export function Timeline({ state }: { state: State }) {
             drag.current = null;
             if (held === null || held.moved) return;
             const box = boxAt(event.offsetX, event.offsetY);
-            if (box?.item !== undefined) state.select(box.item);
+            const mine = box?.isOther ? [...state.matches].find(([, their]) => their === box.item)?.[0] : box?.item;
+            if (mine !== undefined) state.select(mine);
           }}
           onPointerLeave={() => (pointed.value = null)}
         />
@@ -166,15 +174,16 @@ function Tip({ state, pointed, width }: { state: State; pointed: Pointed; width:
       </div>
     );
   }
-  const item = state.report.items[box.item ?? -1];
-  const numbers = state.numbers.value.items[box.item ?? -1];
-  if (item === undefined || numbers === undefined) return null;
+  const all = box.isOther ? state.otherNumbers.value : state.numbers.value;
+  const item = (box.isOther ? state.other : state.report)?.items[box.item ?? -1];
+  const numbers = all?.items[box.item ?? -1];
+  if (all === undefined || item === undefined || numbers === undefined) return null;
   return (
     <div class="tip" style={style}>
-      <b>{item.name}</b> {item.kinds}
+      <b>{item.name}</b> {box.isOther && "of the other program: "}{item.kinds}
       <br />
       {box.live !== undefined ? `${bytes(box.live)} live · ` : ""}
-      {numbers.measured !== undefined ? `measured ${time(numbers.measured)}, ` : ""}estimated {time(numbers.estimate)} ({percent(numbers.estimate / state.numbers.value.total)})
+      {numbers.measured !== undefined ? `measured ${time(numbers.measured)}, ` : ""}estimated {time(numbers.estimate)} ({percent(numbers.estimate / all.total)})
       <br />
       {count(numbers.flops)} operations, {bytes(numbers.read)} read, {bytes(numbers.written)} written
     </div>

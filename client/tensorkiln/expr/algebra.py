@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Final, Self, TypeAlias
 
 from ..limits import MAX_EXPRESSION_TERMS
@@ -35,7 +36,7 @@ class Atom(str):
         self.key: Final[str] = str(self)
         self.depth: Final[int] = 1 + max((depth(arg) for arg in args), default=0)
         self.symbols: Final[frozenset[str]] = (
-            frozenset((name,)) if name else frozenset[str]().union(*(free_symbols(arg) for arg in args))
+            frozenset((name,)) if name else _NONE.union(*(free_symbols(arg) for arg in args))
         )
 
     def __getnewargs__(self) -> tuple[str, tuple[Dim, ...], str]:  # type: ignore[override]  # not those of a str
@@ -44,6 +45,9 @@ class Atom(str):
 
 Monomial: TypeAlias = tuple[Atom, ...]
 _Terms: TypeAlias = dict[Monomial, int]
+
+
+_NONE: Final[frozenset[str]] = frozenset()
 
 
 class Expr:
@@ -72,7 +76,7 @@ class Expr:
     def symbols(self) -> frozenset[str]:
         """The names of the symbols in it."""
         if self._symbols is None:
-            self._symbols = frozenset[str]().union(*(atom.symbols for monomial, _ in self.terms for atom in monomial))
+            self._symbols = _NONE.union(*[atom.symbols for monomial, _ in self.terms for atom in monomial])
         return self._symbols
 
     def __repr__(self) -> str:
@@ -154,6 +158,7 @@ def _from_atom(atom: Atom) -> Expr:
     return Expr((((atom,), 1),))
 
 
+@lru_cache(4096)
 def symbol(name: str) -> Expr:
     """The symbol called `name`."""
     return _from_atom(Atom("symbol", (), name))
@@ -361,7 +366,7 @@ def _same_call(op: str, dim: Dim) -> tuple[Dim, ...]:
 
 def free_symbols(dim: Dim) -> frozenset[str]:
     """The names of the symbols in `dim`."""
-    return dim.symbols if isinstance(dim, Expr) else frozenset()
+    return dim.symbols if isinstance(dim, Expr) else _NONE
 
 
 def depth(dim: Dim) -> int:

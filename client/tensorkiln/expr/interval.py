@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from .algebra import Atom, Dim, Expr, add, free_symbols, mul
+from .algebra import Atom, Dim, Expr, Monomial, add, free_symbols, mul
 from .substitution import substitute
 
 Interval: TypeAlias = tuple[int, int]
@@ -108,10 +108,17 @@ def slope(dim: Expr, name: str) -> Dim | None:
     """The coefficient of the symbol `name` in `dim`, without it; None where `dim` is not linear in it."""
     found: Dim = 0
     for monomial, coefficient in dim.terms:
-        with_it = [atom for atom in monomial if name in atom.symbols]
-        if not with_it:
-            continue
-        if len(with_it) > 1 or with_it[0].op != "symbol":
-            return None
-        found = add(found, mul(coefficient, *(Expr((((atom,), 1),)) for atom in monomial if atom is not with_it[0])))
+        its = None
+        for atom in monomial:
+            if name in atom.symbols:
+                if its is not None or atom.op != "symbol":
+                    return None
+                its = atom
+        if its is not None:
+            others = coefficient if len(monomial) == 1 else _product(monomial, its, coefficient)
+            found = add(found, others) if found else others
     return found
+
+
+def _product(monomial: Monomial, without: Atom, coefficient: int) -> Dim:
+    return mul(coefficient, *(Expr((((atom,), 1),)) for atom in monomial if atom is not without))

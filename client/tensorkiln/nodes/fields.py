@@ -5,9 +5,8 @@ All but symbolic dimensions are checked by pydantic's compiled core: a graph of 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any
 
-from msgspec import Meta
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -36,21 +35,8 @@ def parse_dim(wire: object) -> Dim:
         raise PydanticCustomError("dimension", "{reason}", {"reason": str(error)}) from error
 
 
-def parse_dims(decoded: Any) -> Any:
-    """A dimension, or tuples of them, with the symbolic ones parsed."""
-    if type(decoded) is not tuple:
-        return decoded if type(decoded) is int else parse_dim(decoded)
-    items = cast("tuple[Any, ...]", decoded)
-    for each in items:
-        if type(each) is not int:
-            return tuple(map(parse_dims, items))
-    return items
-
-
 class _Dimension:
     """Pydantic's view of a `Dim`: an integer first, else a symbol's name or an expression object."""
-
-    decoded_as: ClassVar = (Annotated[int, Meta(ge=I64_MIN, le=I64_MAX)] | str | dict[str, Any], parse_dims)
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -114,8 +100,6 @@ _SCALAR_JSON_SCHEMA: JsonSchemaValue = {
 
 class _Literal:
     """Pydantic's view of a literal: taken as it stands, and judged by inference, which knows the dtype."""
-
-    decoded_as: ClassVar = (Scalar, None)
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

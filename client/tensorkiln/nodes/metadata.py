@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Any
 
-from msgspec import Meta
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
@@ -24,8 +23,6 @@ class VarMetadata(Record):
 
 class VarKey:
     """A var as a key of a JSON object: its decimal digits, without sign or leading zeros."""
-
-    decoded_as: ClassVar = (Annotated[int, Meta(ge=0, le=I64_MAX)], None)
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

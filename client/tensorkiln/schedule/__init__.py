@@ -5,8 +5,8 @@ Every var of a schedule that belongs to a `CompiledProgram` (`buf_var`, `src_var
 """
 
 from .context import ScheduleContext, ensure3, work_groups
-from .graph import Dependency, FusionOpportunity, Schedule
-from .hints import LoopHint, Pipeline, Prefetch, ReductionPlan, Unroll, Vectorize
+from .graph import BarrierReason, Dependency, FusionBarrier, FusionOpportunity, Schedule
+from .hints import LoopHint, Pipeline, Prefetch, ReductionPlan, Scalar, Unroll, Vectorize
 from .items import ItemAnalysis, ScheduleItem
 from .iteration import Axis, IterSpace, Mapping
 from .memory import Allocation, BufferInfo, Layout, contiguous_strides, size_bytes_of_layout
@@ -32,8 +32,10 @@ from .order import (
 __all__ = [
     "Allocation",
     "Axis",
+    "BarrierReason",
     "BufferInfo",
     "Dependency",
+    "FusionBarrier",
     "FusionOpportunity",
     "HostCallback",
     "ItemAnalysis",
@@ -49,6 +51,7 @@ __all__ = [
     "Pipeline",
     "Prefetch",
     "ReductionPlan",
+    "Scalar",
     "Schedule",
     "ScheduleContext",
     "ScheduleError",

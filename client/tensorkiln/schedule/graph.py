@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from ..nodes.base import Record
 from ..sizes import WireSize
 from .items import ItemAnalysis, ScheduleItem
-from .operations import Operation
+from .operations import Operation, OpRef
 from .order import (
     compute_dependents,
     estimate_peak_memory,
@@ -29,14 +29,48 @@ class Dependency(Record):
     kind: Literal["data", "control"] = "data"
 
 
+BarrierReason = Literal[
+    "fusion-off",
+    "whole-buffers",
+    "prepared",
+    "contraction",
+    "other-loops",
+    "beyond-row",
+    "row-size",
+    "later-kernel",
+    "kernel-size",
+]
+"""Why a value is not computed in the kernel that makes what it reads.
+
+`fusion-off`: the options say so. `whole-buffers`: one of the two reads or writes whole buffers, as a scatter does.
+`prepared`: one is computed when parameters are bound, the other at each call. `contraction`: a product begins a kernel.
+`other-loops`: behind a product only what walks its very loops is computed with it. `beyond-row`: more is read than the
+reader's own row of what is made. `row-size`: what the two would do row by row is too much or too little for a row.
+`later-kernel`: the reader reads a later kernel too, and is computed with that or behind it. `kernel-size`: the kernel
+has as many results or operands as it may.
+"""
+
+
+class FusionBarrier(Record):
+    """Why two kernels are two: `reader` reads what `writer` makes, and for the `reason` was not computed with it."""
+
+    reason: BarrierReason
+    writer: OpRef
+    reader: OpRef
+
+
 class FusionOpportunity(Record):
-    """Two kernel items that could be one; `memory_saved` in bytes. Advisory."""
+    """Two kernel items that could be one; `memory_saved` in bytes. Advisory.
+
+    `barrier` is what the compiler decided, None where it did not decide on these two.
+    """
 
     kernel_a: int
     kernel_b: int
     fusion_type: Literal["elementwise", "reduction", "mixed"]
     benefit_score: float
     memory_saved: WireSize = 0
+    barrier: FusionBarrier | None = Field(default=None, exclude_if=lambda barrier: barrier is None)
 
 
 class Schedule(Record):

@@ -9,6 +9,8 @@ from pydantic import Field
 from ..nodes.base import Record
 from .memory import MemoryScope
 
+ScalarReason = Literal["ordered", "guarded", "single-point"]
+
 
 class Vectorize(Record):
     """Run `axis` in vectors of `width` elements."""
@@ -44,7 +46,19 @@ class Pipeline(Record):
     overlap: bool = False
 
 
-LoopHint = Annotated[Vectorize | Unroll | Prefetch | Pipeline, Field(discriminator="hint")]
+class Scalar(Record):
+    """Run `axis` point by point, not in vectors.
+
+    `ordered`: two points may write the same place, and the last one wins. `guarded`: what a point reads depends on
+    conditions on the axis. `single-point`: a turn of the axis computes one element, and neighbouring ones are turns.
+    """
+
+    hint: Literal["scalar"] = "scalar"
+    axis: int
+    reason: ScalarReason
+
+
+LoopHint = Annotated[Vectorize | Scalar | Unroll | Prefetch | Pipeline, Field(discriminator="hint")]
 
 
 class ReductionPlan(Record):

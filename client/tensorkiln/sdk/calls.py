@@ -77,7 +77,10 @@ class Calls(Connection):
         if on_progress is not None:
             return (await self._followed(asked, on_progress))[0]
         found = await self._kept_of_this_build(asked)
-        return found or await self._verified(asked, await self._posted(asked, {}))
+        if found is not None:
+            return found
+        await self._start()
+        return await self._verified(asked, await self._posted(asked, {}))
 
     async def tune(
         self,
@@ -226,12 +229,14 @@ class Calls(Connection):
         return fields(await self._transport.get("/capabilities"))
 
     async def _begin(self, graph: GraphSource) -> None:
-        """Start a service of one's own at once where it is needed for sure: in a home that nobody compiled in before.
-
-        What an answer takes is loaded while it starts.
-        """
+        """Start a service of one's own at once where it is sure to be needed: in a home where nobody has compiled."""
         self._transport.require_open()
-        if isinstance(graph, Graph) and self._is_private and not self.offline and not self._keys.is_dir():
+        if isinstance(graph, Graph) and not self.offline and not self._keys.is_dir():
+            await self._start()
+
+    async def _start(self) -> None:
+        """Start a service of one's own, unless it runs, and load what an answer takes while it starts."""
+        if self._is_private:
             await self._runner.offload(self._service().begin)
             await self._runner.offload(load_early)
 

@@ -8,25 +8,18 @@ from typing import Final
 import structlog
 
 from service import clock
-from service.engine.order import Made, Order
-from service.engine.protocol import Tell
+from service.engine.order import Made, Order, Tell, Wanted
 from service.lease import BEAT_S
 from service.observe.traces import traceparent
 from service.process.periodic import periodically
-from service.settings import Settings
 from service.store.blobs import Blobs
-from service.store.location import ObjectStore, directory_of
-from service.store.programs import Programs
-from service.store.records import Records
-from service.trust.notary import Notary
-from tensorkiln.errors import UnavailableError
+from service.store.programs import Entry, Miss, Programs
+from tensorkiln.errors import UnavailableError, UntrustedArtifactError, error_from_problem
 
-from .ledger import Ledger, Task, is_of, new_id
-from .outcome import Outcome
+from .ledger import Ledger, Result, Task, is_of, new_id
 from .pending import Pending
 from .reaper import Reaper
 from .roster import Roster
-from .statements import Statements
 
 LOOK_EVERY_S: Final = {True: 0.02, False: 0.25}
 """How often is looked for orders and results, where the store is a directory, and where it is not.
@@ -35,34 +28,26 @@ A directory is listed in a tenth of a millisecond, a bucket in tens of them.
 """
 _WATCH_EVERY_S: Final = 0.25
 _RESTORE_EVERY_S: Final = 1.0
-_SWEEP_EVERY_S: Final = 3600.0
+_PAUSE_S: Final = 1.0
+# A key that a worker has just made is seen a second later, where the directory is the same.
+_KEY_PATIENCE_S: Final = 3.0
 
 _log = structlog.get_logger()
 
 
 class FarmEngine:
-    """Keeps orders in `ledger`; the results are in `programs` and `blobs`.
+    """Keeps orders in `ledger`; the results are in `programs` and `blobs`, and the workers in `roster`.
 
-    `deadline_s` is what one attempt of a compile may take, `ahead` how many orders all services hand out for each that
-    the workers in `roster` do at a time, `is_near` whether the store is a directory.
+    `deadline_s` is what one attempt of a compile may take, `is_near` whether the store is a directory.
     """
 
     def __init__(
-        self,
-        ledger: Ledger,
-        roster: Roster,
-        programs: Programs,
-        blobs: Blobs,
-        *,
-        deadline_s: float,
-        ahead: float,
-        is_near: bool,
+        self, ledger: Ledger, roster: Roster, programs: Programs, blobs: Blobs, *, deadline_s: float, is_near: bool
     ) -> None:
         self._ledger = ledger
         self._roster = roster
-        self._outcome = Outcome(programs, blobs)
+        self._programs = programs
         self._deadline_s = deadline_s
-        self._ahead = ahead
         self._look_every_s = LOOK_EVERY_S[is_near]
         self._owner = clock.token_hex(8)
         self._pending: dict[str, Pending] = {}
@@ -72,54 +57,22 @@ class FarmEngine:
         self._look_at = self._restore_at = 0.0
         self._watching: list[asyncio.Task[None]] = []
 
-    @staticmethod
-    def on(
-        settings: Settings, store: ObjectStore, records: Records, blobs: Blobs, programs: Programs, notary: Notary
-    ) -> FarmEngine:
-        """The farm that has this store."""
-        statements = Statements(notary)
-        return FarmEngine(
-            Ledger(store, records, statements),
-            Roster(store, records, statements),
-            programs,
-            blobs,
-            deadline_s=settings.compile_deadline_s,
-            ahead=settings.farm_ahead,
-            is_near=directory_of(store) is not None,
-        )
-
     async def start(self) -> None:
         """Begin to watch."""
-        rounds = (
+        loops = (
             ("watch its orders", self._look_every_s, self._watch),
             ("read the heartbeats of the farm", BEAT_S, self._attend),
-            ("delete files of lost services", _SWEEP_EVERY_S, self._sweep),
         )
-        self._watching = [asyncio.create_task(periodically(*each, at_once=True)) for each in rounds]
-
-    def lacks_workers(self) -> str:
-        """As the protocol has it, by what workers say of themselves."""
-        return self._roster.lacks_workers()
-
-    def width(self, most: int) -> int:
-        """As the protocol has it: what the workers that live can soon do."""
-        return self._roster.width(most, self._ahead)
+        self._watching = [asyncio.create_task(periodically(*each, at_once=True)) for each in loops]
 
     async def make(self, order: Order, tell: Tell) -> Made:
-        """As the protocol has it."""
-        ticket = await self.submit(order, tell)
-        try:
-            return await self.wait(ticket)
-        except asyncio.CancelledError:
-            await asyncio.shield(self.cancel(ticket))
-            raise
+        """As the protocol has it. Attempts whose worker was lost are made again before this ends.
 
-    async def submit(self, order: Order, tell: Tell) -> str:
-        """Write the order down; the ticket to wait for it with. What cannot be written down is taken back."""
+        A worker sees within half a second that the order at which it is was taken back.
+        """
         wanted = order.wanted
-        identifier = new_id(self._owner)
         task = Task(
-            id=identifier,
+            id=new_id(self._owner),
             attempt=1,
             action=wanted.action.components,
             with_dumps=wanted.with_dumps,
@@ -127,34 +80,43 @@ class FarmEngine:
             deadline_s=self._deadline_s,
             trace=traceparent(),
         )
-        pending = self._pending[identifier] = Pending(order, task, tell)
+        pending = self._pending[task.id] = Pending(order, task, tell)
         try:
             await self._reaper.offer(pending)
-        except BaseException:
-            await asyncio.shield(self.cancel(identifier))
-            raise
-        self._is_busy.set()
-        return identifier
-
-    async def wait(self, ticket: str) -> Made:
-        """What the order came to; asked once. Attempts whose worker was lost are made again before this ends."""
-        pending = self._pending[ticket]
-        result = await pending.result
-        pending.charge(result)
-        try:
-            return await self._outcome.of(pending.order, result, pending.task.attempt)
+            self._is_busy.set()
+            result = await pending.result
+            pending.charge(result)
+            return await self._outcome(order, result, pending.task.attempt)
         finally:
-            await self.cancel(ticket)
+            await asyncio.shield(self._forget(pending))
 
-    async def cancel(self, ticket: str) -> None:
-        """Take the order back; the worker that is at it sees that within half a second.
+    async def _outcome(self, order: Order, result: Result, attempt: int) -> Made:
+        """What the result of this attempt says, or the error that it is.
 
-        A store that does not forget it now takes nothing from how it ended: what is left is swept one day.
+        UnavailableError when what was made is gone. UntrustedArtifactError when the farm's settings keep it from being
+        believed.
         """
-        try:
-            await self._forget(ticket)
-        except UnavailableError as error:
-            _log.warning("a finished order could not be deleted", reason=error.message)
+        gone = UnavailableError("The program that the farm compiled is not in the store; send the request again.")
+        error = gone if result.problem is None else error_from_problem(result.problem)
+        # Of an order that was given up, what a worker said may be lost, or not believed, and not what it made.
+        if error is not gone and (result.worker or order.replaces):
+            raise error
+        found = await self._find(order.wanted)
+        if isinstance(found, Miss):
+            raise error
+        entry, program = found
+        return Made(program, entry, None, attempt + result.attempts - 1)
+
+    async def _find(self, wanted: Wanted) -> tuple[Entry, bytes] | Miss:
+        until = clock.monotonic() + _KEY_PATIENCE_S
+        while True:
+            found = await self._programs.load(wanted.action, with_dumps=wanted.with_dumps)
+            doubt = await self._programs.doubt(wanted.action) if isinstance(found, Miss) else None
+            if doubt is None:
+                return found
+            if doubt.details["reason"] != "unknown_key" or clock.monotonic() > until:
+                raise _unlike(doubt)
+            await asyncio.sleep(_PAUSE_S)
 
     async def close(self) -> None:
         """Stop watching. Workers go on: what they make is found in the store."""
@@ -162,15 +124,18 @@ class FarmEngine:
             task.cancel()
         await asyncio.gather(*self._watching, return_exceptions=True)
 
-    async def _forget(self, ticket: str) -> None:
-        pending = self._pending.pop(ticket, None)
+    async def _forget(self, pending: Pending) -> None:
+        """Nobody waits for an order any more. What the store does not remove now is swept one day."""
+        del self._pending[pending.task.id]
         if not self._pending:
             self._is_busy.clear()
-        if pending is not None:
-            if pending.result.cancelled() or not pending.result.done():
-                pending.order.cost.lose(pending.run_s)
-            pending.forget()
-            await self._ledger.close(ticket)
+        if pending.result.cancelled() or not pending.result.done():
+            pending.order.cost.lose(pending.run_s)
+        pending.forget()
+        try:
+            await self._ledger.close(pending.task.id)
+        except UnavailableError as error:
+            _log.warning("a finished order could not be deleted", reason=error.message)
 
     async def _watch(self) -> None:
         """See what has ended, what goes on, and what has to be offered again."""
@@ -207,10 +172,14 @@ class FarmEngine:
         if self._pending:
             await self._roster.sign("service", self._owner)
         elif self._has_signed:
-            await self._roster.leave("service", self._owner)
+            await self._roster.sign_off("service", self._owner)
         self._has_signed = bool(self._pending)
         await self._roster.look()
 
-    async def _sweep(self) -> None:
-        await self._ledger.sweep()
-        await self._roster.sweep()
+
+def _unlike(doubt: UntrustedArtifactError) -> UntrustedArtifactError:
+    """The end of an order that the same workers would only make again, to be believed no more than now."""
+    setting = "KILN_REQUIRE_ISOLATION" if doubt.details["reason"] == "isolation" else "KILN_KEYS"
+    return UntrustedArtifactError(
+        f"{doubt.message} Services and workers of a farm need the same {setting}.", details=doubt.details
+    )

@@ -17,22 +17,17 @@ from typing import Any, Final, Literal, TypeAlias
 from service import clock
 from service.lease import LEASE_S
 from service.store.claims import Claims
-from service.store.inventory import items
-from service.store.location import ObjectStore
+from service.store.leftovers import ORDERS_FOLDER
 from service.store.records import Records
 from tensorkiln.errors import InfrastructureError, error_from_problem
 from tensorkiln.trust.encoding import canonical_json
 
-from .generation import generation
-from .statements import Statements
+from .statements import Statements, generation
 
 Stated: TypeAlias = Literal["claim", "result"]
 
-_FARM: Final = "farm"
 _FOLDERS: Final[Mapping[Stated, str]] = {"claim": "claims", "result": "done"}
 _MOST: Final = 100_000
-SWEPT_AFTER_S: Final = 86_400.0
-"""Age in seconds at which files that a lost service left behind are removed."""
 
 
 def new_id(owner: str) -> str:
@@ -101,8 +96,7 @@ class Result:
 class Ledger:
     """The orders in a store, by id: those of services and workers with this build and protocol."""
 
-    def __init__(self, store: ObjectStore, records: Records, statements: Statements) -> None:
-        self._store = store
+    def __init__(self, records: Records, statements: Statements) -> None:
         self._records = records
         self._statements = statements
         self._claims = Claims(records)
@@ -154,8 +148,15 @@ class Ledger:
         return None
 
     async def claim(self, task: Task, worker: str) -> bool:
-        """Claim this task for `worker`. False if another worker has it."""
-        return await self._take("claim", task, State(worker))
+        """Whether `worker` is the one that is at this task, as nobody is who is believed."""
+
+        async def stands(found: Mapping[str, Any]) -> bool:
+            return self._believed("claim", task, found, at_any_time=True) is not None
+
+        def mine() -> dict[str, Any]:
+            return self._statements.signed("claim", _about(task), asdict(State(worker)))
+
+        return await self._claims.take(_path("claims", task.id), mine, stands) is None
 
     async def worker(self, task: Task) -> str:
         """The worker that has claimed a task, alive or lost; empty without a valid claim.
@@ -177,44 +178,29 @@ class Ledger:
 
     async def beat(self, task: Task, state: State) -> None:
         """Write a heartbeat of an attempt."""
-        await self._records.put(_path("claims", task.id), self._statements.signed("claim", _about(task), asdict(state)))
+        await self._put("claim", task, state)
 
     async def state(self, task: Task) -> State | None:
         """The last heartbeat of a task's worker; None if it is invalid or too old."""
         content = await self._stated("claim", task)
         return State(**content) if content is not None else None
 
-    async def finish(self, task: Task, result: Result) -> bool:
-        """Write the result of a task. False if it has a valid one already."""
-        return await self._take("result", task, result)
+    async def finish(self, task: Task, result: Result) -> None:
+        """Say how an attempt has ended, whatever somebody else says there: that of another one is not believed."""
+        await self._put("result", task, result)
 
     async def finished(self) -> list[str]:
-        """The tasks that have a result, verified or not."""
-        # A name with a dot is a lock, held while a result is replaced.
-        return [name for name in await self._records.names(_path("done"), _MOST) if "." not in name]
+        """The tasks of which somebody, worker or not, says how they have ended."""
+        return await self._records.names(_path("done"), _MOST)
 
     async def result(self, task: Task) -> Result | None:
         """The result of a task; None if it has no valid one."""
         content = await self._stated("result", task)
         return Result(**content) if content is not None else None
 
-    async def sweep(self, older_than_s: float = SWEPT_AFTER_S) -> None:
-        """Remove files that were not touched for `older_than_s` seconds."""
-        before = clock.time() - older_than_s
-        async for item in items(self._store, f"{_FARM}/"):
-            if item.used < before:
-                await self._records.delete(item.path)
-
-    async def _take(self, kind: Stated, task: Task, stated: State | Result) -> bool:
-        """Write a signed statement about a task. False if a valid one exists."""
-
-        async def stands(found: Mapping[str, Any]) -> bool:
-            return self._believed(kind, task, found, at_any_time=True) is not None
-
-        def mine() -> dict[str, Any]:
-            return self._statements.signed(kind, _about(task), asdict(stated))
-
-        return await self._claims.take(_path(_FOLDERS[kind], task.id), mine, stands) is None
+    async def _put(self, kind: Stated, task: Task, stated: State | Result) -> None:
+        signed = self._statements.signed(kind, _about(task), asdict(stated))
+        await self._records.put(_path(_FOLDERS[kind], task.id), signed)
 
     async def _stated(self, kind: Stated, task: Task, *, at_any_time: bool = False) -> dict[str, Any] | None:
         record = await self._records.get(_path(_FOLDERS[kind], task.id))
@@ -236,4 +222,4 @@ def _about(task: Task) -> dict[str, Any]:
 
 
 def _path(what: str, name: str = "") -> str:
-    return f"{_FARM}/{generation()}/{what}/{name}".removesuffix("/")
+    return f"{ORDERS_FOLDER}{generation()}/{what}/{name}".removesuffix("/")

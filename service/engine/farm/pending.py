@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from service import clock
-from service.engine.order import Order
-from service.engine.protocol import Tell
+from service.engine.order import Order, Tell
 from service.fairness.queue_time import queue_time
-from service.lease import LEASE_S
+from service.lease import LEASE_S, Lease
 
 from .ledger import Result, State, Task
 
@@ -22,8 +21,8 @@ MAX_ATTEMPTS: Final = 5
 class Pending:
     """`task` is the present attempt at `order`, as it is to be in the store; `result` is set at the end.
 
-    `worker` is at it, empty while nobody is known to be. `heard_at` is when something was heard of it, in s of the
-    monotonic clock, and `refused` counts the leases for which it was somebody's who is not believed.
+    `worker` is at it, empty while nobody is known to be. `refused` counts the leases for which it was somebody's who is
+    not believed.
     """
 
     def __init__(self, order: Order, task: Task, tell: Tell) -> None:
@@ -37,26 +36,27 @@ class Pending:
 
     def _renew(self) -> None:
         self.worker = ""
-        self.refused = self._beat = self._told = 0
-        self.heard_at = self._begun_at = clock.monotonic()
+        self.refused = self._heard = 0
+        self._lease = Lease()
+        self._begun_at = self._lease.heard_at
 
     @property
     def is_silent(self) -> bool:
         """Whether nothing was heard of it for a lease."""
-        return clock.monotonic() - self.heard_at > LEASE_S
+        return self._lease.is_over
 
     def unheard(self) -> None:
         """Nobody listened for a while: its worker has a whole lease again."""
-        self.heard_at = clock.monotonic()
+        self._lease.renew()
 
     def waits(self) -> None:
         """Nobody is at it."""
-        self.heard_at = clock.monotonic()
+        self._lease.renew()
         self.refused = 0
 
     def waited_in_vain(self) -> None:
         """For a lease it was somebody's who is not believed."""
-        self.heard_at = clock.monotonic()
+        self._lease.renew()
         self.refused += 1
 
     def begins(self, worker: str) -> None:
@@ -64,7 +64,8 @@ class Pending:
         if not self.worker:
             self._waits(False)
             self.worker = worker
-            self.heard_at = self._begun_at = clock.monotonic()
+            self._lease.renew()
+            self._begun_at = self._lease.heard_at
 
     @property
     def run_s(self) -> float:
@@ -72,20 +73,18 @@ class Pending:
 
         One that is lost was at it for a lease after it was last heard of at most, however late its loss is found.
         """
-        return min(clock.monotonic(), self.heard_at + LEASE_S) - self._begun_at if self.worker else 0.0
+        return min(clock.monotonic(), self._lease.heard_at + LEASE_S) - self._begun_at if self.worker else 0.0
 
     def see(self, state: State) -> None:
         """A worker gave a sign of life, maybe one that is known already, which somebody may have put there again."""
-        if state.beat > self._beat:
-            self._beat = state.beat
-            self.heard_at = clock.monotonic()
+        if self._lease.hear(state.beat):
             self.hear(state.news)
 
     def hear(self, news: Sequence[Mapping[str, Any]]) -> None:
         """All news of this attempt, of which the first have been told."""
-        for each in news[self._told :]:
+        for each in news[self._heard :]:
             self._tell(each)
-        self._told = max(self._told, len(news))
+        self._heard = max(self._heard, len(news))
 
     def charge(self, result: Result) -> None:
         """What an attempt has taken, by the word of the worker that made it."""

@@ -6,7 +6,7 @@ worker's statement about another subject, nor an old heartbeat.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import structlog
@@ -14,12 +14,15 @@ import structlog
 from service import clock
 from service.observe.instruments import FARM_REFUSED
 from service.trust.notary import Notary
+from tensorkiln.compiler_build import build
 from tensorkiln.trust.verify import CLOCK_SKEW_S
 
 Kind: TypeAlias = Literal["member", "claim", "result"]
 
 FRESH_S: Final = float(CLOCK_SKEW_S)
 """The maximum age of a heartbeat in seconds, and how far it may be ahead of the local clock."""
+_PROTOCOL: Final = 6
+"""Changes with what services and workers write for one another, of which those before understand nothing."""
 _SIGNS_OF_LIFE: Final[frozenset[Kind]] = frozenset({"member", "claim"})
 _SEAL: Final = "seal"
 _SEAL_CHARACTERS: Final = 200
@@ -28,20 +31,21 @@ _MAX_REFUSED: Final = 1024
 _log = structlog.get_logger()
 
 
+def generation() -> str:
+    """The compiler's build and the protocol: workers of another generation do not see its orders."""
+    return f"{build().build_id[:16]}.{_PROTOCOL}"
+
+
 class Statements:
-    """Statements, signed and verified with the keys of `notary`. `clock` is in seconds since 1970.
+    """Signed, and believed, by the keys of `notary`. Who only believes needs no private key."""
 
-    Verification needs no private key.
-    """
-
-    def __init__(self, notary: Notary, clock: Callable[[], float] = clock.time) -> None:
+    def __init__(self, notary: Notary) -> None:
         self._notary = notary
-        self._clock = clock
         self._refused: set[tuple[str, str]] = set()
 
     def signed(self, kind: Kind, about: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
         """A signed record of `content` with the current time. UnavailableError when the key cannot be used."""
-        stated = {**content, "at": self._clock()}
+        stated = {**content, "at": clock.time()}
         return {**stated, _SEAL: self._notary.seal(_sealed(kind, about, stated))}
 
     def believed(
@@ -61,7 +65,7 @@ class Statements:
         if record is None:
             return None
         stated = _stated(record)
-        reason = self._doubt(kind, about, record, None if at_any_time else self._clock())
+        reason = self._doubt(kind, about, record, None if at_any_time else clock.time())
         if reason is None:
             return stated
         met = path, repr(record.get(_SEAL))[:_SEAL_CHARACTERS]
@@ -80,7 +84,7 @@ class Statements:
         """
         if record is None or self._doubt(kind, about, record, written) is not None:
             return False
-        return self._clock() - _stated(record)["at"] > FRESH_S
+        return clock.time() - _stated(record)["at"] > FRESH_S
 
     def _doubt(self, kind: Kind, about: Mapping[str, Any], record: Mapping[str, Any], now: float | None) -> str | None:
         stated, seal = _stated(record), record.get(_SEAL)

@@ -45,18 +45,8 @@ _SOURCES: Final = {"graph": ("graph", MODULE, BUILDER), MODULE: (MODULE, BUILDER
 
 
 def parse_envelope(body: bytes, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
-    """The fields of a body; RequestError when one is missing or unknown.
-
-    Its `graph` is what `parse_graph` takes: the bytes of the body that spell it, where these can be told apart.
-    """
+    """The fields of a body; RequestError when one is missing or unknown."""
     _refuse_many_fields(body, _known(required, optional))
-    try:
-        apart = _with_graph_apart(body)
-        if apart is not None:
-            return check_fields(apart, required, optional)
-    except TensorkilnError:
-        # What is told is what comes first in the whole of the body.
-        pass
     return check_fields(parse_object(body), required, optional)
 
 
@@ -94,31 +84,6 @@ def _decoder(known: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(msgspec.defstruct("Fields", fields, forbid_unknown_fields=True))
 
 
-def _with_graph_apart(body: bytes) -> dict[str, Any] | None:
-    """The fields of a body, its graph as text; None where that cannot be told from the rest."""
-    graph = _graph_text(body)
-    if not graph:
-        return None
-    before, _, after = body.partition(graph)
-    fields = parse_object(b"%bnull%b" % (before, after))
-    return {**fields, "graph": graph} if fields.get("graph", graph) is None else None
-
-
-class _WithGraph(msgspec.Struct):
-    graph: msgspec.Raw
-
-
-_graph_of: Final = msgspec.json.Decoder(_WithGraph).decode
-
-
-def _graph_text(body: bytes) -> bytes:
-    """What stands in a body as its graph; nothing when there is none."""
-    try:
-        return bytes(_graph_of(body).graph)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return b""
-
-
 def check_fields(fields: Any, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
     """`fields` itself; RequestError when it is no object, or one of its fields is missing or unknown."""
     if not isinstance(fields, dict):
@@ -143,15 +108,7 @@ def check_fields(fields: Any, required: Collection[str], optional: Collection[st
 
 
 def parse_graph(value: Any) -> Graph:
-    """The graph of a request. InvalidGraphError, UnsupportedGraphError or LimitExceededError as the contract says.
-
-    `value` is its text or what that spells; RequestError when a text is not JSON as the service takes it.
-    """
-    if isinstance(value, bytes):
-        decoded = Graph.decoded(value)
-        if decoded is not None:
-            return decoded
-        value = parse_object(b'{"graph":%b}' % value)["graph"]
+    """The graph of a request. InvalidGraphError, UnsupportedGraphError or LimitExceededError as the contract says."""
     if isinstance(value, dict):
         for name, most in _BOUNDED.items():
             _refuse_at_a_glance(name, value.get(name), most)

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.report.browser.chromium import chromium
+from tests.chromium import chromium
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
     with chromium() as started:
         yield started

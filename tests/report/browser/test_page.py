@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 from service.http.connections import SAFE_HEADERS
 from tensorkiln.report.page import content_security_policy
 from tensorkiln.report.page import page as page_of
-from tests.report.browser.chromium import Page, becomes, opened
-from tests.report.programs import HOSTILE, hostile, long_chain, report_of_layer
+from tests.chromium import Page, becomes
+from tests.report.browser.opened import opened
+from tests.report.programs import HOSTILE, hostile, report_of_layer
 
 pytestmark = pytest.mark.xdist_group("chromium")
 
@@ -18,7 +20,21 @@ STRUCTURE = frozenset(
     ("op", "role", "kind", "hint", "node", "dtype", "device", "status", "entry", "scope", "artifact", "digest", "dump")
 )
 """Fields that say what a record is: a text of another kind is no record of a program."""
+OTHER_BARS = 95
+"""Pixels from the top of the schedule to the bars of the program that another is compared with."""
 SELECTED = ".kernel-row[aria-selected=true]"
+
+
+def from_the_top(page: Page, text: str | re.Pattern[str]) -> Any:
+    """The number of the first line with a text, near the top of the right pane."""
+    found = page.locator(".pane:nth-child(2) .line", has_text=text).first.locator(".gutter")
+
+    def is_there() -> bool:
+        page.locator(".pane:nth-child(2) [role=document]").evaluate("rows => { rows.scrollTop = 0 }")
+        return found.count() == 1
+
+    becomes(is_there, True)
+    return found
 
 
 def selected(page: Page) -> list[str]:
@@ -40,15 +56,75 @@ def test_a_click_selects_in_every_panel(browser: Any, tmp_path: Path) -> None:
 
 def test_a_line_of_a_stage_selects_the_node_that_it_is_of(browser: Any, tmp_path: Path) -> None:
     with opened(browser, report_of_layer().html(), tmp_path) as page:
-        line = page.locator(".pane:nth-child(1) .line", has_text="kiln.unary")
-        line.click()
+        page.locator(".pane:nth-child(1) .line", has_text="kiln.unary").locator(".gutter").click()
         page.wait_for_selector(".outline-node[aria-selected=true]")
         assert "unary exp2" in page.locator(".outline-node[aria-selected=true]").inner_text()
         becomes(lambda: selected(page), ["1"])
         becomes(lambda: page.locator(".vertex.selected").count(), 1)
         page.locator(".pane:nth-child(2) select").select_option("schedule")
-        page.locator(".pane:nth-child(2) .line", has_text="func.func private @kernel_0(").first.click()
+        from_the_top(page, "func.func private @kernel_0(").click()
         page.wait_for_selector(".outline-item[data-item='0'][aria-selected=true]")
+
+
+def test_a_node_is_found_in_the_text_of_every_stage(browser: Any, tmp_path: Path) -> None:
+    stages = {
+        "from-graph": "",
+        "form-kernels": "",
+        "merge-kernels": "",
+        "to-linalg": ": one of those that these loops compute",
+        "schedule": ": one of those that these loops compute",
+        **dict.fromkeys(
+            ("realise", "lower", "entries", "translate", "codegen"), ": known by its kernel, kernel_1, here"
+        ),
+    }
+    with opened(browser, report_of_layer().html(), tmp_path) as page:
+        page.locator("#search").fill("exp2")
+        page.locator(".outline-node").click()
+        number = page.locator(".outline-node[aria-selected=true]").inner_text().split()[0]
+        right = page.locator(".pane:nth-child(2)")
+        for stage, known in stages.items():
+            right.locator("select").select_option(stage)
+            becomes(right.locator(".known").inner_text, f"{number} unary exp2{known}")
+            if not known:
+                right.locator(".line.node", has_text='"kiln.unary"').wait_for()
+            elif "loops" in known:
+                for text in ("linalg.generic", "linalg.yield"):
+                    right.locator(".line.node", has_text=text).first.wait_for()
+            else:
+                becomes(lambda: right.locator(".line.own").count() > 3, True)
+                assert right.locator(".line.node").count() == 0
+        # From the assembly back: it begins with a function that only the other kernel calls.
+        from_the_top(page, re.compile(r"^\d+[a-z]\w+:")).click()
+        becomes(lambda: selected(page), ["0"])
+
+
+def test_remarks_give_the_compilers_reasons_in_the_names_of_the_graph(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, report_of_layer().html(), tmp_path) as page:
+        page.locator(".kernel-row[data-item='1']").click()
+        remarks = page.locator("#details .remark").all_inner_texts()
+        (apart,) = [text for text in remarks if text.startswith("not fused")]
+        assert "reduce_axis sum sums products, behind which only what walks the very same loops is computed" in apart
+        assert re.search(r"and #\d+ reduce_axis max walks others\.", apart)
+        page.locator(".kernel-row[data-item='0']").click()
+        used = page.locator("#details dd", has_text="for vectors, of")
+        used.wait_for()
+        assert re.fullmatch(r"\d+ for vectors, of \d+ instructions", used.inner_text())
+        assert page.locator("#details dd", has_text="with the stack").count() == 1
+
+
+def test_the_roofline_has_every_kernel_and_follows_the_slider(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, report_of_layer().html(), tmp_path) as page:
+        page.locator("#tab-roofline").click()
+        points = page.locator(".roofline circle")
+        becomes(points.count, 2)
+        before = points.nth(0).get_attribute("cx")
+        value = page.locator("[data-symbol=n]")
+        value.fill("4000")
+        value.press("Enter")
+        becomes(lambda: points.nth(0).get_attribute("cx") != before, True)
+        points.nth(1).click()
+        becomes(lambda: selected(page), ["1"])
+        becomes(page.locator(".roofline circle.selected").count, 1)
 
 
 def test_a_node_that_is_drawn_can_be_clicked(browser: Any, tmp_path: Path) -> None:
@@ -164,20 +240,6 @@ CONTRAST = """() => {
 }"""
 
 
-def test_ten_thousand_nodes_are_shown_in_part(browser: Any, tmp_path: Path) -> None:
-    with opened(browser, page_of(long_chain(2500, 4)), tmp_path) as page:
-        assert page.locator("*").count() < 3000
-        page.locator(".kernels [role=grid]").focus()
-        page.keyboard.press("End")
-        becomes(lambda: selected(page), ["2499"])
-        page.wait_for_selector(".outline-item[data-item='2499'][aria-selected=true]")
-        page.locator("#search").fill("#9999")
-        page.wait_for_selector(".outline-node")
-        assert page.locator(".outline-node").inner_text().startswith("#9999")
-        page.locator(".outline-node").click()
-        assert "unary exp2" in page.locator(".neighbourhood svg").text_content()
-
-
 def test_nothing_that_is_hostile_runs(browser: Any, tmp_path: Path) -> None:
     report = report_of_layer()
     parts = {
@@ -217,6 +279,18 @@ def test_two_programs_are_compared(browser: Any, tmp_path: Path) -> None:
         page.wait_for_selector(".pane:nth-child(1) .line.changed")
         assert page.locator(".pane:nth-child(2) select").input_value() == "realise"
         page.wait_for_selector(".pane:nth-child(2) .line.own")
+        # Both schedules are on one axis, and an item of the other leads to the one that does the same.
+        canvas = page.locator(".timeline canvas")
+        assert "the other program" in canvas.get_attribute("aria-label")
+        box = canvas.bounding_box()
+        canvas.hover(position={"x": 8, "y": OTHER_BARS})
+        becomes(lambda: "kernel_0 of the other program" in page.locator(".tip").inner_text(), True)
+        page.keyboard.press("Escape")
+        canvas.click(position={"x": 8, "y": OTHER_BARS})
+        becomes(lambda: selected(page), ["0"])
+        page.locator(".timeline [role=radio]", has_text="by dependencies").click()
+        canvas.hover(position={"x": 8, "y": box["height"] / 2 + 24})
+        becomes(lambda: "of the other program" in page.locator(".tip").inner_text(), True)
 
 
 def test_the_page_runs_in_the_sandbox_that_a_service_puts_it_in(browser: Any) -> None:

@@ -16,7 +16,8 @@ from tensorkiln.report.page import page as page_of
 from tensorkiln.runtime.profile import ItemProfile
 from tensorkiln.schedule.items import ItemAnalysis
 from tensorkiln.spec import ProgramSpec
-from tests.report.browser.chromium import becomes, opened
+from tests.chromium import becomes
+from tests.report.browser.opened import opened
 from tests.report.programs import compiled_layer, layer, report_of_layer
 
 pytestmark = pytest.mark.xdist_group("chromium")

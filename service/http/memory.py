@@ -1,4 +1,4 @@
-"""What large answers take of the memory until they are fetched."""
+"""What requests take of the memory: their bodies, until they are answered, and large answers, until they are sent."""
 
 from __future__ import annotations
 
@@ -7,37 +7,45 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.coding.encode import UNCODED
 from service.fairness.shares import Held, Shares
 from tensorkiln.errors import RateLimitedError, UnavailableError
 
 from .problems import respond
 
 PIECE: Final = 256 << 10
-"""Bytes that are handed on at a time; an answer that is longer counts."""
+"""Bytes of an answer that are handed on at a time; one that is longer counts."""
+_HELD: Final = "kiln.held"
 
 
-class ResponseMemory:
-    """Sends answers as fast as they are fetched. Large ones take `most` bytes, and a tenant leaves some of that.
+class RequestMemory:
+    """Lets the bodies of all requests take at most `most` bytes, and large answers as many.
 
-    A tenant that fetches none yet gets one, however large.
+    Those of one tenant take a share that leaves room. A tenant that fetches no large answer yet gets one.
     """
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self._app = app
-        self._shares = Shares(most, "fetched_bytes", "bytes of large answers that are to be fetched")
+        self._bodies = Shares(most, "held_bytes", "bytes of requests under way")
+        self._answers = Shares(most, "fetched_bytes", "bytes of large answers that are to be fetched")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        if scope["type"] != "http" or scope["method"] == "HEAD":
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        with Held(self._shares) as held:
-            await self._app(scope, receive, _Answer(held, scope, receive, send).send)
+        with Held(self._bodies) as body, Held(self._answers) as answer:
+            scope[_HELD] = body
+            sending = send if scope["method"] == "HEAD" else _Answer(answer, scope, receive, send).send
+            await self._app(scope, receive, sending)
+
+
+def held_by(scope: Scope) -> Held:
+    """What the body of the request with this scope takes."""
+    return scope[_HELD]
 
 
 class _Answer:
-    """The answer to one request, on its way."""
+    """The answer to one request, on its way: as fast as it is fetched."""
 
     def __init__(self, held: Held, scope: Scope, receive: Receive, send: Send) -> None:
         self._held = held
@@ -56,8 +64,7 @@ class _Answer:
         length = int(Headers(raw=start["headers"]).get("content-length", "0"))
         if length > PIECE:
             try:
-                # Until it is sent, what was coded is held as well.
-                self._held.add(length + start.get(UNCODED, 0), one_at_least=True)
+                self._held.add(length, one_at_least=True)
             except (RateLimitedError, UnavailableError) as error:
                 self._is_refused = True
                 await respond(error)(self._scope, self._receive, self._send)
@@ -66,11 +73,8 @@ class _Answer:
 
     async def _go_on(self, message: Message) -> None:
         body: bytes = message.get("body", b"")
-        if len(body) <= PIECE:
-            await self._send(message)
-            return
         # What is handed on in one piece is out of our hands at once, and in memory until the last of it is fetched.
-        last = (len(body) - 1) // PIECE * PIECE
+        last = max(len(body) - 1, 0) // PIECE * PIECE
         for begin in range(0, last, PIECE):
             await self._send({**message, "body": body[begin : begin + PIECE], "more_body": True})
-        await self._send({**message, "body": body[last:]})
+        await self._send({**message, "body": body[last:]} if last else message)

@@ -1,0 +1,184 @@
+"""Bodies of requests in a content coding, decoded while they arrive: what is beyond a bound is never made."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from typing import Final, Protocol
+
+from tensorkiln.errors import LimitExceededError, RequestError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+__all__ = ["CODINGS", "CodingError", "coding_of", "decoded", "too_long", "zstd"]
+
+CODINGS: Final = ("zstd", "gzip")
+"""What bodies may be sent in."""
+MAX_RATIO: Final = 200
+"""Decoded bytes for each that was sent, once there are FREE_BYTES. Graphs come to about 50."""
+FREE_BYTES: Final = 1 << 20
+MAX_WINDOW_BYTES: Final = 8 << 20
+"""What RFC 9659 lets a zstd encoder ask of its reader."""
+MAX_FRAMES: Final = 64
+PIECE_BYTES: Final = 128 << 10
+"""Plain bytes that are made at a time."""
+_FED_BYTES: Final = 4 << 10
+_GZIP: Final = 31
+_TOO_WIDE: Final = "too much memory"
+"""What zstd says of a window above the one that it may have."""
+
+
+class CodingError(RequestError):
+    """The body is in a coding that the service does not read."""
+
+    status = 415
+
+
+class _Frame(Protocol):
+    """What decodes one frame, or member: the methods of `zstd.ZstdDecompressor`."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+class _GzipMember:
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(_GZIP)
+        self.needs_input = True
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes:
+        piece = self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
+        self.needs_input = not self._inner.unconsumed_tail and len(piece) < max_length
+        return piece
+
+
+def _zstd_frame() -> _Frame:
+    most: dict[int, int] = {zstd.DecompressionParameter.window_log_max: MAX_WINDOW_BYTES.bit_length() - 1}
+    return zstd.ZstdDecompressor(options=most)
+
+
+_FRAMES: Final[dict[str, Callable[[], _Frame]]] = {"zstd": _zstd_frame, "gzip": _GzipMember, "x-gzip": _GzipMember}
+
+
+def coding_of(header: str) -> str | None:
+    """The coding that Content-Encoding names; None for none. CodingError for another, and for several."""
+    found = [each for each in (part.strip().lower() for part in header.split(",")) if each not in ("", "identity")]
+    if len(found) > 1 or not _FRAMES.keys() >= {*found}:
+        what = f"Content-Encoding {found[0][:64]!r}" if len(found) == 1 else f"{len(found)} content codings"
+        raise CodingError(f"The body has {what}; send it in one of {', '.join(CODINGS)}, or without.")
+    return found[0] if found else None
+
+
+async def decoded(chunks: AsyncIterator[bytes], coding: str, limit: int) -> AsyncGenerator[bytes]:
+    """The plain bytes of `chunks`: at most `limit`, and no more than MAX_RATIO times what was sent.
+
+    LimitExceededError beyond that, RequestError for bytes that are not in their coding.
+    """
+    frames = _Frames(coding)
+    sent = made = 0
+    async for chunk in chunks:
+        for begin in range(0, len(chunk), _FED_BYTES):
+            fed = chunk[begin : begin + _FED_BYTES]
+            sent += len(fed)
+            for piece in frames.feed(fed):
+                made += len(piece)
+                _check(sent, made, limit)
+                yield piece
+                await asyncio.sleep(0)  # others are served while a large body is decoded
+        _check(sent, made, limit)
+    frames.finish()
+
+
+class _Frames:
+    """The frames of a body, one after the other."""
+
+    def __init__(self, coding: str) -> None:
+        self._coding = coding
+        self._frame: _Frame | None = None
+        self._count = 0
+
+    def feed(self, data: bytes) -> Generator[bytes]:
+        """The plain bytes that `data` adds, in pieces."""
+        while data:
+            frame = self._frame = self._frame or self._next()
+            yield from self._pieces(frame, data)
+            data = frame.unused_data
+            if frame.eof:
+                self._frame = None
+
+    def finish(self) -> None:
+        """All has been fed: RequestError unless that is an end."""
+        if self._frame is not None or not self._count:
+            raise RequestError(f"The body ends in the middle of its {self._coding}.")
+
+    def _next(self) -> _Frame:
+        self._count += 1
+        if self._count > MAX_FRAMES:
+            raise LimitExceededError(
+                f"The body is coded in more than {MAX_FRAMES} frames; code it in one.",
+                limit="body_frames",
+                maximum=MAX_FRAMES,
+                actual=self._count,
+            )
+        return _FRAMES[self._coding]()
+
+    def _pieces(self, frame: _Frame, data: bytes) -> Generator[bytes]:
+        try:
+            while True:
+                piece = frame.decompress(data, PIECE_BYTES)
+                if piece:
+                    yield piece
+                if frame.eof or frame.needs_input:
+                    return
+                data = b""
+        except (zlib.error, zstd.ZstdError) as error:
+            if _TOO_WIDE in str(error):
+                raise LimitExceededError(
+                    f"The body is coded with a window of more than {MAX_WINDOW_BYTES} bytes, the limit. "
+                    "Use a lower level, or no long-distance matching.",
+                    limit="body_window_bytes",
+                    maximum=MAX_WINDOW_BYTES,
+                    actual=MAX_WINDOW_BYTES + 1,
+                ) from None
+            raise RequestError(f"The body is not {self._coding}: {error}.") from None
+
+
+def too_long(actual: int, limit: int) -> LimitExceededError:
+    """The error of a body of at least so many bytes, coded or decoded."""
+    return LimitExceededError(
+        f"The body is {actual} bytes or more; the limit is {limit}. Large tables are inputs, not constants.",
+        limit="body_bytes",
+        maximum=limit,
+        actual=actual,
+    )
+
+
+def _check(sent: int, made: int, limit: int) -> None:
+    if max(sent, made) > limit:
+        raise too_long(max(sent, made), limit)
+    if made > FREE_BYTES and made > MAX_RATIO * sent:
+        raise LimitExceededError(
+            f"The body decompresses to at least {made // sent} times its size; the limit is {MAX_RATIO}. "
+            "Send it without Content-Encoding.",
+            limit="body_ratio",
+            maximum=MAX_RATIO,
+            actual=made // sent,
+        )
