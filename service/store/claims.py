@@ -1,8 +1,8 @@
 """Claims: the owner of some work, as a record in the store that only one process can create.
 
-The owner writes heartbeats, in the claim itself or elsewhere. After a lease without one, another process may replace the
-claim. It measures the lease by its own clock, so no two clocks have to agree. Orders, attempts at compiles and jobs are
-claimed this way.
+The owner writes heartbeats, in the claim itself or elsewhere. After a lease without one, another process may replace
+the claim. It measures the lease by its own clock, so no two clocks have to agree. Orders, attempts at compiles and jobs
+are claimed this way.
 """
 
 from __future__ import annotations
