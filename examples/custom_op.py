@@ -1,6 +1,6 @@
-"""A custom operation: what has no node of its own, the host computes between two kernels.
+"""A custom operation, which has no node of its own: the host computes it between two kernels.
 
-Operations are records in `client/tensorkiln/custom/`; this graph sorts with the one that is there.
+Custom operations are records in `client/tensorkiln/custom/`; this graph uses the existing one, which sorts.
 """
 
 import numpy as np

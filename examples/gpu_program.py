@@ -1,4 +1,4 @@
-"""PTX for an NVIDIA H100. It is compiled where there is no GPU."""
+"""PTX for an NVIDIA H100. Compiling needs no GPU."""
 
 from tensorkiln import Client
 from tensorkiln.build import Builder, exp

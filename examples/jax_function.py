@@ -1,4 +1,4 @@
-"""A function of JAX, compiled as it is called: one program for any number of rows, its weights bound once."""
+"""A JAX function, compiled when it is called: one program for any number of rows, with weights that are bound once."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""A StableHLO module stands wherever a graph does. `0.0` is dimension 0 of argument 0."""
+"""A StableHLO module instead of a graph. `0.0` is dimension 0 of argument 0."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A module of StableHLO over plain HTTP: what comes back is a program. KILN_URL is a service, as `kiln serve` starts one.
+# Compile a StableHLO module over plain HTTP. KILN_URL is the URL of a service, for example one of `kiln serve`.
 set -eu
 
 curl --silent --show-error --fail-with-body "${KILN_URL:-http://127.0.0.1:8080}/compile" \

@@ -1,4 +1,4 @@
-"""Tensors of tinygrad that are not realized yet, as a model with any number of rows."""
+"""Unrealized tensors of tinygrad, as a model for any number of rows."""
 
 import numpy as np
 from tinygrad import Tensor, Variable, nn

@@ -1,4 +1,4 @@
-"""A module of PyTorch by both ways: `torch.compile`, and an exported program that runs without torch."""
+"""A PyTorch module in two ways: `torch.compile`, and an exported program that runs without torch."""
 
 import tempfile
 from pathlib import Path

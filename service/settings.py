@@ -168,7 +168,7 @@ class Settings(BaseSettings):
     def model_post_init(self, context: Any, /) -> None:
         """Say which variables are set that somebody has misspelt: they change nothing, and nobody would notice."""
         for name, meant in misspelt(os.environ).items():
-            logging.getLogger(__name__).warning("%s is no setting; is %s meant?", name, meant)
+            logging.getLogger(__name__).warning("%s is not a setting; is %s meant?", name, meant)
 
     @property
     def store_location(self) -> str:

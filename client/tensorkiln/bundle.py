@@ -45,7 +45,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A program in the names of its graph, the SHA-256 of it as it is signed, and the bytes that it names by theirs."""
+    """A program in the names of its graph, the SHA-256 of its signed form, and its artifacts by their SHA-256."""
 
     program: CompiledProgram
     signed: str
@@ -77,11 +77,11 @@ def write_bundle(
     signed: bytes | None = None,
     beside: Callable[[], None] = lambda: None,
 ) -> None:
-    """Write `program` and what it names, which `artifacts` gives by SHA-256.
+    """Write `program` and its artifacts; `artifacts` returns the bytes for a SHA-256.
 
-    `signed` is the program as its maker signed it, in canonical names. The file appears complete or not at all;
-    `beside` is called when nothing but that is left to do. UnavailableError when an artifact has the wrong bytes, or
-    `signed` is another program; OSError when the file cannot be written.
+    `signed` is the signed form of the program, in canonical names. The file is written completely or not at all;
+    `beside` is called just before the file appears. UnavailableError when an artifact has the wrong bytes, or `signed`
+    is another program; OSError when the file cannot be written.
     """
     contents = {digest: artifacts(digest) for digest in sorted(program.artifacts)}
     for digest, content in contents.items():
@@ -111,7 +111,7 @@ def _names(program: CompiledProgram, record: bytes) -> Names:
 def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     """The program in a file, every byte of it verified.
 
-    RequestError when the file is no bundle, has any byte that `write_bundle` does not make of what is in it, or is of a
+    RequestError when the file is not a bundle, differs in any byte from what `write_bundle` writes, or is of a
     version that this SDK does not know; LimitExceededError when a part is too large; UnavailableError when a part has
     been changed; OSError when the file cannot be read.
     """

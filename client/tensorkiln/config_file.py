@@ -87,7 +87,7 @@ def _read(path: Path) -> dict[str, str]:
     try:
         stated = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RequestError(f"The configuration {path} is no TOML: {error}.") from None
+        raise RequestError(f"The configuration {path} is not TOML: {error}.") from None
     if "api_key" in stated:
         _require_private(path, status)
         if "url" not in stated:
@@ -100,7 +100,7 @@ def _require_private(path: Path, status: os.stat_result) -> None:
     if os.name != "posix":
         return
     if status.st_mode & 0o077:
-        raise RequestError(f"Others may read the api_key in {path}: run `chmod 600 {path}`, and think of a new key.")
+        raise RequestError(f"Other users can read the api_key in {path}: run `chmod 600 {path}`, and get a new key.")
     if status.st_uid != os.geteuid():
         raise RequestError(f"The configuration {path} has an api_key and belongs to another user.")
 

@@ -210,7 +210,7 @@ class ForbiddenError(AuthError):
 class RateLimitedError(TensorkilnError):
     """A limit of the caller's tenant is reached; `details` holds `limit`, `maximum`, `actual`, `retry_after_s`."""
 
-    code, status, retryable, title = "rate.limited", 429, True, "Too much is asked for at once"
+    code, status, retryable, title = "rate.limited", 429, True, "A limit of the tenant is reached"
 
     @property
     def retry_after_s(self) -> int:

@@ -75,7 +75,7 @@ class Graph(Record):
         by_alias: bool | None = None,
         by_name: bool | None = None,
     ) -> Self:
-        """The graph that a JSON-like object spells."""
+        """The graph in a JSON-like object."""
         try:
             return super().model_validate(
                 obj,
@@ -100,7 +100,7 @@ class Graph(Record):
         by_alias: bool | None = None,
         by_name: bool | None = None,
     ) -> Self:
-        """The graph that a JSON text spells. A text that says something twice spells none."""
+        """The graph in a JSON text. A repeated key is an error."""
         if len(json_data) > MAX_BODY_BYTES:
             raise LimitExceededError(
                 f"the graph takes {len(json_data)} bytes; the limit is {MAX_BODY_BYTES}",
@@ -160,12 +160,12 @@ class Graph(Record):
 
     @property
     def inference(self) -> Inference:
-        """All that inference found out."""
+        """The results of inference."""
         return self._inference
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
-        """What could not be proven for all values of the symbols and has to hold at every call."""
+        """The conditions that could not be proven for all values of the symbols, and are checked at every call."""
         return self._inference.constraints
 
     @property
@@ -189,7 +189,7 @@ _FIELDS_SET = attrgetter("__pydantic_fields_set__")
 
 @cache
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of the wire format; `x-extensions` lists what goes beyond the seed's graph."""
+    """The JSON Schema of the wire format; `x-extensions` lists the extensions of `graph_t`."""
     schema = _with_dimension_references(Graph.model_json_schema(by_alias=True))
     schema["$defs"]["Dimension"] = DIMENSION_JSON_SCHEMA
     schema["x-extensions"] = {

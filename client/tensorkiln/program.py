@@ -96,9 +96,9 @@ class Program:
     ) -> Program:
         """The program in a file that `Client.save` or `tensorkiln.bundle` wrote.
 
-        With `trusted_keys` (as for a client, and KILN_TRUSTED_KEYS without them) the file beside it must say that one
-        of them signed it, and that it was compiled with `min_isolation` at least: UntrustedArtifactError otherwise.
-        Without any key, it is believed as it is. Other errors as for `read_bundle` and for a program.
+        With `trusted_keys` (as for a client; default: KILN_TRUSTED_KEYS), the signature beside the file must be by one
+        of them, for a compile with `min_isolation` at least: UntrustedArtifactError otherwise. Without any key, the
+        file is not verified. Other errors as for `read_bundle` and for a program.
         """
         from .trust.carried import read_trusted
 
@@ -173,20 +173,20 @@ class Program:
     def run_into(self, out: Sequence[Any], /, *arrays: Any, **symbols: int) -> None:
         """Run once and write the results to the arrays in `out`, those of the graph's `output_vars` in order.
 
-        They are NumPy arrays of exactly the dtypes and shapes of the results, contiguous, aligned and writeable, and
-        share no memory with each other nor with what the call reads. CallInputError when they are not, or as for a
-        call; CallBoundsError as for a call; DeviceError for a CUDA program, whose results stay on the GPU. Nothing has
-        run then.
+        They must be NumPy arrays of exactly the dtypes and shapes of the results, contiguous, aligned and writeable,
+        and share no memory with each other or with the inputs. CallInputError otherwise, and as for a call;
+        CallBoundsError as for a call; DeviceError for a CUDA program, whose results stay on the GPU. After an error,
+        nothing has run.
         """
         self._executor.run_into(out, arrays, symbols)
 
     def bind(self, params: Mapping[int, Any] | Mapping[str, Any]) -> Program:
         """The same program with some inputs fixed: `params` gives arrays by var, or by name as in `inputs`.
 
-        Calls take the others only.
+        Calls take only the other inputs.
 
-        Contiguous arrays are kept where the program runs, not copied, and must not be changed while it is in use; a GPU
-        gets a copy of those of the host, once. CallInputError when a var is no free input or an array does not fit.
+        Contiguous arrays are kept without a copy, and must not be changed while the program is in use; arrays of the
+        host are copied to a GPU once. CallInputError when a var is not a free input or an array does not fit.
         """
         named = {name: each.var for name, each in self.inputs.items()}
         by_var: dict[Any, Any] = {named.get(str(key), key): array for key, array in params.items()}
@@ -195,14 +195,14 @@ class Program:
     def on(self, stream: object) -> Program:
         """The same program on a CUDA stream: an object with `__cuda_stream__`, or a handle.
 
-        DeviceError for a CPU program, CallInputError when `stream` is no stream.
+        DeviceError for a CPU program, CallInputError when `stream` is not a stream.
         """
         return self._with(self._executor.on(stream))
 
     def profile(self, /, *arrays: Any, **symbols: int) -> Profile:
-        """Run once and return what each schedule item took and was estimated to take, in order of execution.
+        """Run once and return the measured and estimated time of each schedule item, in order of execution.
 
-        `save` of what is returned writes it as a trace for Perfetto, or as a roofline.
+        `save` of the result writes a trace for Perfetto, or a roofline.
         """
         taken = self._executor.profile(arrays, symbols)
         target = self.compiled.target
@@ -238,9 +238,9 @@ class Program:
     ) -> Report:
         """A page about the program, as one HTML file that needs no network; written to `path` if that is given.
 
-        `graph` is what it was compiled from, whose nodes the page shows then, `profile` what `profile` gave
-        where the symbols had the values `sizes`. `Client.report` adds the texts of the stages and the signature.
-        RequestError when one of these is of another program, or a size is missing; OSError when the file cannot be
+        `graph` is the graph that it was compiled from; the page then shows its nodes. `profile` is a result of the
+        method `profile` at the sizes `sizes`. `Client.report` adds the texts of the stages and the signature.
+        RequestError when one of these belongs to another program, or a size is missing; OSError when the file cannot be
         written.
         """
         from .report import Report
@@ -252,7 +252,7 @@ class Program:
 
     @property
     def measured_peak_bytes(self) -> int:
-        """Bytes that the most recent call held for what `planned_peak_bytes` counts; 0 before any call."""
+        """Bytes that the most recent call took, counted as by `planned_peak_bytes`; 0 before any call."""
         return self._executor.measured_peak_bytes
 
 

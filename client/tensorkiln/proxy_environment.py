@@ -29,8 +29,8 @@ def environment_errors() -> Generator[None]:
         if not named:
             raise
         raise RequestError(
-            f"No connection can be made as {', '.join(named)} of the environment would have it: {_told(error)}; "
-            "correct the variables, or unset them."
+            f"No connection can be made with the environment variables {', '.join(named)}: {_told(error)}; "
+            "correct or unset them."
         ) from None
 
 

@@ -64,7 +64,9 @@ async def _one_by_one(items: AsyncGenerator[T]) -> AsyncGenerator[T]:
         while (item := portal().call(_next(items))) is not None:
             yield item[0]
             if os.getpid() != owner:
-                raise RequestError("These results are of the process that this one was forked from; ask anew here.")
+                raise RequestError(
+                    "These results belong to the process that this one was forked from; start again here."
+                )
     finally:
         if os.getpid() == owner:
             portal().close(items)

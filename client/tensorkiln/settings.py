@@ -90,7 +90,9 @@ def _url(text: str | None) -> str | None:
         return None
     authority = re.split(r"[/?#\\]", text.partition("://")[2] or text, maxsplit=1)[0]
     if "@" in authority:
-        raise RequestError("The service's URL has a user in it: remove the part before the @, and give an API key.")
+        raise RequestError(
+            "The service's URL has a user name in it: remove the part before the @, and give an API key."
+        )
     if not _can_be_asked(text):
         # What is before an @ may be meant as a password, wherever that is.
         shown = "not one, and is not shown here" if "@" in text else repr(text)

@@ -15,7 +15,7 @@ from .limits import MAX_BODY_BYTES
 
 @dataclass(frozen=True, slots=True)
 class SymbolicArguments:
-    """What the dims of a module's arguments are that are not numbers in it.
+    """The dynamic dims of a module's arguments.
 
     `shapes` has the shape of each argument of `@main`; `symbols` the inclusive bounds of each symbol in them.
     """
@@ -33,12 +33,12 @@ class SymbolicArguments:
 
 @dataclass(frozen=True, slots=True)
 class StableHlo:
-    """A module: its text, or as bytes its portable artifact. It stands wherever a client takes a graph.
+    """A module: its text, or as bytes its portable artifact. A client takes it instead of a graph.
 
-    The inputs of its graph are the arguments of `@main` in order, the outputs its results. `dims` is needed where an
-    argument has dims that are not static: their inclusive bounds, that of dimension 1 of argument 0 called `0.1`, or
-    the shapes of all arguments in symbols. The module is read by the service alone: UnsupportedGraphError names an
-    operation that is not translated, and its place in the program that the module was made of.
+    The inputs of its graph are the arguments of `@main` in order, the outputs its results. `dims` is needed if an
+    argument has dynamic dims: it has their inclusive bounds, dimension 1 of argument 0 being called `0.1`, or the
+    shapes of all arguments in symbols. Only the service reads the module: UnsupportedGraphError names an operation
+    that cannot be translated, and its location in the original program.
     """
 
     module: bytes | str
@@ -62,8 +62,7 @@ class StableHlo:
             raise InvalidGraphError(f"The module's text is not Unicode: {error}.") from None
         if len(text) > MAX_BODY_BYTES:
             raise LimitExceededError(
-                f"The module is {len(text)} bytes as it is sent, the limit is {MAX_BODY_BYTES}; "
-                "pass large constants as arguments.",
+                f"The module is {len(text)} bytes, the limit is {MAX_BODY_BYTES}; pass large constants as arguments.",
                 limit="body_bytes",
                 maximum=MAX_BODY_BYTES,
                 actual=len(text),

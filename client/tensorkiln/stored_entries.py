@@ -29,7 +29,7 @@ class DamagedEntryError(EntryError):
 
 
 class StoredEntries:
-    """The entries by path. EntryError when one stands twice, or they state more bytes than the file has before its end.
+    """The entries by path. EntryError when one is repeated, or they state more bytes than the file has before its end.
 
     `name` is what errors call the archive. `most` are the bytes that all may have together; LimitExceededError with
     this `limit` for more.
@@ -42,7 +42,7 @@ class StoredEntries:
         self._entries: dict[str, zipfile.ZipInfo] = {}
         for entry in archive.infolist():
             if entry.filename in self._entries:
-                raise EntryError(f"the entry {entry.filename!r} stands twice")
+                raise EntryError(f"the entry {entry.filename!r} appears twice")
             self._entries[entry.filename] = entry
         total = sum(entry.compress_size for entry in self._entries.values())
         # Entries that overlap could be read for more bytes than there are.
@@ -101,7 +101,7 @@ class StoredEntries:
         try:
             record = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise EntryError(f"{path!r} is no JSON: {error}") from error
+            raise EntryError(f"{path!r} is not JSON: {error}") from error
         if not isinstance(record, dict):
             raise EntryError(f"{path!r} holds no object")
         return record  # pyright: ignore[reportUnknownVariableType]

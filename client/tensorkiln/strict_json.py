@@ -25,7 +25,7 @@ class RepeatedKeyError(ValueError):
     """An object has a key twice. `pointer` is the JSON Pointer of that key."""
 
     def __init__(self, key: str, pointer: str) -> None:
-        super().__init__(f"the key {key[:64]!r} stands twice in one object")
+        super().__init__(f"the key {key[:64]!r} appears twice in one object")
         self.key = key
         self.pointer = pointer
 

@@ -157,7 +157,7 @@ def _native() -> Target:
 def missing_features(target: Target, host_features: Mapping[str, bool]) -> tuple[str, ...]:
     """The features that `target` needs and a host lacks; `host_features` is what LLVM reports of the host.
 
-    Flags by which LLVM tunes code are no features: code that is tuned for another processor runs on this one.
+    LLVM's tuning flags are not counted: code that is tuned for another processor runs on this one.
     """
     return tuple(name for name in target.features if not (_is_tuning(name) or host_features.get(name, False)))
 

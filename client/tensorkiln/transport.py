@@ -280,7 +280,7 @@ class Transport:
             with self._explained(request, deadline):
                 await _pause(request, connections, backoff_s(empty), "the stream broke off")
             empty += 1
-        raise UnavailableError(f"{self._name()} breaks off {path} again and again.")
+        raise UnavailableError(f"{self._name()} repeatedly closes the connection during {path}.")
 
     @contextmanager
     def _explained(self, request: str, deadline: Deadline | None) -> Generator[None]:

@@ -35,7 +35,7 @@ def find() -> Path | None:
     named = os.environ.get("KILN_PTXAS")
     if named:
         if shutil.which(named) is None:
-            raise UnsupportedGraphError(f"KILN_PTXAS is {named!r}, which is no program", pointers=["/options/cubin"])
+            raise UnsupportedGraphError(f"KILN_PTXAS is {named!r}, which is not a program", pointers=["/options/cubin"])
         return Path(named)
     on_path = shutil.which("ptxas")
     if on_path is not None:

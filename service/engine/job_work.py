@@ -157,5 +157,5 @@ class JobWork:
 def _problem(job: Job, error: BaseException) -> dict[str, Any]:
     if isinstance(error, TensorkilnError):
         return error.to_problem()
-    _log.error("a job met a defect of the service", job=job.record.id, exc_info=error)
+    _log.error("a job failed because of a defect of the service", job=job.record.id, exc_info=error)
     return DEFECT.to_problem()

@@ -171,7 +171,7 @@ class Jobs:
             job.is_cancelled = True
             job.task.cancel()
         if not await job.end(CANCEL_S):
-            raise UnavailableError("The job is given up, but the store does not take its end yet; look again later.")
+            raise UnavailableError("The job is being cancelled, but its end is not in the store yet; look again later.")
         return job
 
     async def events(self, identifier: str, last: str) -> AsyncGenerator[Event]:
@@ -250,7 +250,7 @@ class Jobs:
                 job.ends("cancelled")
         else:
             error = None if task.cancelled() else task.exception()
-            _log.error("a job was left by a defect of the service", job=job.record.id, exc_info=error)
+            _log.error("a job was abandoned because of a defect of the service", job=job.record.id, exc_info=error)
             if job.is_failing:
                 self._jobs.pop(job.record.id, None)
                 job.abandon()

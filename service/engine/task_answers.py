@@ -190,7 +190,7 @@ def _check(model: type[BaseModel], content: Mapping[str, Any]) -> None:
     """That `content` is what `model` writes, less the options that do not change the bytes."""
     found = _header(model, content).model_dump(mode="json")
     if found != content:
-        raise _crashed("It names an action in other words than those of the service.")
+        raise _crashed("It describes an action otherwise than the service does.")
 
 
 def _part(message: Message, name: str) -> bytes:

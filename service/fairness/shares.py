@@ -108,7 +108,7 @@ class Shares:
             )
         own = self._by_tenant[tenant]
         return RateLimitedError(
-            f"Your tenant has {own} of {self._most} {self._what}, and this is too many more; come back in a moment.",
+            f"Your tenant has {own} of {self._most} {self._what}, and this request exceeds its share; retry soon.",
             details={"limit": self._limit, "maximum": self._most, "actual": own, "retry_after_s": _AGAIN_S},
         )
 

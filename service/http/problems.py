@@ -132,5 +132,5 @@ async def _on_validation_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_defect(request: Request, error: Exception) -> Response:
-    _log.error("a request met a defect of the service", method=request.method, exc_info=error)
+    _log.error("a request failed because of a defect of the service", method=request.method, exc_info=error)
     return respond(TensorkilnError("The service has a defect; its log tells where."))

@@ -20,7 +20,7 @@ _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 def _safe_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
-        raise ValueError("must be an https URL: who can change the keys on their way can sign tokens")
+        raise ValueError("must be an https URL: an attacker who changes the keys in transit could sign tokens")
     return url
 
 

@@ -36,7 +36,7 @@ class Canary:
             return Failure.of(_WHAT, error)
         given = {name: sha256(content).hexdigest() for name, content in answer.parts.items()}
         if not artifacts or any(given.get(f"artifact:{digest}") != digest for digest in artifacts):
-            wrong = "a compile gives other bytes than it says"
+            wrong = "a compile returns bytes that do not match its digests"
             return Failure(wrong, wrong)
         self._first = self._first or artifacts
         if artifacts != self._first:

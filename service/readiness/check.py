@@ -54,7 +54,7 @@ class Check:
         if done:
             return looking.result()
         READY.labels(self.name).set(0)
-        slow = f"there is no verdict after {patience_s:g} s"
+        slow = f"there is no result after {patience_s:g} s"
         return Failure(slow, slow)
 
     async def close(self) -> None:

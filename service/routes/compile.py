@@ -41,7 +41,7 @@ IdempotencyKey = Annotated[
     Header(
         alias=idempotency.HEADER,
         pattern=idempotency.PATTERN,
-        description="Sent again with the same body, it is the same job that is answered, not another.",
+        description="A request with the same key and body returns the same job.",
     ),
 ]
 

@@ -82,7 +82,10 @@ async def listened_to(
     operation_id="events",
     summary="The events of a job, as a stream",
     response_class=EventSourceResponse,
-    responses={204: {"description": "The job is over, and nothing came after `Last-Event-ID`."}, **LOOKUP_ERRORS},
+    responses={
+        204: {"description": "The job has ended, and there is no event after `Last-Event-ID`."},
+        **LOOKUP_ERRORS,
+    },
 )
 async def events(
     job: Annotated[str, Depends(listened_to)], engine: EngineOf, last: LastEventId = ""

@@ -39,7 +39,7 @@ def settle(scratch: Path, tasks: Mapping[str, Task], wall: Wall, outside: tuple[
     forker = Forker(scratch, tasks, Confinement(support.abi, paths.readable()), cgroups)
     findings = _try_canary(forker, scratch)
     if support.abi and (isinstance(findings, str) or findings.hindered):
-        shortcomings.append(f"Landlock is not used, as a task under it {_fault(findings)}")
+        shortcomings.append(f"Landlock is not used, because a task under it {_fault(findings)}")
         forker = Forker(scratch, tasks, Confinement(0, ()), cgroups)
         findings = _try_canary(forker, scratch)
     if isinstance(findings, str) or findings.hindered:

@@ -80,7 +80,7 @@ class Reply:
 
     async def _ask(self, payload: bytes) -> None:
         if self._on_question is None:
-            raise FrameError("a task asks something, which it may not, or has asked already")
+            raise FrameError("a task asks a question that it may not ask, or asks twice")
         on_question, self._on_question = self._on_question, None
         question, self._parts = Message(frames.decode_json(payload), self._parts), {}
         # What has been said is in other hands now.

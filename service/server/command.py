@@ -95,5 +95,5 @@ def _count(text: str) -> int:
 def _port(text: str) -> int:
     port = int(text)
     if not 0 <= port <= _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{port} is no port; there are 0 to {_LAST_PORT}")
+        raise argparse.ArgumentTypeError(f"{port} is not a port; there are 0 to {_LAST_PORT}")
     return port

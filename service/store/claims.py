@@ -1,7 +1,8 @@
-"""Claims: who is at something, as a record in the store that one can create.
+"""Claims: the owner of some work, as a record in the store that only one process can create.
 
-Its holder says again and again that it lives, in the claim itself or elsewhere. Who does not loses it to one other, by
-what that one has heard: no two clocks have to agree. Orders, attempts at compiles and jobs are claimed so.
+The owner writes heartbeats, in the claim itself or elsewhere. After a lease without one, another process may replace
+the claim. It measures the lease by its own clock, so no two clocks have to agree. Orders, attempts at compiles and jobs
+are claimed this way.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ class Claims:
         stands: Callable[[Record], Awaitable[bool]],
         known: Record | None = None,
     ) -> Record | None:
-        """Claim `path` by the record that `mine` gives: None, or the record that is in the way.
+        """Claim `path` with the record of `mine`. None on success, otherwise the valid claim of another owner.
 
-        One that does not stand, by `stands`, is replaced. `known` is what was found there before.
-        UnavailableError when the store neither takes a claim nor says whose there is.
+        A claim that is not valid, by `stands`, is replaced. `known` is a claim that was read before.
+        UnavailableError when the store accepts no claim and does not return the existing one.
         """
         for _ in range(_TRIES):
             if known is None and await self._records.create(path, mine()):
@@ -50,10 +51,10 @@ class Claims:
                 continue  # it was given back this moment, or damaged
             is_taken = await stands(found) or not await self._replace(path, found, mine)
             return found if is_taken else None
-        raise UnavailableError("The store neither takes a claim nor says whose there is.")
+        raise UnavailableError("The store accepts no claim, and does not return the existing one.")
 
     async def _replace(self, path: str, found: Record, mine: Callable[[], Record]) -> bool:
-        """Whether a claim that was as `found` is the caller's now. Of several who replace it one does."""
+        """Replace the claim `found` by the caller's. False if it has changed, or another process replaces it."""
         lock = f"{path}.{sha256(repr(sorted(found.items())).encode()).hexdigest()[:32]}"
         if not await self._records.create(lock, {"holder": clock.token_hex(16)}):
             await self._free(lock)

@@ -137,7 +137,7 @@ def _read(path: Path) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise FileNotFoundError(f"{path} is no file")
+            raise FileNotFoundError(f"{path} is not a file")
         with open(descriptor, "rb", closefd=False) as file:
             return file.read()
     finally:

@@ -183,7 +183,7 @@ class JobRecords:
                 await self._close(record)
                 return standing
             # It was damaged, and is not there any more.
-        raise UnavailableError(f"The store neither takes nor gives the end of job {record.id}.")
+        raise UnavailableError(f"The store neither writes nor reads the end of job {record.id}.")
 
     async def opened(self) -> list[str]:
         """The ids of the open jobs."""

@@ -182,7 +182,7 @@ def _mib(text: str) -> int:
 
 def _hours(text: str) -> float:
     if not 0 <= float(text) < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is no number of hours")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of hours")
     return float(text)
 
 

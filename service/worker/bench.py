@@ -144,7 +144,7 @@ class Bench:
             except TensorkilnError as error:
                 _log.error("an order could not be finished", reason=error.message)
             except Exception as error:
-                _log.error("an order met a defect of the worker", exc_info=error)
+                _log.error("an order failed because of a defect of the worker", exc_info=error)
             finally:
                 await self._crashes.settle()
                 _log.info("an order is over", outcome=outcome, order=task.id, attempt=task.attempt)

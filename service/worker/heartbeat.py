@@ -87,7 +87,7 @@ class Heartbeat:
     async def _try(self) -> None:
         (failure,) = await asyncio.gather(self._canary.failure(), return_exceptions=True)
         if isinstance(failure, BaseException):
-            _log.error("the canary met a defect of the worker", exc_info=failure)
+            _log.error("the canary failed because of a defect of the worker", exc_info=failure)
         is_fit = failure is None
         if is_fit != self.is_fit:
             if not is_fit:

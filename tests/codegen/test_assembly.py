@@ -203,7 +203,7 @@ def test_the_program_is_looked_for_in_the_order_that_is_stated(tmp_path: Path, m
     monkeypatch.setenv("KILN_PTXAS", str(named))
     assert ptxas.find() == named
     monkeypatch.setenv("KILN_PTXAS", str(tmp_path / "absent"))
-    with pytest.raises(UnsupportedGraphError, match="is no program"):
+    with pytest.raises(UnsupportedGraphError, match="is not a program"):
         ptxas.find()
 
 

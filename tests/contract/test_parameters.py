@@ -30,7 +30,7 @@ def document(parameters: list[Any] | None) -> dict[str, Any]:
     [([9], "/parameter_vars/0"), ([4, 5], "/parameter_vars/1"), ([7, 7], "/parameter_vars/1")],
 )
 def test_a_parameter_is_an_input_and_stands_once(parameters: list[int], pointer: str) -> None:
-    with pytest.raises(InvalidGraphError, match="is not in input_vars, or stands twice") as raised:
+    with pytest.raises(InvalidGraphError, match="is not in input_vars, or appears twice") as raised:
         Graph.model_validate_json(json.dumps(document(parameters)))
     assert raised.value.pointers == (pointer,)
 

@@ -40,7 +40,7 @@ TEXT = json.dumps(GRAPH)
 def test_a_repeated_key_is_refused_at_its_place(once: str, twice: str, pointer: str, encode: Any) -> None:
     assert Graph.model_validate_json(encode(TEXT)).name == "g"
     assert TEXT.count(once) == 1
-    with pytest.raises(InvalidGraphError, match="stands twice in one object") as caught:
+    with pytest.raises(InvalidGraphError, match="appears twice in one object") as caught:
         Graph.model_validate_json(encode(TEXT.replace(once, twice)))
     assert caught.value.pointers == (pointer,)
 

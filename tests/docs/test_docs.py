@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.service.server import Server
 from tests.snippets import ROOT, blocks, disagreement, run_python
 
 README, CONTRACT, PASSES = ROOT / "README.md", ROOT / "docs" / "contract.md", ROOT / "docs" / "passes.md"
+TUTORIAL = ROOT / "docs" / "tutorial.md"
 PAGES = sorted(
     [
         *ROOT.glob("*.md"),
@@ -31,7 +33,7 @@ PAGES = sorted(
         ROOT / "client" / "README.md",
     ]
 )
-RUN_BY_OTHER_TESTS = {"sdk.md", "cli.md", "build.md", "onnx.md", "jax.md", "torch.md", "tinygrad.md"}
+RUN_BY_OTHER_TESTS = {"tutorial.md", "sdk.md", "cli.md", "build.md", "onnx.md", "jax.md", "torch.md", "tinygrad.md"}
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -69,6 +71,30 @@ def test_every_python_block_runs(page: Path, reader: Path, monkeypatch: pytest.M
     monkeypatch.delenv("KILN_URL", raising=False)
     monkeypatch.setenv("KILN_HOME", str(reader))
     run_python(page)
+
+
+@SERVES
+def test_the_tutorial_runs_from_its_first_line_to_its_last(
+    server: Server, reader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KILN_URL", raising=False)
+    monkeypatch.setenv("KILN_HOME", str(reader))
+    monkeypatch.chdir(tmp_path)
+    run_python(TUTORIAL)
+    monkeypatch.setenv("KILN_URL", server.url)
+    commands = [line for block in blocks(TUTORIAL, "console") for line in block.text.splitlines()]
+    assert [command.split()[:3] for command in commands] == [["$", "kiln", "doctor"], ["$", "kiln", "report"]]
+    for command in commands:
+        for _ in range(20):
+            done = subprocess.run(
+                [sys.executable, "-W", "error", "-m", "tensorkiln.cli", *shlex.split(command)[2:]],
+                capture_output=True, text=True, timeout=120,
+            )  # fmt: skip
+            # A service on a busy machine is not ready now and then, which the doctor says.
+            if done.returncode == 0 or "readiness" not in done.stdout:
+                break
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    assert "rows" in Path("clip.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tests.mistakes.tables import BUILDER, CALLS, DOCUMENTS, REQUESTS
+from tests.mistakes.tables import BUILDER, CALLS, DOCUMENTS, REQUESTS, SETUP
 from tests.snippets import ROOT
 
 PAGE: Final = ROOT / "docs" / "mistakes.md"
@@ -33,6 +33,12 @@ its symbol `n`. The service says the same as `Graph.model_validate_json`.""",
         "Calling a program",
         "`program` takes `rows`, float32 of (n, 64), and `weights`, float32 of (64, 10).",
         CALLS,
+    ),
+    (
+        "Setting up",
+        """In each of the first four rows the package of the message is missing. `large` is a builder whose inputs
+`x` and `y` take 40 GB each; its message is a `LargeGraphWarning`. The service of the last row has no keys.""",
+        SETUP,
     ),
 )
 

@@ -18,7 +18,7 @@ from tensorkiln.program import Program
 from tests.compiled import compiled
 from tests.compiled import program as program_of
 from tests.mistakes.page import PAGE, page
-from tests.mistakes.tables import BUILDER, CALLS, DOCUMENTS, REQUESTS
+from tests.mistakes.tables import BUILDER, CALLS, DOCUMENTS, REQUESTS, SETUP
 
 FUNCTIONS = [name for name in build.__all__ if name not in ("Builder", "Tensor", "ceildiv", "floordiv", "floormod")]
 DOUBLE: dict[str, Any] = {
@@ -96,7 +96,7 @@ def test_the_page_has_every_message() -> None:
 
 
 def test_no_message_is_in_the_words_of_a_library() -> None:
-    for said in (*BUILDER.values(), *DOCUMENTS.values(), *REQUESTS.values(), *CALLS.values()):
+    for said in (said for table in (BUILDER, DOCUMENTS, REQUESTS, CALLS, SETUP) for said in table.values()):
         for phrase in ("Input should", "Value error", "Field required", "Extra inputs", "NoneType", "Input tag"):
             assert phrase not in said
 

@@ -26,7 +26,7 @@ def test_a_fork_server_that_stands_still_is_seen_and_replaced(tmp_path: Path) ->
         # Both wait for a verdict at once.
         with ThreadPoolExecutor(2) as pool:
             for reason in pool.map(lambda server: await_red(server.url, "canary"), stopped):
-                assert "no verdict" in reason
+                assert "no result" in reason
         for server, which in stopped.items():
             await_green(server.url)
             assert getattr(server, which) != first[server]

@@ -238,7 +238,7 @@ def test_a_truncated_file_is_refused(written: Path) -> None:
 def test_an_entry_that_stands_twice_is_refused(written: Path) -> None:
     with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(written, "a") as archive:
         archive.writestr("program.json", b"{}")
-    with pytest.raises(RequestError, match=r"'program\.json' stands twice"):
+    with pytest.raises(RequestError, match=r"'program\.json' appears twice"):
         read_bundle(written)
 
 

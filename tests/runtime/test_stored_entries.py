@@ -51,7 +51,7 @@ def test_what_is_no_stored_entry_is_refused() -> None:
         add_entry(archive, "twice", b"1")
         with pytest.warns(UserWarning, match="Duplicate name"):
             add_entry(archive, "twice", b"2")
-    with pytest.raises(EntryError, match="'twice' stands twice"):
+    with pytest.raises(EntryError, match="'twice' appears twice"):
         opened(stream.getvalue())
 
 
@@ -84,5 +84,5 @@ def test_damage_is_told_from_what_was_never_right() -> None:
 
 @pytest.mark.parametrize("text", [b"[]", b"no JSON", b"[" * 100_000, b"\xff"])
 def test_what_is_no_object_of_json_is_refused(text: bytes) -> None:
-    with pytest.raises(EntryError, match=r"'a\.json' (holds no object|is no JSON)"):
+    with pytest.raises(EntryError, match=r"'a\.json' (holds no object|is not JSON)"):
         opened(written({"a.json": text})).json_object("a.json", 1 << 20)

@@ -37,7 +37,7 @@ def pickled() -> bytes:
 
 
 def with_text() -> bytes:
-    """An .npz with a member that is no array."""
+    """An .npz with a member that is not an array."""
     file = io.BytesIO(saved(np.ones(3, np.float32)))
     with zipfile.ZipFile(file, "a") as archive:
         archive.writestr("readme.txt", "what this is")

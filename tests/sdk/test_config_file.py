@@ -109,7 +109,7 @@ def test_a_key_without_its_service_is_refused(write: Write) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("url = ", "is no TOML"),
+        ("url = ", "is not TOML"),
         ('adress = "x"', "'adress'; the keys are api_key, cache_dir"),
         ("url = 1", "url in .* is 1: write a string"),
         ("timeout_s = true", "timeout_s in .*: write a whole number or a number"),

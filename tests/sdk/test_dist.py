@@ -94,5 +94,5 @@ def test_a_manifest_that_cannot_be_read_is_not_written_over(kiln: Kiln, graphs: 
     (tmp_path / "dist" / "manifest.json").write_text('{"version": 7}')
     refused = kiln("graphs", "-t", V2)
     assert refused.returncode == 2
-    assert "dist/manifest.json is no manifest" in refused.stderr
+    assert "dist/manifest.json is not a manifest" in refused.stderr
     assert (tmp_path / "dist" / "manifest.json").read_text() == '{"version": 7}'

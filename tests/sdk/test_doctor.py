@@ -209,7 +209,7 @@ def test_another_kind_of_server_is_no_service(doctor: Doctor) -> None:
     with off_by(0, None) as url:
         status, parts = doctor(KILN_URL=url)
     assert (status, parts["service"]["status"]) == (1, "fail")
-    assert "no tensorkiln service" in parts["service"]["advice"]
+    assert "not a tensorkiln service" in parts["service"]["advice"]
 
 
 class Hostile(Loopback):

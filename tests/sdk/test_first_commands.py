@@ -14,7 +14,7 @@ from tensorkiln.cli.compile_all.result import Result
 from tensorkiln.errors import InvalidGraphError, TensorkilnError
 from tensorkiln.frontends.model import Model
 from tensorkiln.target_names import NEWEST_CUDA, full_name, note
-from tests.mistakes.tables import DOCUMENTS
+from tests.mistakes.tables import DOCUMENTS, SETUP
 from tests.mistakes.test_mistakes import changed
 from tests.sdk.conftest import Kiln
 
@@ -146,4 +146,4 @@ def test_a_key_that_an_open_service_does_not_look_at_is_said(kiln: Kiln, monkeyp
     monkeypatch.setenv("KILN_API_KEY", "kiln_not_a_key")
     found = {each["part"]: each for each in json.loads(kiln("doctor", "--json").stdout)["findings"]}
     assert found["credential"]["status"] == "warn"
-    assert found["credential"]["found"] == "the service asks for none, and does not look at the key that is sent"
+    assert found["credential"]["found"] == SETUP["KILN_API_KEY=kiln_not_a_key kiln doctor"]

@@ -101,10 +101,10 @@ def test_a_model_that_is_reached_by_two_dots_is_outside(tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("target = ['x86-64-v3']", "target is no setting; do you mean targets?"),
-        ("[models.'*'.option]", "models.'*'.option is no setting; do you mean options?"),
-        ("options = { fastmath = true }", "options.fastmath is no setting; do you mean fast_math?"),
-        ("colour = 1", "colour is no setting; known are dims, targets, options, constants, models"),
+        ("target = ['x86-64-v3']", "target is not a setting; do you mean targets?"),
+        ("[models.'*'.option]", "models.'*'.option is not a setting; do you mean options?"),
+        ("options = { fastmath = true }", "options.fastmath is not a setting; do you mean fast_math?"),
+        ("colour = 1", "colour is not a setting; known are dims, targets, options, constants, models"),
         ("options = { fast_math = 'perhaps' }", "options.fast_math is 'perhaps': "),
         ("dims = { n = [4, 1] }", "dims.n is '[4, 1]': write [MIN, MAX] with 0 <= MIN <= MAX"),
         ("dims = { n = true }", "dims.n is 'True': "),
@@ -113,7 +113,7 @@ def test_a_model_that_is_reached_by_two_dots_is_outside(tmp_path: Path, monkeypa
         ("targets = ['pentium']", "pentium"),
         ("targets = []", "targets is empty"),
         ("constants = { n = 'four' }", "constants.n is 'four': "),
-        ("targets = [", "is no TOML"),
+        ("targets = [", "is not TOML"),
     ],
 )
 def test_what_no_setting_is_is_refused_by_its_key(tmp_path: Path, text: str, message: str) -> None:
@@ -126,7 +126,7 @@ def test_what_no_setting_is_is_refused_by_its_key(tmp_path: Path, text: str, mes
 def test_a_file_that_is_no_text_or_too_large_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, "")
     path.write_bytes(b"\xff")
-    with pytest.raises(RequestError, match="is no TOML"):
+    with pytest.raises(RequestError, match="is not TOML"):
         read_kiln_toml(path)
     path.write_bytes(b"#" * (MAX_BYTES + 1))
     with pytest.raises(RequestError, match=f"at most {MAX_BYTES} are read"):

@@ -139,7 +139,7 @@ def test_kiln_mcp_runs_and_measures_on_this_machine(served: str) -> None:
         assert (failed, measured["runs"], measured["items"][0]["kind"]) == (False, 3, "kernel")
         assert measured["total_ns"] > 0
         for arguments, said in (
-            ({"inputs": [["x"]]}, "Input 0 is no array of float32"),
+            ({"inputs": [["x"]]}, "Input 0 is not an array of float32"),
             ({"inputs": []} | {"inputs": [[1.0], [2.0]]}, "takes 1 inputs and 2 are given"),
             ({"inputs": [[1.0]], "symbols": {"n": 2}}, "the inputs make it 1"),
             ({"inputs": [[[1.0]]]}, "0"),

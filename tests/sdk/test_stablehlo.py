@@ -62,11 +62,11 @@ def test_what_was_translated_is_kept_for_offline_use(home: Path) -> None:
         digest = client.compile(DOUBLED).compiled.digest
     with Client(cache_dir=home, offline=True) as client:
         assert client.compile(DOUBLED).compiled.digest == digest
-        with pytest.raises(NotFoundError, match="not translated"):
+        with pytest.raises(NotFoundError, match="no translation"):
             client.compile(text("%0 = stablehlo.abs %x : tensor<4xf32>"))
     (kept,) = (home / "translations").iterdir()
     kept.write_bytes(kept.read_bytes().replace(b'"add"', b'"mul"'))
-    with Client(cache_dir=home, offline=True) as client, pytest.raises(NotFoundError, match="not translated"):
+    with Client(cache_dir=home, offline=True) as client, pytest.raises(NotFoundError, match="no translation"):
         client.compile(DOUBLED)
 
 
@@ -76,7 +76,7 @@ def test_a_kept_graph_that_is_understood_no_more_is_forgotten(tmp_path: Path) ->
     (kept,) = (tmp_path / "translations").iterdir()
     text = b'{"schema": 0}'
     kept.write_bytes(sha256(text).hexdigest().encode() + text)
-    with Client(cache_dir=tmp_path, offline=True) as client, pytest.raises(NotFoundError, match="not translated"):
+    with Client(cache_dir=tmp_path, offline=True) as client, pytest.raises(NotFoundError, match="no translation"):
         client.compile(DOUBLED)
     assert not kept.exists()
     with Client(cache_dir=tmp_path) as client:

@@ -100,5 +100,6 @@ def test_a_command_says_it_in_a_line(kiln: Kiln, tmp_path: Path) -> None:
     (tmp_path / "graph.json").write_text("{}")
     done = kiln("compile", "graph.json", "--url", "http://127.0.0.1:1", ALL_PROXY="socks5://host:1")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error[request.invalid]: No connection can be made as ALL_PROXY")
+    said = "error[request.invalid]: No connection can be made with the environment variables ALL_PROXY"
+    assert done.stderr.startswith(said)
     assert done.stderr.count("\n") == 1

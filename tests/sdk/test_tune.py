@@ -89,11 +89,11 @@ def test_schedules_are_picked_by_what_a_program_gains_from() -> None:
 
 def test_a_verdict_says_what_is_gained_or_why_nothing() -> None:
     where = "on znver5, 7 rounds"
-    gained = f"15.0% less time {where}: a call takes 1.7 us, and 2 us before; 1 of 1 kernels have another schedule."
+    gained = f"15.0% less time {where}: a call takes 1.7 us instead of 2 us; 1 of 1 kernels have another schedule."
     assert verdict(tuning(1, 2000, 1700, gain=True)) == gained
     assert verdict(tuning(1, 2000, 1995, gain=False)).startswith(f"Nothing to gain {where}: a call takes 2 us, and ")
     assert verdict(tuning(0, 0, 0, gain=False)) == f"Nothing to gain {where}: no other schedule of 1 kernels is faster."
-    assert verdict(Tuning(machine="znver5", rounds=0)).endswith("every kernel has one schedule that is worth a trial.")
+    assert verdict(Tuning(machine="znver5", rounds=0)).endswith("every kernel has only one schedule worth timing.")
 
 
 def test_the_command_tells_the_times_and_writes_a_bundle(kiln: Kiln, tmp_path: Path) -> None:

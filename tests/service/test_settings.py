@@ -62,7 +62,7 @@ def test_no_variable_that_is_used_anywhere_here_is_called_misspelt() -> None:
 
 @pytest.mark.xdist_group("pair")
 def test_a_service_says_so_when_it_starts_and_shows_no_value(tmp_path: Path, unusual: Server) -> None:
-    assert unusual.log().count("KILN_QUEU is no setting; is KILN_QUEUE meant?") == 1
+    assert unusual.log().count("KILN_QUEU is not a setting; is KILN_QUEUE meant?") == 1
     assert "hidden" not in unusual.log()
     clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
     listed = subprocess.run(

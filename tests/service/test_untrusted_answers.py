@@ -117,7 +117,7 @@ def test_a_job_that_reads_a_request_asks_once_what_is_stored_for_it(with_engine:
         asked = engine.answers.compile(body(compile_body(graph(name="ask.again"))))
         (error,) = await asyncio.gather(asked, return_exceptions=True)
         assert isinstance(error, CrashedError)
-        assert "asks something" in error.message
+        assert "asks a question" in error.message
 
     with_engine(test)
 
@@ -126,7 +126,7 @@ def test_a_job_that_is_to_ask_nothing_gets_no_answer() -> None:
     async def asks(sandbox: Sandbox) -> None:
         (error,) = await asyncio.gather(ping(sandbox), return_exceptions=True)
         assert isinstance(error, CrashedError)
-        assert "asks something" in error.message
+        assert "asks a question" in error.message
 
     in_sandbox(asks, warm_ups=("tests.service.warm_ups:ask_where_nothing_is_asked",))
 

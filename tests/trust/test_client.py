@@ -173,7 +173,7 @@ def test_a_pinned_key_is_the_only_one(
         with pytest.raises(RequestError, match="list of trusted keys is empty"):
             Client(server.url, trusted_keys=nobody)
     (tmp_path / "bad").write_text("{}")
-    with pytest.raises(RequestError, match="no set of keys"):
+    with pytest.raises(RequestError, match="not in the format of GET /keys"):
         Client(server.url, trusted_keys=[str(tmp_path / "bad")])
 
 

@@ -81,5 +81,5 @@ def _scaled(x: Tensor, last: Dim, target: DType) -> Dim:
     length = mul(last, x.dtype.itemsize)
     scaled = floordiv(length, target.itemsize)
     if mul(scaled, target.itemsize) != length:
-        raise x.builder.error(f"the last dimension, {last} of {x.dtype}, is no whole number of {target}")
+        raise x.builder.error(f"the last dimension, {last} of {x.dtype}, is not a whole number of {target}")
     return scaled

@@ -73,7 +73,7 @@ class Builder:
         return any(node["node"] == kind for node in self._nodes[first:])
 
     def symbol(self, name: str, minimum: int, maximum: int) -> Expr:
-        """Declare a symbol with inclusive bounds; what it returns stands in shapes and in dimension arithmetic."""
+        """Declare a symbol with inclusive bounds; use the result in shapes and in arithmetic on dimensions."""
         if not _NAME.fullmatch(name):
             raise self.error(f"the symbol's name {quoted(name)} cannot be used: {_NAMED}")
         given = (minimum, maximum)
@@ -99,7 +99,7 @@ class Builder:
         return tensor
 
     def parameter(self, dtype: DTypeLike, shape: ShapeLike = (), name: str | None = None) -> Tensor:
-        """A graph input, as by `input`, that callers bind once: what follows from parameters alone is prepared then."""
+        """A graph input, as by `input`, that callers bind once; values that depend only on parameters are prepared."""
         tensor = self.input(dtype, shape, name)
         self._parameters.append(tensor)
         return tensor
@@ -199,7 +199,7 @@ class Builder:
     def graph(self) -> Graph:
         """The graph so far, validated. InvalidGraphError when there is no output.
 
-        Warns by a `LargeGraphWarning` where its arrays take more than 32 GiB at the least values of its symbols.
+        Warns with a `LargeGraphWarning` if its arrays take more than 32 GiB at the smallest values of its symbols.
         """
         from ..graph import Graph
 

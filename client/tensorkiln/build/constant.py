@@ -26,13 +26,13 @@ def scalar_value(value: bool | int | float | np.generic, dtype: DType, refusal: 
     """
     plain: object = value.item() if isinstance(value, np.generic) else value
     if not isinstance(plain, bool | int | float) or isinstance(plain, bool) != dtype.is_bool:
-        raise refusal(f"the constant {value!r} is no value of {dtype}")
+        raise refusal(f"the constant {value!r} is not a value of {dtype}")
     if isinstance(plain, bool):
         return plain
     if dtype.wide.is_float:
         return _float_value(float(plain), dtype, refusal)
     if isinstance(plain, float) or not dtype.wide.is_integer:
-        raise refusal(f"the constant {value!r} is no value of {dtype}; cast the tensor or write an integer")
+        raise refusal(f"the constant {value!r} is not a value of {dtype}; cast the tensor or write an integer")
     if not dtype.min <= plain <= dtype.max:
         raise refusal(f"the constant {value!r} is outside the range [{dtype.min}, {dtype.max}] of {dtype}")
     return plain
@@ -72,6 +72,6 @@ def table_values(
         natural = DType.from_numpy(array.dtype)
     except KeyError:
         raise refusal(
-            f"a constant is made of numbers or bools, and NumPy's {array.dtype} is no dtype of graphs"
+            f"a constant is made of numbers or bools, and NumPy's {array.dtype} is not a dtype of graphs"
         ) from None
     return array, natural if dtype is None else element_type(dtype, refusal)

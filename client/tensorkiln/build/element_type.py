@@ -24,7 +24,7 @@ def element_type(dtype: DTypeLike, refusal: Callable[[str], Exception]) -> DType
         found = _BY_NAME.get(dtype)
         if found is not None:
             return found
-        raise refusal(f"{quoted(dtype)} is no dtype{did_you_mean(dtype, DType, DTYPE_NAMES) or _KNOWN}")
+        raise refusal(f"{quoted(dtype)} is not a dtype{did_you_mean(dtype, DType, DTYPE_NAMES) or _KNOWN}")
     if (widths := _OF_PYTHON.get(dtype) if isinstance(dtype, type) else None) is not None:
         raise refusal(f"Python's {getattr(dtype, '__name__', '')} does not say its width: write {widths}")
     if isinstance(dtype, np.dtype) or (isinstance(dtype, type) and issubclass(dtype, np.generic)):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are users
@@ -35,7 +35,7 @@ def element_type(dtype: DTypeLike, refusal: Callable[[str], Exception]) -> DType
             raise refusal(f"there is no dtype for NumPy's {named}{did_you_mean(named.name, DType) or _KNOWN}") from None
     text = str(dtype)
     if text.startswith(("torch.", "<dtype: '", "jax")) or hasattr(dtype, "as_numpy_dtype"):
-        raise refusal(f"{quoted(text)} is no dtype{did_you_mean(text, DType, DTYPE_NAMES) or _KNOWN}")
+        raise refusal(f"{quoted(text)} is not a dtype{did_you_mean(text, DType, DTYPE_NAMES) or _KNOWN}")
     raise refusal(f"the dtype comes before the shape: a name such as 'float32' or a NumPy dtype, not {quoted(dtype)}")
 
 

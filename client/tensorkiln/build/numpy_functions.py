@@ -167,7 +167,9 @@ def _std(a: Tensor, axis: Any = None, *, ddof: int = 0, correction: int = 0, kee
 
 def _round(a: Tensor, decimals: int = 0) -> Tensor:
     if decimals:
-        raise a.builder.error(f"np.round to {decimals} decimals is no function of the builder; scale, rint, and scale")
+        raise a.builder.error(
+            f"np.round to {decimals} decimals is not a function of the builder; scale, rint, and scale"
+        )
     return rounding.rint(a)
 
 
@@ -224,7 +226,9 @@ def write_ufunc(ufunc: np.ufunc, method: str, operands: tuple[Any, ...], options
     written = UFUNCS.get(ufunc)
     if written is None or method != "__call__":
         called = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-        raise OperandError(f"np.{called} is no function of the builder; compose it of those in tensorkiln.build")
+        raise OperandError(
+            f"np.{called} is not a function of the builder; compose it from functions of tensorkiln.build"
+        )
     if options:
         raise OperandError(f"np.{ufunc.__name__} of a tensor takes no {', '.join(sorted(options))}")
     return written(*operands)
@@ -235,7 +239,7 @@ def write_function(function: Callable[..., Any], arguments: tuple[Any, ...], opt
     name = getattr(function, "__name__", "this function")
     written = FUNCTIONS.get(function)
     if written is None:
-        raise OperandError(f"np.{name} is no function of the builder; compose it of those in tensorkiln.build")
+        raise OperandError(f"np.{name} is not a function of the builder; compose it from functions of tensorkiln.build")
     try:
         signature(written).bind(*arguments, **options)
     except TypeError as error:

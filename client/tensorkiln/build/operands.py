@@ -58,7 +58,7 @@ def adopt(value: Operand, like: Tensor) -> Tensor:
             )
     elif not isinstance(value, bool | int | float):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are users
         raise OperandError(
-            f"{kind_of(value)} is no operand of a tensor{_remedy(value) or ': give a tensor or a number'}"
+            f"{kind_of(value)} cannot be an operand of a tensor{_remedy(value) or ': give a tensor or a number'}"
         )
     return like.builder.scalar(value, like.dtype)
 

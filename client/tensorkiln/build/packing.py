@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def _per_byte(x: Tensor, dtype: DType) -> int:
     if not dtype.is_narrow or dtype.bits == 8:
-        raise x.builder.error(f"an element of {dtype} is no part of a byte: it needs no packing")
+        raise x.builder.error(f"an element of {dtype} fills whole bytes: it needs no packing")
     return 8 // dtype.bits
 
 
@@ -54,7 +54,7 @@ def pack_array(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """
     dtype = DType.from_numpy(array.dtype)
     if not dtype.is_narrow or dtype.bits == 8:
-        raise ValueError(f"an element of {dtype} is no part of a byte: it needs no packing")
+        raise ValueError(f"an element of {dtype} fills whole bytes: it needs no packing")
     codes = np.ascontiguousarray(array).view(np.uint8).reshape(-1) & np.uint8((1 << dtype.bits) - 1)
     count = 8 // dtype.bits
     rows = np.pad(codes, (0, -codes.size % count)).reshape(-1, count)

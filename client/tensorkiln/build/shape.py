@@ -38,14 +38,14 @@ def shape_problem(shape: object) -> str:
 def dim_problem(dim: object, problem: str) -> str:
     """What to say of what is no dim."""
     if dim is None:
-        return (
-            'None is no dimension: declare a symbol for a size that is not known, as in n = builder.symbol("n", 1, 64)'
-        )
+        return 'None is not a dimension: declare a symbol for an unknown size, as in n = builder.symbol("n", 1, 64)'
     if isinstance(dim, float) and dim.is_integer():
-        return f"{dim!r} is no dimension; write {int(dim)}"
+        return f"{dim!r} is not a dimension; write {int(dim)}"
     if isinstance(dim, str):
-        return f"{quoted(dim)} is no name of a symbol; write arithmetic with what builder.symbol returns, as in n * 2"
-    return f"{quoted(dim)} is no dimension: {problem}"
+        return (
+            f"{quoted(dim)} is not the name of a symbol; write arithmetic with what builder.symbol returns, as in n * 2"
+        )
+    return f"{quoted(dim)} is not a dimension: {problem}"
 
 
 def row_major_strides(shape: Sequence[Dim]) -> Shape:

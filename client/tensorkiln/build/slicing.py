@@ -75,7 +75,9 @@ def _range(x: Tensor, axis: int, entry: object) -> _Range:
     if isinstance(entry, slice):
         return _static(entry, dim) if _is_static(entry, dim) else _symbolic(x, entry, dim)
     if not isinstance(entry, int | Expr) or isinstance(entry, bool):
-        raise x.builder.error(f"{entry!r} is no index; use integers, slices, None, an ellipsis or one integer tensor")
+        raise x.builder.error(
+            f"{entry!r} is not an index; use integers, slices, None, an ellipsis or one integer tensor"
+        )
     position = add(dim, entry) if isinstance(entry, int) and entry < 0 else entry
     if x.builder.bounds(position)[1] < 0 or x.builder.bounds(sub(position, dim))[0] >= 0:
         raise x.builder.error(f"the index {entry} is outside axis {axis} of size {dim}")

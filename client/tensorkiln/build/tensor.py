@@ -92,7 +92,7 @@ class Tensor:
     def _no_number(self, *given: object) -> NoReturn:
         raise OperandError(
             "a tensor has no values while the graph is being written: compile the graph, call the program, "
-            "and take the number from what it returns"
+            "and read the value from its result"
         )
 
     __float__ = __int__ = __index__ = __complex__ = __array__ = _no_number
@@ -101,7 +101,7 @@ class Tensor:
         raise OperandError("a tensor cannot be changed; make another by where, scatter, cat or pad")
 
     def __call__(self, *given: object) -> NoReturn:
-        raise OperandError("a tensor is no function: the program that a graph compiles to is called with arrays")
+        raise OperandError("a tensor is not a function: the program that a graph compiles to is called with arrays")
 
     def __round__(self, digits: int | None = None) -> Tensor:
         if digits:

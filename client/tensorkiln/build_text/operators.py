@@ -48,7 +48,7 @@ def binary(kind: type[ast.operator], left: Any, right: Any) -> Any:
     """`left` and `right` by an operator. TypeError for operands that it does not take, ValueError beyond 64 bits."""
     for each in (left, right):
         if not isinstance(each, Tensor | Expr | int | float):
-            raise TypeError(f"{kind_of(each)} is no operand of an operator")
+            raise TypeError(f"{kind_of(each)} cannot be an operand of an operator")
     # Before it is computed: a power or a shift of two short numbers can have any length.
     grows = isinstance(left, int) and (kind is ast.LShift or (kind is ast.Pow and abs(left) > 1))
     if grows and isinstance(right, int) and right >= _BITS:
@@ -59,7 +59,7 @@ def binary(kind: type[ast.operator], left: Any, right: Any) -> Any:
 def unary(kind: type[ast.unaryop], value: Any) -> Any:
     """`value` by an operator. TypeError for what it does not take."""
     if not isinstance(value, Tensor | Expr | int | float):
-        raise TypeError(f"{kind_of(value)} is no operand of an operator")
+        raise TypeError(f"{kind_of(value)} cannot be an operand of an operator")
     return number(UNARY[kind](value))
 
 
@@ -69,14 +69,14 @@ def compared(kind: type[ast.cmpop], left: Any, right: Any) -> Tensor:
         raise TypeError("a comparison is of tensors: a graph has one form for all values of its symbols")
     for each in (left, right):
         if not isinstance(each, Tensor | int | float):
-            raise TypeError(f"{kind_of(each)} is no operand of a comparison")
+            raise TypeError(f"{kind_of(each)} cannot be an operand of a comparison")
     return COMPARISONS[kind](left, right)
 
 
 def number(value: Any) -> Any:
     """`value` itself. ValueError for an integer beyond 64 bits or a long dimension, TypeError for a complex number."""
     if isinstance(value, complex):
-        raise TypeError("a complex number is no value of a graph")
+        raise TypeError("a complex number is not a value of a graph")
     if isinstance(value, int) and not INT64_MIN <= value <= 2 * INT64_MAX + 1:
         raise ValueError("an integer does not fit 64 bits")
     if is_long(value):

@@ -60,8 +60,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Compile tensor graphs and run them.",
     epilog="Exit codes: 0 done; 1 the graph was refused or not compiled; 2 wrong usage; 3 no service, "
-    "or it refuses the key; 4 a policy of compile-all; 5 a program that is not signed; 6 the inputs or this machine do "
-    "not fit the program; 130 interrupted.",
+    "or it refuses the key; 4 a check of compile-all failed; 5 a program without a valid signature; 6 the inputs or "
+    "this machine do not fit the program; 130 interrupted.",
 )
 
 

@@ -39,7 +39,7 @@ def _read(path: Path) -> list[np.ndarray]:
 def _member(several: NpzFile, name: str) -> np.ndarray:
     member: Any = several[name]
     if not isinstance(member, np.ndarray):
-        raise ValueError(f"its member {name} is no array")
+        raise ValueError(f"its member {name} is not an array")
     return member
 
 

@@ -67,8 +67,8 @@ def bench(
     inputs: Inputs = None,
     symbols: Symbols = None,
     dim: Dim = None,
-    seed: Annotated[int, typer.Option("--random", min=0, help="The seed of the inputs that are not given.")] = 0,
-    repeat: Annotated[int, typer.Option(min=3, help="Calls to time, after a tenth as many that are not.")] = 50,
+    seed: Annotated[int, typer.Option("--random", min=0, help="Seed for the missing inputs.")] = 0,
+    repeat: Annotated[int, typer.Option(min=3, help="Timed calls; a tenth as many run before.")] = 50,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of one kernel; default: all processors.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
     fast_math: FastMath = None,
@@ -78,10 +78,10 @@ def bench(
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
-    """Time the calls of a program and its kernels, and compare them with what this machine does at most.
+    """Time the calls of a program and its kernels, and compare them with the peak of this machine.
 
-    The compiler counts operations and bytes. The machine is measured by copies and matrix products of
-    NumPy's on as many threads.
+    Operations and bytes are as the compiler counts them. The peak is measured with copies and matrix products of
+    NumPy on as many threads.
     """
     with reported() as step, ExitStack() as stack:
         options = compile_options(fast_math=fast_math, fusion=fusion, schedule=schedule, tuned=tuned)

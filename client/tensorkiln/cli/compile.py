@@ -35,7 +35,7 @@ def compile_graph(
     bundle: Annotated[
         Path | None,
         typer.Option(
-            help="Write the program and its code into one .kiln file, for one target, and its signature beside."
+            help="Write the program of one target with its code into a .kiln file, and its signature beside it."
         ),
     ] = None,
     dump_stages: Annotated[
@@ -50,7 +50,7 @@ def compile_graph(
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
-    """Compile a graph and print what came of it."""
+    """Compile a graph and print the programs."""
     if bundle is not None and (len(target or [NATIVE]) != 1 or not is_bundle(bundle)):
         raise typer.BadParameter(f"{bundle} holds one program: give one target, and a name that ends with {SUFFIX}.")
     given = compile_options(fast_math=fast_math, cubin=cubin, fusion=fusion, schedule=schedule, tuned=tuned)

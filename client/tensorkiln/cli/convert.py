@@ -33,8 +33,8 @@ def convert(
 ) -> None:
     """Write the graph of a model as JSON, or the model with its parameters.
 
-    A graph has none: they are inputs of it, and the command says how many. Needs no service, but for what one
-    translates: StableHLO and jax.export.
+    In JSON, the parameters are inputs without values; the command prints how many. Only StableHLO and jax.export
+    need a service, which translates them.
     """
     suffix = out.suffix.lower()
     with reported() as step, ExitStack() as stack:

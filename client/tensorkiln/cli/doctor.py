@@ -25,7 +25,7 @@ def doctor(
 ) -> None:
     """Check this machine and its connection to the service, and print remedies.
 
-    Exit code 1 if a check fails that compiles or programs depend on.
+    The exit code is 1 if a check fails, and 0 otherwise, also with warnings.
     """
     findings: list[Finding] = []
     with reported() as step:

@@ -32,7 +32,7 @@ def explain(
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
-    """Say whether the service has the program of a graph stored, and what differs from the nearest one if not.
+    """Show whether the service has stored the program of a graph; if not, what differs from the nearest program.
 
     Nothing is compiled.
     """

@@ -130,7 +130,7 @@ def _read(path: Path, changed_ns: int, size: int) -> KilnToml:
     try:
         stated = tomllib.loads(path.read_bytes().decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RequestError(f"{path} is no TOML: {error}.") from None
+        raise RequestError(f"{path} is not TOML: {error}.") from None
     try:
         found = KilnToml.model_validate(stated)
     except ValidationError as error:
@@ -158,7 +158,7 @@ def _said(error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         known = list(_known(keys[:-1]))
         near = _near(keys[-1], known) or f"; known are {', '.join(known)}"
-        return f"{_key(keys)} is no setting{near}"
+        return f"{_key(keys)} is not a setting{near}"
     # What follows the name of a setting are the forms that were tried.
     depth = 2 if keys[0] != "models" else 4
     return f"{_key(keys[:depth])} is {str(first['input'])[:_SHOWN]!r}: {reason(first, subject='it')}"

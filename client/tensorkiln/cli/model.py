@@ -173,7 +173,7 @@ def _module_text(path: Path, dims: Dims, constants: Constants, connect: Connect)
     try:
         text = path.read_text("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidGraphError(f"the module is no text: {error}; the suffix of an artifact is .mlirbc") from None
+        raise InvalidGraphError(f"the module is not text: {error}; the suffix of an artifact is .mlirbc") from None
     return _translated(text, dims, connect)
 
 

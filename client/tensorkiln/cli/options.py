@@ -25,7 +25,7 @@ Inputs = Annotated[
 ]
 Symbols = Annotated[
     list[str] | None,
-    typer.Option("--symbol", "-s", help="The value of a symbol that no input says, as n=4; repeatable."),
+    typer.Option("--symbol", "-s", help="The value of a symbol that no input determines, such as n=4; repeatable."),
 ]
 Targets = Annotated[
     list[str] | None,
@@ -37,9 +37,7 @@ Targets = Annotated[
 ]
 Dim = Annotated[
     list[str] | None,
-    typer.Option(
-        "--dim", help="The bounds of a dynamic dimension of a model, as n=1:64, or its size, as n=8; repeatable."
-    ),
+    typer.Option("--dim", help="Bounds (n=1:64) or size (n=8) of a dynamic dimension of a model; repeatable."),
 ]
 Url = Annotated[
     str | None,
@@ -55,7 +53,7 @@ Cubin = Annotated[
     typer.Option(
         "--cubin/--no-cubin",
         show_default=False,
-        help="Assemble the code of CUDA targets too, by nvJitLink of the server.",
+        help="Also assemble the code of CUDA targets, with the nvJitLink of the service.",
     ),
 ]
 Fusion = Annotated[
@@ -63,7 +61,7 @@ Fusion = Annotated[
     typer.Option(
         "--fusion/--no-fusion",
         show_default=False,
-        help="Without: every op in a kernel of its own, which is slow, and a second opinion.",
+        help="--no-fusion runs every op in a kernel of its own: slow, to compare results.",
     ),
 ]
 Schedule = Annotated[
@@ -71,15 +69,14 @@ Schedule = Annotated[
     typer.Option(
         "--schedule/--no-schedule",
         show_default=False,
-        help="Without: kernels by MLIR's own passes, which is slower still, another opinion.",
+        help="--no-schedule lowers kernels with MLIR's own passes: slower still, to locate a defect.",
     ),
 ]
 Tuned = Annotated[
     str | None,
     typer.Option(
         "--tuned",
-        help="Pick schedules by what `kiln tune` has measured of this graph: off, prefer (where there is something), "
-        "or require; off where nothing says.",
+        help="Pick schedules by the measurements of `kiln tune`: off (default), prefer (if there are any), or require.",
     ),
 ]
 FastMath = Annotated[

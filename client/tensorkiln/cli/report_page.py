@@ -36,10 +36,10 @@ def report(
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Where to write the page; it is named like the program without."),
+        typer.Option("--out", "-o", help="Path of the page; default: the name of the program with .html."),
     ] = None,
     against: Annotated[
-        str | None, typer.Option(help="Another program, which the page compares this one with; given as the first.")
+        str | None, typer.Option(help="Another program to compare with: a bundle, a model or a URL.")
     ] = None,
     target: Targets = None,
     dim: Dim = None,
@@ -53,7 +53,7 @@ def report(
 ) -> None:
     """Write a page about a compiled program: graph, schedule, memory, the texts of its stages, and every kernel.
 
-    It is one HTML file that needs no network. A model that is compiled for two targets is compared with itself.
+    It is one HTML file that needs no network. With two targets, the page compares the two programs of the model.
     """
     options = compile_options(fast_math=fast_math, cubin=cubin, fusion=fusion, schedule=schedule, tuned=tuned)
     with reported() as step:
@@ -97,7 +97,7 @@ class _Sources:
         path = Path(program)
         if not path.is_file():
             raise RequestError(
-                f"{program} is no file, and no URL of a program, which is http://host:8080/programs/DIGEST."
+                f"{program} is neither a file nor the URL of a program, such as http://host:8080/programs/DIGEST."
             )
         return [self._bundle(path)] if is_bundle(path) else self._compiled(path)
 
@@ -115,7 +115,7 @@ class _Sources:
             targets = settings.targets or (NATIVE,)
             if len(targets) > 2:
                 raise RequestError(
-                    f"A page compares two programs; here are {len(targets)} targets, by --target or {FILE}."
+                    f"A page compares two programs, and --target or {FILE} names {len(targets)} targets."
                 )
             what = f"compiling {path.name}"
             self.step(f"{what} for {', '.join(targets)}")
@@ -127,4 +127,4 @@ class _Sources:
 
     def _require_compiled(self, program: str) -> None:
         if self.targets or self.dims or self.options:
-            raise RequestError(f"{program} is compiled already: options of a compile have no effect on it.")
+            raise RequestError(f"{program} is compiled already: leave out --target, --dim and the compile options.")

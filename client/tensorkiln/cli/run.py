@@ -36,14 +36,14 @@ def run(
     symbols: Symbols = None,
     dim: Dim = None,
     seed: Annotated[
-        int | None, typer.Option("--random", min=0, help="Make up the inputs that are not given, from this seed.")
+        int | None, typer.Option("--random", min=0, help="Draw the missing inputs at random, from this seed.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the outputs: .npz, or .npy for a single one.")
     ] = None,
     profile: Annotated[
         Path | None,
-        typer.Option(help="Write the run of median time as a trace for Perfetto, .json, or as its roofline, .svg."),
+        typer.Option(help="Write the run with the median time as a trace for Perfetto (.json) or a roofline (.svg)."),
     ] = None,
     repeat: Annotated[int, typer.Option(min=1, help="Runs to time; the table shows the median.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of one kernel; default: all processors.")] = None,
@@ -56,7 +56,7 @@ def run(
 ) -> None:
     """Compile a graph for this machine, run it, and print its kernels with their launch sizes and times.
 
-    A bundle is compiled already and runs as it is; it needs no service.
+    A .kiln bundle is compiled already, and needs no service.
     """
     with reported() as step, ExitStack() as stack:
         options = compile_options(fast_math=fast_math, fusion=fusion, schedule=schedule, tuned=tuned)

@@ -18,11 +18,11 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8080,
     uds: Annotated[str | None, typer.Option(help="Listen on this Unix socket instead of a port.")] = None,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that serve, over one store.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Number of processes that answer requests.")] = 1,
 ) -> None:
     """Run the compile service in the foreground, until Ctrl-C.
 
-    The KILN_* environment variables that the service's manual lists configure the rest.
+    The KILN_* environment variables in the manual of the service have all other settings.
     """
     with reported():
         if sys.platform != "linux":

@@ -25,19 +25,20 @@ def tune(
     graph: GraphFile,
     target: Annotated[str, typer.Option("--target", "-t", help="A CPU of the kind that the service runs on.")] = NATIVE,
     bundle: Annotated[
-        Path | None, typer.Option(help="Write the program and its code into one .kiln file, and its signature beside.")
+        Path | None,
+        typer.Option(help="Write the program with its code into a .kiln file, and its signature beside it."),
     ] = None,
     dim: Dim = None,
     fast_math: FastMath = None,
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
-    """Time the schedules of a graph's kernels on the service's CPU, once, and compile it with the fastest.
+    """Time the schedules of a graph's kernels on the service's CPU, and compile the graph with the fastest.
 
-    The service stores the measurements: from then on `--tuned prefer` and `--tuned require` compile by it.
+    The service stores the measurements: from then on `--tuned prefer` and `--tuned require` use them.
     """
     if bundle is not None and not is_bundle(bundle):
-        raise typer.BadParameter(f"{bundle} is no bundle: give a name that ends with {SUFFIX}.")
+        raise typer.BadParameter(f"{bundle} is not a bundle: give a name that ends with {SUFFIX}.")
     with reported() as step, Client(url, timeout_s=timeout) as client:
         step(f"reading {graph}")
         model, settings = read_given(graph, parse_dims(dim or []), lambda: client)
@@ -79,12 +80,12 @@ def verdict(tuning: Tuning) -> str:
     """What is gained in one line, or why nothing is."""
     where = f"on {tuning.machine}, {tuning.rounds} rounds"
     if not tuning.kernels:
-        return f"Nothing to gain {where}: every kernel has one schedule that is worth a trial."
+        return f"Nothing to gain {where}: every kernel has only one schedule worth timing."
     if not tuning.faster:
         return f"Nothing to gain {where}: no other schedule of {len(tuning.kernels)} kernels is faster."
     before, after = duration(tuning.before_ns), duration(tuning.after_ns)
     if not tuning.gain:
-        return f"Nothing to gain {where}: a call takes {before}, and {after} with the kernels that are faster alone."
+        return f"Nothing to gain {where}: a call takes {before}, and {after} with the schedules that are faster alone."
     share = 1 - tuning.after_ns / tuning.before_ns
     changed = f"{len(tuning.faster)} of {len(tuning.kernels)} kernels have another schedule"
-    return f"{share:.1%} less time {where}: a call takes {after}, and {before} before; {changed}."
+    return f"{share:.1%} less time {where}: a call takes {after} instead of {before}; {changed}."

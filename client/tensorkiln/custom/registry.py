@@ -59,7 +59,7 @@ class CustomOp:
                 known = ", ".join(self.attributes)
                 raise CustomOpError(f"{self.name} takes no attribute {attribute.name}; it takes: {known}")
             if attribute.name in complete:
-                raise CustomOpError(f"the attribute {attribute.name} stands twice")
+                raise CustomOpError(f"the attribute {attribute.name} appears twice")
             if attribute.kind != stated.kind:
                 raise CustomOpError(f"the attribute {attribute.name} of {self.name} is of kind {stated.kind}")
             complete[attribute.name] = attribute.value

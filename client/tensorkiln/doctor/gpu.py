@@ -54,7 +54,7 @@ def _driver() -> Finding:
 def _assembler() -> Finding:
     named = os.environ.get("KILN_PTXAS")
     if named and shutil.which(named) is None:
-        return fail("ptxas", f"KILN_PTXAS is {named!r}, which is no program", "unset it, or name one")
+        return fail("ptxas", f"KILN_PTXAS is {named!r}, which is not a program", "unset it, or name one")
     found = named or shutil.which("ptxas")
     if found is None:
         return ok("ptxas", "not on the path; only tests need it")

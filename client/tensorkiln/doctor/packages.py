@@ -36,7 +36,7 @@ def look() -> Iterator[Finding]:
     yield ok("packages", ", ".join(f"{name} {found}" for name, found in versions if found is not None))
     if _version(DISTRIBUTION) is None:
         advice = f"nothing, or run `pip install {DISTRIBUTION}`"
-        yield warn(DISTRIBUTION, "runs from a folder: whether all that it needs is there is not known", advice)
+        yield warn(DISTRIBUTION, "runs from a folder without an installation: its requirements are not checked", advice)
     else:
         yield from _met(DISTRIBUTION)
         for extra, loss in _LOSSES.items():
@@ -44,7 +44,7 @@ def look() -> Iterator[Finding]:
     if _version(SERVER) is not None:
         yield from _met(SERVER)
     elif find_spec(PACKAGE) is None:
-        yield ok(SERVER, "not installed: a service is used by its URL")
+        yield ok(SERVER, "not installed: use a service by its URL")
 
 
 def _met(name: str, extra: str = "", loss: str = "") -> Iterator[Finding]:
@@ -52,7 +52,7 @@ def _met(name: str, extra: str = "", loss: str = "") -> Iterator[Finding]:
     part = f"{name}[{extra}]" if extra else name
     unmet = list(_unmet(name, extra))
     if not unmet:
-        yield ok(part, f"{_version(name)}, with what it needs")
+        yield ok(part, f"{_version(name)}, with all requirements")
     for requirement in unmet:
         found = f"needs {requirement.name}{requirement.specifier}, and has {_version(requirement.name) or 'none'}"
         install = f"run `pip install '{part}'`"

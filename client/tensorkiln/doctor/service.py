@@ -48,7 +48,7 @@ def look(settings: Settings, policy: Policy) -> Iterator[Finding]:
 def _asked(line: Line, where: str, settings: Settings, policy: Policy) -> Iterator[Finding]:
     described = line.get("/capabilities")
     if described.status != 200 or "build_id" not in described.body:
-        yield fail("service", f"{where}: {described.told}", "this is no tensorkiln service; correct KILN_URL")
+        yield fail("service", f"{where}: {described.told}", "this is not a tensorkiln service; correct KILN_URL")
         return
     yield _version(where, described.body)
     yield _isolation(described.body, policy)
@@ -64,7 +64,7 @@ def _asked(line: Line, where: str, settings: Settings, policy: Policy) -> Iterat
 def _version(where: str, described: Mapping[str, Any]) -> Finding:
     abi = described.get("abi")
     if abi != ABI_VERSION:
-        advice = "install the version of tensorkiln that the service has"
+        advice = "install the same version of tensorkiln as the service"
         return fail(
             "service", f"{where}: its programs have the ABI {told(abi)}, and this SDK runs {ABI_VERSION}", advice
         )
@@ -76,19 +76,19 @@ def _isolation(described: Mapping[str, Any], policy: Policy) -> Finding:
     level = told(stated.get("level") if isinstance(stated, Mapping) else None)
     if not is_at_least(level, policy.minimum_isolation):
         found = f"programs are compiled with the level {level}, and KILN_MIN_ISOLATION is {policy.minimum_isolation}"
-        return fail("isolation", found, "ask for less, or use a service that gives more")
+        return fail("isolation", found, "lower KILN_MIN_ISOLATION, or use a service with stronger isolation")
     return ok("isolation", level)
 
 
 def _ready(answer: Answer) -> Finding:
     if answer.status == 200:
-        return ok("readiness", "it compiles, and its store keeps its entries")
+        return ok("readiness", "it compiles, and its store works")
     details: Any = answer.body.get("details")
     failed: Any = details.get("failed") if isinstance(details, Mapping) else None
     if not isinstance(failed, Mapping):
-        return fail("readiness", answer.told, "wait until it has started, or tell its operator")
+        return fail("readiness", answer.told, "wait until it has started, or contact its operator")
     found = "; ".join(f"{name}: {told(reason)}" for name, reason in failed.items())
-    return fail("readiness", found, "tell its operator; docs/observability.md explains the checks")
+    return fail("readiness", found, "contact its operator; docs/observability.md explains the checks")
 
 
 def _clock(answer: Answer) -> Iterator[Finding]:
@@ -96,7 +96,7 @@ def _clock(answer: Answer) -> Iterator[Finding]:
         return
     off = abs(answer.ahead_s)
     found = f"{off:.0f} s {'behind' if answer.ahead_s > 0 else 'ahead of'} the service's"
-    advice = "set this machine's clock, or the service's: keys and tokens are judged by the time"
+    advice = "set the clock of this machine or of the service: the validity of keys and tokens depends on it"
     if off > _SKEW_FAIL_S:
         yield fail("clock", found, advice)
     elif off > _SKEW_WARN_S:
@@ -115,17 +115,20 @@ def _caller(answer: Answer, settings: Settings) -> Finding:
         return fail("credential", answer.told, advice)
     scopes: Any = answer.body.get("scopes")
     if answer.status != 200 or not isinstance(scopes, list):
-        return warn("credential", answer.told, "the service is an older one, which does not say whom it sees")
+        return warn("credential", answer.told, "the service is an older version, which does not identify its callers")
     if answer.body.get("is_local"):
         if settings.api_key is None:
-            return ok("credential", "none is asked for")
-        advice = "leave KILN_API_KEY out, or make a key with `python -m service.identity make`, from which on it asks"
-        return warn("credential", "the service asks for none, and does not look at the key that is sent", advice)
+            return ok("credential", "the service requires none")
+        advice = (
+            "unset KILN_API_KEY; or make a key with `python -m tensorkiln_server identity make`, "
+            "after which the service requires one"
+        )
+        return warn("credential", "the service requires no key, and ignores the one that is sent", advice)
     has = [told(scope) for scope in scopes]
     named = f"{told(answer.body.get('name'))} of {told(answer.body.get('tenant'))}, with {', '.join(has)}"
     lacking = sorted(_NEEDED - frozenset(has))
     if lacking:
-        advice = f"ask for a key with {', '.join(lacking)} to have everything compiled"
+        advice = f"to compile new programs, ask the operator for a key with {', '.join(lacking)}"
         return warn("credential", named, advice)
     return ok("credential", named)
 
@@ -135,11 +138,11 @@ def _keys(content: bytes, settings: Settings, policy: Policy) -> Finding:
     try:
         offered = KeySet.model_validate_json(content).keys
     except ValidationError:
-        return fail(part, "the service shows no keys that can be used", "use the version that the service has")
+        return fail(part, "the service returns no usable keys", "use the same version of tensorkiln as the service")
     now = time.time()
     signing = next((key for key in offered if key.nbf <= now < key.exp), None)
     if signing is None:
-        return fail(part, "the service has no key that is valid now", "compare the clocks, or tell its operator")
+        return fail(part, "the service has no key that is valid now", "compare the clocks, or contact its operator")
     kept = ServiceKeys(settings.url or "embedded", None, policy.config, pins=policy.pins)
     try:
         return _trusted(signing, offered, kept, settings, policy)

@@ -91,7 +91,7 @@ def _read(value: object, most_levels: int, most_terms: int, level: int) -> Dim:
 def _symbol(name: str) -> Dim:
     if not _SYMBOL.fullmatch(name):
         raise ExprError(
-            f"{quoted(name)} is no name of a symbol, which is letters, digits, _ and .; "
+            f"{quoted(name)} is not the name of a symbol, which is letters, digits, _ and .; "
             'arithmetic is spelled as {"op": "mul", "args": ["n", 2]}'
         )
     return symbol(name)

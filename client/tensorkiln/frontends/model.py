@@ -69,8 +69,8 @@ class Model:
     def load(cls, path: str | os.PathLike[str]) -> Model:
         """The model in a file that `save` wrote.
 
-        RequestError when the file is no model, LimitExceededError when a part is too large, an error of the graph when
-        its text is none; OSError when it cannot be read.
+        RequestError when the file is not a saved model, LimitExceededError when a part is too large, an error of the
+        graph when its text is invalid; OSError when the file cannot be read.
         """
         return cls(*read_model(path))
 
@@ -100,7 +100,7 @@ class Model:
     def symbols(self) -> ArgumentSymbols:
         """How the values of the symbols follow from the shapes of the inputs.
 
-        UnsupportedGraphError for one that follows from none, and has the name of an input, so that no call can say it.
+        UnsupportedGraphError for a symbol that follows from none and has the name of an input: a call cannot pass it.
         """
         shapes = {name: self.graph.types[var].shape for name, var in self.inputs.items()}
         found = ArgumentSymbols(shapes, self.graph.symbols)

@@ -155,7 +155,7 @@ class ArgumentSymbols:
         """The values of the symbols where `given` are the arguments by name, with those that are `known`.
 
         CallInputError names the argument and axis for a size that no value gives or that contradicts another, for
-        another rank, and for what is no array or no integer; CallBoundsError for a value out of its range.
+        another rank, and for a value that is not an array or an integer; CallBoundsError for a value out of its range.
         """
         values = [_integer(name, given[name]) for name in self._integers]
         for name, shape in self._shapes.items():

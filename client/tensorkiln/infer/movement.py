@@ -78,7 +78,7 @@ def distinct_axes(scope: Scope, axes: tuple[int, ...], rank: int, field: str) ->
     for axis in axes:
         scope.require_axis(axis, rank, field)
     if len(set(axes)) != len(axes):
-        scope.fail(f"an axis stands twice in {list(axes)}", field)
+        scope.fail(f"an axis appears twice in {list(axes)}", field)
 
 
 def flip(node: Flip, scope: Scope) -> TensorType:

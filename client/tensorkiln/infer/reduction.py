@@ -21,7 +21,7 @@ def reduce_axis(node: ReduceAxis, scope: Scope) -> TensorType:
         return scope.type(source.dtype, tuple(1 if axis in axes else dim for axis, dim in enumerate(source.shape)))
     if len(stated) != source.rank - len(axes):
         scope.fail(
-            f"reducing {len(axes)} of {source.rank} axes keeps the rank or drops to {source.rank - len(axes)}; "
+            f"a reduction of {len(axes)} of {source.rank} axes has rank {source.rank} or {source.rank - len(axes)}; "
             f"the metadata of var {node.out_var} says {shape_text(stated)}",
             "axes",
         )

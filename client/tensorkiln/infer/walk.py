@@ -118,13 +118,13 @@ def _check_interface(graph: StatedGraph, scope: Scope, definitions: Definitions)
         if var not in definitions.placeholders and var not in definitions.buffers:
             scope.fail(f"the input var {var} is neither a placeholder nor a buffer")
         if var in seen:
-            scope.fail(f"the input var {var} stands twice")
+            scope.fail(f"the input var {var} appears twice")
         seen.add(var)
         scope.require_storable(scope.types[var])
     for position, var in enumerate(graph.parameter_vars):
         scope.path = ("parameter_vars", position)
         if var not in seen:
-            scope.fail(f"the parameter var {var} is not in input_vars, or stands twice")
+            scope.fail(f"the parameter var {var} is not in input_vars, or appears twice")
         seen.remove(var)
     for position, var in enumerate(graph.output_vars):
         scope.path = ("output_vars", position)

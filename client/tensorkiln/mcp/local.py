@@ -98,7 +98,9 @@ def _array(value: Any, place: int, binding: Binding) -> np.ndarray:
     try:
         return np.asarray(value, dtype=binding.dtype.numpy)
     except (TypeError, ValueError, OverflowError):
-        raise CallInputError(f"Input {place} is no array of {binding.dtype}.", pointers=[f"/inputs/{place}"]) from None
+        raise CallInputError(
+            f"Input {place} is not an array of {binding.dtype}.", pointers=[f"/inputs/{place}"]
+        ) from None
 
 
 def _symbols(program: Program, arrays: Sequence[np.ndarray | None], stated: dict[str, int]) -> dict[str, int]:

@@ -163,7 +163,7 @@ def _reason(detail: ErrorDetails, data: object) -> str:
             return 'the field schema is missing: write "schema": 1'
         case _ if "[key]" in detail["loc"]:
             *_, field, key = detail["loc"][: detail["loc"].index("[key]")]
-            return f'{quoted(key)} is no key of {field}, whose keys are numbers of vars, as "0"'
+            return f'{quoted(key)} is not a key of {field}, whose keys are numbers of vars, as "0"'
         case "model_type" | "model_attributes_type" if not path:
             return f"a graph is a JSON object, not {quoted(data)}"
         case _:

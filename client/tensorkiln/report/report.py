@@ -47,11 +47,10 @@ class Report:
     ) -> Report:
         """The report of `program`, in the names of `graph` if that is what it was compiled from.
 
-        `stages` are the texts of its stages by name, `artifacts` its code by SHA-256, of which text is shown: PTX as it
-        is, cubins by `nvdisasm` where that is installed. `profile`
-        is what a run of it took, whose symbols had the values `sizes`, `about` whatever else the page is to say, by
-        name. RequestError when `graph` or `profile` are those of another program, or a size is missing or out of
-        bounds; InvalidGraphError for a graph that is not valid.
+        `stages` has the texts of its stages by name, `artifacts` its code by SHA-256. Code is shown as text: PTX, and
+        cubins if `nvdisasm` is installed. `profile` is the profile of a run at the sizes `sizes`. `about` has further
+        entries for the page, by name. RequestError when `graph` or `profile` belongs to another program, or a size is
+        missing or out of bounds; InvalidGraphError for a graph that is not valid.
         """
         parts: dict[str, bytes] = {"program": program.model_dump_json().encode()}
         if graph is not None:

@@ -25,7 +25,7 @@ def verified(artifacts: Callable[[str], bytes], digest: str) -> bytes:
 def constant_bytes(buffer: Buffer, artifacts: Callable[[str], bytes]) -> bytes:
     """What a constant holds. DeviceError when the bytes do not fill its shape, UnavailableError when corrupt."""
     if buffer.artifact is None:
-        raise ValueError(f"buffer {buffer.id} is no constant")
+        raise ValueError(f"buffer {buffer.id} is not a constant")
     content = verified(artifacts, buffer.artifact)
     count = product(buffer.shape)
     if not isinstance(count, int):

@@ -15,7 +15,7 @@ from .trace_file import trace_of
 
 
 class Profile(tuple[ItemProfile, ...]):
-    """The items of one run in order of execution; `title` says of what, `is_gpu` where, `threads` on how many."""
+    """The items of one run in order of execution; `title` names the program, `threads` is the number of threads."""
 
     title: str
     is_gpu: bool
@@ -33,13 +33,13 @@ class Profile(tuple[ItemProfile, ...]):
 
     @property
     def ns(self) -> int:
-        """What all items took together."""
+        """The time of all items together."""
         return sum(item.ns for item in self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run as a trace, `.json`, which Perfetto and Chrome show, or its roofline, `.svg`.
 
-        The roofs are what this machine does, measured now; a run on a GPU has none. RequestError for another suffix,
+        The roofs are the peak of this machine, measured now; a run on a GPU has none. RequestError for another suffix,
         OSError when it cannot be written.
         """
         content = self.rendered(PurePath(path).suffix)

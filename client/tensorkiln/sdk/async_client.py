@@ -11,9 +11,9 @@ from .batch import BatchCalls
 class AsyncClient(BatchCalls):
     """`Client` in an asyncio event loop: the same arguments, methods and errors, to be awaited.
 
-    What takes a while, such as reading a graph or verifying a program, is done by threads; so is a function that
-    gives tokens called. Calls may be under way at once, and each is given up when its task is cancelled. The programs
-    that come back are those of a `Client`, and run where they are called.
+    Longer computations, such as reading a graph or verifying a program, run in threads, and so does a function that
+    returns tokens. Several calls may run at once, and each is cancelled with its task. The returned programs are those
+    of a `Client`, and run in the thread that calls them.
 
     Use it in an `async with` block, or await `close`.
     """

@@ -52,7 +52,7 @@ class Calls(Connection):
         `threads` is the number of threads that a CPU program may use, `device` the GPU that a CUDA program runs on;
         None leaves it to the program.
 
-        With `on_progress` the compile is a job, and that is called with what happens to it. When it raises, on Ctrl-C,
+        With `on_progress` the compile is a job, and the function is called with its events. When it raises, on Ctrl-C,
         and after `timeout_s`, the job is cancelled at the service.
         """
         (compiled,) = await self.compile_for(graph, [target], options, on_progress=on_progress)
@@ -68,7 +68,7 @@ class Calls(Connection):
     ) -> tuple[CompiledProgram, ...]:
         """The compiled program for each target, in order, from one request; `on_progress` as for `compile`.
 
-        They are records, for any machine: `load` makes one callable on the machine that it was compiled for.
+        The records can be used on any machine; `load` makes one callable on a machine of its target.
         """
         await self._begin(graph)
         asked = await self._asked(graph, targets, options)
@@ -90,10 +90,10 @@ class Calls(Connection):
         *,
         on_progress: Progress | None = None,
     ) -> CompiledProgram:
-        """The program whose schedules are the fastest of those that were timed; its `tuning` says what was measured.
+        """Time the possible schedules, and return the program with the fastest; its `tuning` has the measurements.
 
-        The service times them, once, on its own CPU: UnsupportedGraphError when the target is another. From then on a
-        compile with the option `tuned="prefer"` gives this program to everybody who shares the service's store.
+        The service times them once, on its own CPU: UnsupportedGraphError for another target. From then on, a compile
+        with the option `tuned="prefer"` returns this program, for everybody who shares the service's store.
         `on_progress` as for `compile`.
         """
         wanted = options_of(options).model_copy(update={"tuned": "measure"})
@@ -101,9 +101,9 @@ class Calls(Connection):
         return compiled
 
     async def translate(self, module: StableHlo) -> Graph:
-        """The graph that the service makes of a module. A module may also stand wherever a graph is asked for.
+        """Translate a module to a graph, by the service. Other methods also take a module instead of a graph.
 
-        UnsupportedGraphError names the operation that has no translation. What was translated is kept for `offline`.
+        UnsupportedGraphError names the operation that has no translation. The translation is cached for `offline`.
         """
         return await self._translations.graph(module)
 
@@ -114,7 +114,7 @@ class Calls(Connection):
     async def submit(
         self, graph: GraphSource, target: Targets = NATIVE, options: OptionsSource | None = None
     ) -> AsyncJob:
-        """A job that compiles `graph` for a target or several. Once this returns, the service will see it through."""
+        """Submit a job that compiles `graph` for one target or several. It runs even if the client leaves."""
         if self.offline:
             raise RequestError("A job needs a service, and offline is set.")
         asked = await self._asked(graph, target, options)
@@ -134,10 +134,10 @@ class Calls(Connection):
     async def stored(
         self, graph: GraphSource, target: Targets = NATIVE, options: OptionsSource | None = None
     ) -> tuple[CompiledProgram, ...]:
-        """The compiled program for each target, in order, out of the service's store. Nothing is compiled for it.
+        """The compiled program for each target, in order, from the service's store. Nothing is compiled.
 
-        NotFoundError when one is not there, also when it goes while this looks; `details.cache` says why where the
-        service does.
+        NotFoundError when one is missing, or evicted during the call; `details.cache` has the reason if the service
+        states one.
         """
         asked = await self._asked(graph, target, options)
         question = await self._question(asked)
@@ -156,7 +156,7 @@ class Calls(Connection):
     ) -> Program:
         """Fetch and verify the artifacts of a compiled program and make it callable.
 
-        `DeviceError` when it was compiled for another kind of machine; a program for a GPU finds that out when called.
+        `DeviceError` when it was compiled for another kind of machine; for a GPU, the first call raises it.
         """
         with uncollected():
             from ..program import Program
@@ -168,13 +168,14 @@ class Calls(Connection):
         )
 
     async def program(self, digest: str, *, threads: int | None = None, device: Device | None = None) -> Program:
-        """A program that was compiled before, by its digest, with the canonical names of its symbols and vars."""
+        """A stored program, by its digest, with the canonical names of its symbols and vars."""
         return await self.load(await self._trusted.by_digest(digest), threads=threads, device=device)
 
     async def save(self, compiled: CompiledProgram, path: str | os.PathLike[str]) -> None:
-        """Write a program and all that it needs as a `.kiln` file, and beside it its signature, as `<path>.sig`.
+        """Write a program with its code as a `.kiln` file, and its signature beside it, as `<path>.sig`.
 
-        Each file appears complete or not at all. `Program.from_bundle` reads them. OSError when they cannot be written.
+        Each file is written completely or not at all. `Program.from_bundle` reads them. OSError when they cannot be
+        written.
         """
 
         from ..trust.carried import write_signed
@@ -199,9 +200,9 @@ class Calls(Connection):
     ) -> Report:
         """A page about a compiled program, given as a record or by its digest: `save` writes it as one HTML file.
 
-        It has the texts of the stages if the program was compiled with `dump_stages`, and its signature. `graph` is
-        what it was compiled from, whose nodes the page shows then, `profile` what `Program.profile` gave where
-        the symbols had the values `sizes`. RequestError when one of these is of another program, or a size is missing.
+        It has the signature, and the texts of the stages if the program was compiled with `dump_stages`. `graph` is the
+        graph that it was compiled from; the page then shows its nodes. `profile` is a result of `Program.profile` at
+        the sizes `sizes`. RequestError when one of these belongs to another program, or a size is missing.
         """
         from .reports import report_of
 

@@ -32,13 +32,13 @@ class Client(Blocking[BatchCalls]):
     `api_key` is sent to a service at a URL: an API key, a token, or a function that gives the token of each request.
 
     Only programs with a valid signature are loaded: by one of `trusted_keys` (base64url, or files of JSON Web Keys), or
-    by the keys that the service showed at first use; compiled with `min_isolation` at least. `offline` uses what was
-    compiled and loaded before, and no service: NotFoundError for what is not kept, and for what only a service knows.
-    `tensorkiln.trust.policy` names their defaults.
+    by the keys that the service presented at first use; compiled with `min_isolation` at least. With `offline`, the
+    client uses only its cache, and no service: NotFoundError for a program that is not cached, and for methods that
+    need a service. `tensorkiln.trust.policy` has the defaults.
 
-    Use it in a `with` block, or `close` it; one that is forgotten closes its connections when it is collected.
+    Use it in a `with` block, or `close` it; otherwise its connections are closed when it is garbage-collected.
 
-    Every method raises a subclass of `TensorkilnError`: the one that the service describes, or `UnavailableError` when
+    Every method raises a subclass of `TensorkilnError`: the error that the service reports, or `UnavailableError` when
     no service answers.
     """
 
@@ -73,7 +73,7 @@ class Client(Blocking[BatchCalls]):
         return self._inner.offline
 
     def submit(self, graph: GraphSource, target: Targets = NATIVE, options: OptionsSource | None = None) -> Job:
-        """A job that compiles `graph` for a target or several. Once this returns, the service will see it through."""
+        """Submit a job that compiles `graph` for one target or several. It runs even if the client leaves."""
         from .job import Job
 
         return Job(run(self._inner.submit(graph, target, options)))

@@ -60,7 +60,7 @@ class Connection:
 
         def locate() -> Address:
             if policy.offline:
-                raise NotFoundError("Only a service knows this, and offline is set; ask again without it.")
+                raise NotFoundError("This needs a service, and offline is set; unset it and try again.")
             return self._service().address() if settings.url is None else Address(settings.url)
 
         def credential() -> str | None:

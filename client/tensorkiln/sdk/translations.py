@@ -67,7 +67,7 @@ class Translations:
         if found is None:
             if self._ask is None:
                 raise NotFoundError(
-                    f"This module was not translated by {self._authority} before, or is kept no more; compile it once "
+                    f"The cache has no translation of this module by {self._authority}; compile it once "
                     "without offline."
                 )
             answer = await self._ask(body)
@@ -86,7 +86,7 @@ class Translations:
         except Exception as error:
             # Whatever the answer is, it is the service's; nothing of the caller's is wrong.
             raise UnavailableError(
-                f"The service's answer is no graph that this SDK understands ({str(error)[:_MOST_SAID]}); "
+                f"The service's answer is not a graph that this SDK understands ({str(error)[:_MOST_SAID]}); "
                 "use the same version of both."
             ) from None
         self._kept.write(name, sha256(text).hexdigest().encode() + text)

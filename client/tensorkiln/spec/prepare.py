@@ -34,7 +34,7 @@ def check_prepare(
     for number in prepare:
         operation = schedule.items[number].operation
         if not isinstance(operation, KernelItem):
-            raise ValueError(f"item {number} of prepare is no kernel")
+            raise ValueError(f"item {number} of prepare is not a kernel")
         kernel = kernels[operation.kernel_id]
         for buffer in map(buffers.__getitem__, kernel.buffers):
             if buffer.role != "scratch" and buffer.storage not in fixed:

@@ -80,7 +80,7 @@ def resolve_demands(
     stated = (listed.split(",") if listed else None) if trusted_keys is None else trusted_keys
     level = min_isolation or variables.get("KILN_MIN_ISOLATION") or MINIMUM_ISOLATION
     if level not in LEVELS:
-        raise RequestError(f"{level!r} is no isolation level; the levels are {', '.join(LEVELS)}.")
+        raise RequestError(f"{level!r} is not an isolation level; the levels are {', '.join(LEVELS)}.")
     name = variables.name("KILN_TRUSTED_KEYS") if trusted_keys is None else "trusted_keys"
     pins = tuple(key for text in stated or () if text.strip() for key in _keys(name, text.strip()))
     if stated is not None and not pins:
@@ -102,7 +102,7 @@ def _keys(name: str, text: str) -> tuple[PublicKey, ...]:
         ) from None
     except ValidationError as error:
         raise RequestError(
-            f"The file {path} is no set of keys as GET /keys gives it: {reason(error.errors(include_input=False)[0])}."
+            f"The file {path} is not in the format of GET /keys: {reason(error.errors(include_input=False)[0])}."
         ) from None
 
 

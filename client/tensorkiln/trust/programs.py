@@ -110,8 +110,8 @@ class TrustedPrograms:
             action = self._answer(question, target)
             if action is None:
                 raise NotFoundError(
-                    f"This graph was not compiled for {target.cpu or target.arch} by {self._authority} before, or is "
-                    "kept no more; compile it once without offline."
+                    f"The cache has no program of this graph for {target.cpu or target.arch} by {self._authority}; "
+                    "compile it once without offline."
                 )
             record = await self._record(action)
             question.require(record, target)

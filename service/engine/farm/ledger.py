@@ -1,8 +1,8 @@
 """The orders of a farm as the store has them.
 
-`open` has what services want done, `claims` who is at it, with the signs of life of what takes long, and `done` how it
-has ended. What workers write is signed, and bound to the attempt at the order as they have read it: a service believes
-what is about its own, and nothing of an attempt that it gave up.
+`open` has the orders of services, `claims` the worker of each with its heartbeats, and `done` the results. Workers sign
+what they write and bind it to the attempt that they have read. A service accepts statements about its own orders, and
+none about an attempt that it gave up.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _MOST: Final = 100_000
 
 
 def new_id(owner: str) -> str:
-    """An id for an order of the service `owner`. Those of orders that were given earlier come before it."""
+    """An id for an order of the service `owner`. Ids sort by the time of the order."""
     return f"{int(clock.time() * 1e9):016x}-{owner}-{clock.token_hex(8)}"
 
 
 def is_of(owner: str, task: str) -> bool:
-    """Whether an order is of the service `owner`, by its id."""
+    """Whether an order belongs to the service `owner`, by its id."""
     return f"-{owner}-" in task
 
 
@@ -44,7 +44,7 @@ def is_of(owner: str, task: str) -> bool:
 class Task:
     """An attempt at an order: the components of its action, whose graph is a blob. `id` is that of the order.
 
-    `deadline_s` is what one attempt of the compile may take. `trace` is the trace context of whoever asked, as the
+    `deadline_s` is the deadline of one attempt of the compile. `trace` is the trace context of the request, as in the
     header `traceparent`.
     """
 
@@ -58,14 +58,14 @@ class Task:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all that was ordered: no two attempts have the same."""
+        """SHA-256 of the order with its attempt: no two attempts have the same."""
         # Not `asdict`, which copies the action.
         return sha256(canonical_json({each.name: getattr(self, each.name) for each in fields(self)})).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Who is at an attempt, and a sign of life: `beat` is above the one before. `news` are all of this attempt."""
+    """The worker of an attempt, and its heartbeat: `beat` grows each time. `news` has every event of the attempt."""
 
     worker: str
     beat: int = 0
@@ -74,10 +74,10 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How an attempt ended: with a `problem` document, or with a program in the store. `run_s` are seconds of its
-    compile, and `cpu_s` those of processors, however it ended.
+    """How an attempt ended: with a `problem` document, or with a program in the store.
 
-    `attempts` are those of the compile within it.
+    `run_s` is the time of the compile and `cpu_s` its processor time, both in seconds, even if it failed. `attempts`
+    counts how often the worker started the compile.
     """
 
     worker: str
@@ -89,32 +89,32 @@ class Result:
 
     @property
     def may_pass(self) -> bool:
-        """Whether it is nothing of the order's own, and another attempt may come to something else."""
+        """Whether the cause is the infrastructure, not the order, so that another attempt may succeed."""
         return self.problem is not None and isinstance(error_from_problem(self.problem), InfrastructureError)
 
 
 class Ledger:
-    """The orders in a store, each named by its id: those of this generation of services and workers."""
+    """The orders in a store, by id: those of services and workers with this build and protocol."""
 
     def __init__(self, records: Records, statements: Statements) -> None:
         self._records = records
         self._statements = statements
         self._claims = Claims(records)
-        # When a claim was last believed.
+        # When a claim was last verified.
         self._believed_at: dict[str, float] = {}
 
     async def open(self, task: Task) -> None:
-        """Have a task there is, as it is here."""
+        """Write a task, in the place of an earlier attempt."""
         await self._records.put(_path("open", task.id), asdict(task))
 
     async def opened(self) -> list[str]:
-        """The tasks that are wanted, those that were given first before others."""
+        """The ids of the open tasks, the oldest first."""
         return await self._records.names(_path("open"), _MOST)
 
     async def find(self, task: str) -> Task | None:
-        """A task that is wanted still."""
+        """An open task; None if there is none of this id."""
         content = await self._records.get(_path("open", task))
-        # It is no order, or nothing can be stated about it.
+        # A file that is no order, or one without a digest, counts as absent.
         with suppress(TypeError, ValueError, RecursionError):
             found = Task(**content) if content is not None else None
             if found is not None and found.id == task and found.digest:
@@ -122,14 +122,14 @@ class Ledger:
         return None
 
     async def close(self, task: str) -> None:
-        """A task is wanted no more."""
+        """Remove a task, with its claim and result."""
         await self._records.delete(_path("open", task))
         await self.release(task)
 
     async def take(self, worker: str) -> Task | None:
-        """A task that nobody is at, and `worker` is from now on; None when there is none.
+        """Claim an open task for `worker`; None when every one has a worker.
 
-        The claim of somebody who is no worker keeps none from it; who has claimed what is looked at once in a lease.
+        A claim without a trusted signature does not count. Each claim is verified once per lease.
         """
         opened = await self.opened()
         claimed = set(await self.claimed()) if opened else set[str]()
@@ -159,28 +159,29 @@ class Ledger:
         return await self._claims.take(_path("claims", task.id), mine, stands) is None
 
     async def worker(self, task: Task) -> str:
-        """Who is at a task, or was when it was lost; empty when nobody is.
+        """The worker that has claimed a task, alive or lost; empty without a valid claim.
 
-        A service finds that out, and where there is none, an order of its is not begun again and again.
+        The age of the claim does not count: the service that owns the order declares the worker lost, so that attempts
+        are counted.
         """
         content = await self._stated("claim", task, at_any_time=True)
         return content["worker"] if content is not None else ""
 
     async def claimed(self) -> list[str]:
-        """The tasks that somebody, worker or not, says to be at."""
+        """The tasks that have a claim, verified or not."""
         return await self._records.names(_path("claims"), _MOST)
 
     async def release(self, task: str) -> None:
-        """Have nobody be at a task, and forget what was said of it."""
-        for what in ("done", "claims"):  # who is at it goes last: until then nobody else begins
+        """Remove the result and the claim of a task, so that a worker can take it again."""
+        for what in ("done", "claims"):  # the claim goes last: until then no other worker begins
             await self._records.delete(_path(what, task))
 
     async def beat(self, task: Task, state: State) -> None:
-        """Say that an attempt is being made."""
+        """Write a heartbeat of an attempt."""
         await self._put("claim", task, state)
 
     async def state(self, task: Task) -> State | None:
-        """The last sign of life of who is at a task, unless that was long ago."""
+        """The last heartbeat of a task's worker; None if it is invalid or too old."""
         content = await self._stated("claim", task)
         return State(**content) if content is not None else None
 
@@ -193,7 +194,7 @@ class Ledger:
         return await self._records.names(_path("done"), _MOST)
 
     async def result(self, task: Task) -> Result | None:
-        """How a task has ended."""
+        """The result of a task; None if it has no valid one."""
         content = await self._stated("result", task)
         return Result(**content) if content is not None else None
 
@@ -216,7 +217,7 @@ class Ledger:
 
 
 def _about(task: Task) -> dict[str, Any]:
-    """What is stated about is the whole order with its attempt: one that somebody has changed is another."""
+    """The subject of a statement: the whole order with its attempt, so that a changed order has no statements."""
     return {"order": task.digest}
 
 

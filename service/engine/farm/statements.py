@@ -1,7 +1,7 @@
-"""What workers state in a farm: signed with their key, and bound to what it is about.
+"""Statements of the workers of a farm: signed with their key, and bound to their subject.
 
-Whoever can write to the store, and has no worker's key, can put nothing there that is believed: not a statement of its
-own, not one that a worker made about something else, and of what lives, not one that is old.
+An attacker who can write to the store, without a worker's key, cannot forge a valid statement. Neither can it reuse a
+worker's statement about another subject, nor an old heartbeat.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tensorkiln.trust.verify import CLOCK_SKEW_S
 Kind: TypeAlias = Literal["member", "claim", "result"]
 
 FRESH_S: Final = float(CLOCK_SKEW_S)
-"""How old a sign of life may be, or how far ahead of the clock here."""
+"""The maximum age of a heartbeat in seconds, and how far it may be ahead of the local clock."""
 _PROTOCOL: Final = 6
 """Changes with what services and workers write for one another, of which those before understand nothing."""
 _SIGNS_OF_LIFE: Final[frozenset[Kind]] = frozenset({"member", "claim"})
@@ -44,7 +44,7 @@ class Statements:
         self._refused: set[tuple[str, str]] = set()
 
     def signed(self, kind: Kind, about: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
-        """The record with which a worker states `content` now. UnavailableError when its key cannot be used."""
+        """A signed record of `content` with the current time. UnavailableError when the key cannot be used."""
         stated = {**content, "at": clock.time()}
         return {**stated, _SEAL: self._notary.seal(_sealed(kind, about, stated))}
 
@@ -57,10 +57,10 @@ class Statements:
         *,
         at_any_time: bool = False,
     ) -> dict[str, Any] | None:
-        """What the record at `path` states about this, and `at` which time; None when there is none to be believed.
+        """The content of the record at `path` about this subject, with its time as `at`; None when it is not valid.
 
-        A sign of life has to be fresh, unless it may have been stated `at_any_time`.
-        What is refused is counted and logged once, however often it is met; it may be believed when its key is known.
+        A heartbeat must be recent, except with `at_any_time`. A refused record is counted and logged only once. It
+        becomes valid when its key becomes known.
         """
         if record is None:
             return None

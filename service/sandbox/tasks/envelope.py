@@ -178,7 +178,7 @@ def _refuse_at_a_glance(name: str, entries: Any, most: int) -> None:
         )
     strange = next((place for place, entry in enumerate(found) if not isinstance(entry, dict)), None)
     if strange is not None:
-        raise InvalidGraphError(f"{name} has an entry that is no object", pointers=[f"/{name}/{strange}"])
+        raise InvalidGraphError(f"{name} has an entry that is not an object", pointers=[f"/{name}/{strange}"])
 
 
 def parse_targets(value: Any) -> tuple[Target, ...]:

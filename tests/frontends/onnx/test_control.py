@@ -71,12 +71,14 @@ def test_branches_of_different_shapes_name_the_input_that_chooses() -> None:
     given = {"x": X, "flag": np.array(True)}
     row = body([helper.make_node("ReduceMax", ["x"], ["r"], keepdims=0)], [], [value("r")])
     node = helper.make_node("If", ["flag"], ["y"], then_branch=branches()["then_branch"], else_branch=row)
-    wanted = r"give float32 \(3, 2\) and float32 \(\), and which is chosen is computed; pass 'flag' in `constants`"
+    wanted = r"give float32 \(3, 2\) and float32 \(\), and the condition is computed; pass 'flag' in `constants`"
     with pytest.raises(UnsupportedGraphError, match=wanted):
         load(model(node, inputs=given))
     empty = body([helper.make_node("SequenceEmpty", [], ["s"])], [], [value("s")])
     node = helper.make_node("If", ["flag"], ["y"], then_branch=empty, else_branch=empty)
-    with pytest.raises(UnsupportedGraphError, match=r"a branch gives what is no tensor.*; pass 'flag' in `constants`"):
+    with pytest.raises(
+        UnsupportedGraphError, match=r"a branch gives a value that is not a tensor.*; pass 'flag' in `constants`"
+    ):
         load(model(node, inputs=given))
     two = body([helper.make_node("Abs", ["x"], ["r"])], [], [value("r"), value("r")])
     node = helper.make_node("If", ["flag"], ["y"], then_branch=branches()["then_branch"], else_branch=two)
@@ -90,7 +92,9 @@ def test_a_loop_of_computed_turns_in_a_branch_that_is_computed_is_refused() -> N
     turning = helper.make_node("Loop", ["m", "c", "x"], ["l"], body=growing())
     branch = body([turning], [], [value("l")])
     node = helper.make_node("If", ["flag"], ["y"], then_branch=branches()["then_branch"], else_branch=branch)
-    with pytest.raises(UnsupportedGraphError, match="the turns of a loop in a branch are computed, and so is which"):
+    with pytest.raises(
+        UnsupportedGraphError, match="a branch has a loop of computed turns, and the condition is computed"
+    ):
         load(model(node, inputs=given))
 
 

@@ -51,7 +51,7 @@ def test_members_of_a_pool_are_counted_in_rows_of_any_length(mode: str, least: i
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"pool_strings": ["a"]}, "strings are no data of graphs"),
+        ({"pool_strings": ["a"]}, "graphs have no strings"),
         ({"ngram_counts": [0, 3, 10]}, "do not divide a pool of 13"),
         ({"ngram_indexes": [0] * 8}, "two members of the pool have one column"),
         ({"ngram_indexes": [*range(7), -1]}, "the negative -1"),

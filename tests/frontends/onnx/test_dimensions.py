@@ -191,13 +191,13 @@ def test_a_dynamic_axis_is_resized_by_a_whole_number(mode: str, how: str) -> Non
 @pytest.mark.parametrize(
     ("attributes", "scale", "message"),
     [
-        ('mode = "linear"', 1.5, "but where it is scaled by a whole number"),
+        ('mode = "linear"', 1.5, "by a factor that is not a whole number"),
         (
             'mode = "linear", coordinate_transformation_mode = "align_corners"',
             2.0,
-            "by align_corners, and must be known",
+            "by align_corners: its size must be known",
         ),
-        ('mode = "linear"', 65.0, "becomes 65 times as long; 64 it may"),
+        ('mode = "linear"', 65.0, "becomes 65 times as long; the limit is 64"),
     ],
 )
 def test_a_dynamic_axis_that_is_resized_otherwise_must_be_known(attributes: str, scale: float, message: str) -> None:

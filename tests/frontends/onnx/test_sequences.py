@@ -155,7 +155,7 @@ def test_inputs_that_are_sequences_are_fixed():
         ),
         (
             [helper.make_node("SequenceEmpty", [], ["s"]), helper.make_node("Relu", ["s"], ["y"])],
-            "Relu #1: input 0 is a sequence, and a tensor is taken",
+            "Relu #1: input 0 is a sequence, not a tensor",
         ),
         (
             [

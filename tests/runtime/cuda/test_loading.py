@@ -230,7 +230,11 @@ def test_a_stream_may_be_given_by_a_program_to_another() -> None:
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [("stream", "a str is no CUDA stream"), (True, "a bool is no"), (CoreStream(5, 1), "version 1 of the CUDA stream")],
+    [
+        ("stream", "a str is not a CUDA stream"),
+        (True, "a bool is not"),
+        (CoreStream(5, 1), "version 1 of the CUDA stream"),
+    ],
 )
 def test_what_is_no_stream_is_refused(given: object, message: str) -> None:
     with pytest.raises(CallInputError, match=message):

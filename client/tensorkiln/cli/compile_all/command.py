@@ -41,29 +41,27 @@ def compile_folder(
     ],
     targets: Annotated[
         list[str] | None,
-        typer.Option(
-            "--targets", "-t", help=f"x86-64-v3, cpu:aarch64, sm_90 and others, by commas; else those of {FILE}."
-        ),
+        typer.Option("--targets", "-t", help=f"Such as x86-64-v3,cpu:aarch64,sm_90; default: the targets of {FILE}."),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the programs are written.")] = Path("dist"),
-    lock: Annotated[Path | None, typer.Option("--lock", help="The lock file to compare with and to renew.")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the programs.")] = Path("dist"),
+    lock: Annotated[Path | None, typer.Option("--lock", help="The lock file, to update or compare with.")] = None,
     junit_file: Annotated[Path | None, typer.Option("--junit", help="Write a report as JUnit's XML.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write a report as JSON.")] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=64, help="Concurrent compiles.")] = 8,
     fail_on: Annotated[
         list[str] | None,
-        typer.Option("--fail-on", help="error (default), warning, cache-miss, size-regression, with commas between."),
+        typer.Option("--fail-on", help="error (default), warning, cache-miss, size-regression; separated by commas."),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Compare with the lock file; write no program and no lock.")
+        bool, typer.Option("--check", help="Compare with the lock file; write neither programs nor the lock.")
     ] = False,
-    offline: Annotated[bool, typer.Option("--offline", help="Use the local cache only, and no service.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Use only the local cache, no service.")] = False,
     read_only_cache: Annotated[
         bool, typer.Option("--read-only-cache", help="Use programs that the service has stored; compile nothing.")
     ] = False,
     dim: Annotated[
         list[str] | None,
-        typer.Option("--dim", help="Bounds, n=1:64, or the size, n=8, of a dimension, for the graphs that have it."),
+        typer.Option("--dim", help="Bounds (n=1:64) or size (n=8) of a dimension, for the graphs that have it."),
     ] = None,
     fast_math: FastMath = None,
     cubin: Cubin = None,
@@ -73,8 +71,8 @@ def compile_folder(
     """Compile every graph of a folder for several targets.
 
     Exit codes: 0 done; 1 a graph was refused or not compiled; 2 wrong usage; 3 no service, or it refuses the key;
-    4 --fail-on, --check or --read-only-cache; 5 a program that is not signed, or not the one that was locked;
-    130 interrupted, with the reports written.
+    4 a check of --fail-on, --check or --read-only-cache failed; 5 a program without a valid signature, or another
+    one than was locked; 130 interrupted, after writing the reports.
     """
     if check and lock is None:
         raise typer.BadParameter("--check compares with a lock file: name it with --lock.")

@@ -57,7 +57,7 @@ def read_lock(path: Path) -> Lock | None:
         return None
     except (OSError, ValidationError) as error:
         reason = reason_of(error.errors()[0]) if isinstance(error, ValidationError) else str(error)
-        raise RequestError(f"{path} is no lock file that this version can read: {reason}.") from None
+        raise RequestError(f"{path} is not a lock file that this version can read: {reason}.") from None
 
 
 def other_options(lock: Lock | None, options: CompileOptions) -> tuple[str, ...]:

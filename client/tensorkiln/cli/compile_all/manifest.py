@@ -56,7 +56,7 @@ def read_manifest(out: Path) -> Manifest:
     except (OSError, ValidationError) as error:
         reason = reason_of(error.errors()[0]) if isinstance(error, ValidationError) else str(error)
         raise RequestError(
-            f"{path} is no manifest that this version can read: {reason}. Remove it, or write elsewhere with --out."
+            f"{path} is not a manifest that this version can read: {reason}. Remove it, or write elsewhere with --out."
         ) from None
 
 

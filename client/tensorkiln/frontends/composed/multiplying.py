@@ -25,9 +25,9 @@ def multiplied(x: Tensor, place: int, times: int, way: Way, *, refuse: Refusal =
     where the ends of the axis, or what lies outside, count otherwise.
     """
     if way.coordinates not in (*_CENTRED, "asymmetric") or way.excludes_outside or way.antialias:
-        refuse(f"an axis of {x.shape[place]} elements is resized by {way.coordinates}, and must be known")
+        refuse(f"an axis of {x.shape[place]} elements is resized by {way.coordinates}: its size must be known")
     if times > MOST_TIMES:
-        refuse(f"an axis of {x.shape[place]} elements becomes {times} times as long; {MOST_TIMES} it may")
+        refuse(f"an axis of {x.shape[place]} elements becomes {times} times as long; the limit is {MOST_TIMES}")
     wide = x if way.mode == "nearest" or x.dtype.is_float else x.cast(DType.FLOAT32)
     between: list[Tensor] = []
     for part in range(times):

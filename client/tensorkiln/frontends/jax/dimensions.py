@@ -27,7 +27,9 @@ def parse_dim(text: str) -> Dim:
     if text.isascii() and text.isdigit() and len(text) < 20:
         return int(text)
     if len(text) > _MOST_CHARACTERS:
-        raise UnsupportedGraphError(f"a dimension of {len(text)} characters is too long; {_MOST_CHARACTERS} may be")
+        raise UnsupportedGraphError(
+            f"a dimension of {len(text)} characters is too long; the limit is {_MOST_CHARACTERS}"
+        )
     try:
         # JAX writes a power as `n^2`.
         return _dim(ast.parse(text.replace("^", "**"), mode="eval").body, text)
@@ -59,5 +61,5 @@ def _dim(node: ast.expr, text: str) -> Dim:
 
 def _unknown(text: str) -> InvalidGraphError:
     return InvalidGraphError(
-        f"{text[:80]!r} is no dimension that is known: numbers, names, + - * ^, floordiv, mod, max, min"
+        f"{text[:80]!r} cannot be read as a dimension: known are numbers, names, + - * ^, floordiv, mod, max, min"
     )

@@ -169,4 +169,4 @@ def _checked(read: Callable[[], T]) -> T:
 
 
 def _damaged(why: str) -> InvalidGraphError:
-    return InvalidGraphError(f"These bytes are no function that jax.export has serialized, or are damaged: {why}.")
+    return InvalidGraphError(f"These bytes are not a function serialized by jax.export, or they are damaged: {why}.")

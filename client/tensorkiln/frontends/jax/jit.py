@@ -203,7 +203,7 @@ def _aval(jax: Any, leaf: Any) -> Any:
         return leaf if isinstance(leaf, jax.ShapeDtypeStruct) else jax.typeof(leaf)
     except TypeError:
         raise CallInputError(
-            f"a {type(leaf).__name__} is no array; name the argument in static_argnums or static_argnames if the "
+            f"a {type(leaf).__name__} is not an array; name the argument in static_argnums or static_argnames if the "
             "function is to be compiled for its value"
         ) from None
 

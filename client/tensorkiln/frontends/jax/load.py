@@ -34,13 +34,13 @@ def load(
     symbols: Mapping[str, Bounds] | None = None,
     client: Client | None = None,
 ) -> JaxModel:
-    """A function that `jax.export` has serialized, or a file with one, as a model.
+    """Load a function that `jax.export` has serialized, from bytes or a file.
 
     `symbols` gives each symbolic size its inclusive bounds, or one integer that fixes it. The service of `client` makes
     the graph; without one a client of the default settings is made for this call. A key is an array of its words,
     uint32: two of threefry, four of the others.
 
-    InvalidGraphError where it is no such function, or where symbols are missing; RequestError where they are unknown;
+    InvalidGraphError if it is not such a function, or if symbols are missing; RequestError for unknown symbols;
     UnsupportedGraphError names the operation, dtype or structure that is not supported; LimitExceededError. OSError
     when a file cannot be read.
     """

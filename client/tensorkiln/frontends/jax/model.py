@@ -160,7 +160,7 @@ def as_array(value: Any, dtype: DType, name: Callable[[], str]) -> Any:
         # Python writes no integer of many thousand digits.
         bits = value.bit_length() if isinstance(value, int) else 0
         shown = f"of {bits} bits" if bits > 64 else str(value)
-        raise CallInputError(f"{name()} is {dtype}, which the {type(value).__name__} {shown} is none of")
+        raise CallInputError(f"{name()} is {dtype}, and the {type(value).__name__} {shown} is not a value of it")
     with np.errstate(over="ignore"):
         return np.asarray(value, dtype.numpy)
 

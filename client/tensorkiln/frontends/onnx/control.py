@@ -35,7 +35,7 @@ def _one_of_two(node: Node, condition: Tensor) -> list[Held]:
     left, right = (node.run(node.subgraph(name), (), f"{node.name}/{name}") for name in ("then_branch", "else_branch"))
     if node.builder.has_since(first, "while"):
         # It may be what keeps the loop of the other branch from having no end.
-        node.fail(f"the turns of a loop in a branch are computed, and so is which is chosen{node.advice(condition)}")
+        node.fail(f"a branch has a loop of computed turns, and the condition is computed{node.advice(condition)}")
     if len(left) != len(right):
         node.invalid(f"its branches give {len(left)} and {len(right)} values")
     return [_either(node, condition, *pair) for pair in zip(left, right, strict=True)]
@@ -45,11 +45,11 @@ def _either(node: Node, condition: Tensor, left: Held, right: Held) -> Held:
     if left is right:
         return left
     if isinstance(left, Items | Nothing) or isinstance(right, Items | Nothing):
-        node.fail(f"a branch gives what is no tensor, and which is chosen is computed{node.advice(condition)}")
+        node.fail(f"a branch gives a value that is not a tensor, and the condition is computed{node.advice(condition)}")
     one, other = (value if isinstance(value, Tensor) else node.parameter(value) for value in (left, right))
     if (one.dtype, one.shape) != (other.dtype, other.shape):
         advice = node.advice(condition)
-        node.fail(f"its branches give {shown(one)} and {shown(other)}, and which is chosen is computed{advice}")
+        node.fail(f"its branches give {shown(one)} and {shown(other)}, and the condition is computed{advice}")
     return build.where(condition, one, other)
 
 
@@ -149,7 +149,7 @@ def _element(value: Value, axis: int, position: int) -> Value:
 
 def _stacked(node: Node, values: Sequence[Value], axis: int) -> Value:
     if not values:
-        node.fail("nothing is collected in no turns, and its shape is not known")
+        node.fail("a loop of 0 turns collects nothing, and the shape of its result is unknown")
     known: list[Host] = [value for value in values if not isinstance(value, Tensor)]
     if len(known) == len(values):
         return np.stack(known, axis)

@@ -23,7 +23,7 @@ def tf_idf_vectorizer(node: Node) -> Value:
     """Counts, weights of what is there at all, or both multiplied; elements may be skipped between those of one."""
     x = node.tensor(0)
     if node.is_set("pool_strings"):
-        node.fail("strings are no data of graphs")
+        node.fail("graphs have no strings")
     if x.rank not in (1, 2):
         node.invalid(f"rows are of rank 1 or 2, not {x.rank}")
     row = x if x.rank == 2 else x.unsqueeze(0)

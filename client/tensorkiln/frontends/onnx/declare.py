@@ -74,9 +74,9 @@ def _plain(name: str, value: object) -> Host:
     try:
         array = np.asarray(value)
     except (ValueError, OverflowError) as error:
-        raise CallInputError(f"the input {name!r} is no array: {error}") from error
+        raise CallInputError(f"the input {name!r} is not an array: {error}") from error
     if array.dtype.kind not in "biuf":
-        raise CallInputError(f"the input {name!r} is fixed at what are no numbers")
+        raise CallInputError(f"the input {name!r} is fixed to values that are not numbers")
     return array
 
 
@@ -94,7 +94,7 @@ def _declare(builder: Builder, entry: ValueInfoProto, dims: _Dims) -> Tensor:
         raise UnsupportedGraphError(f"the input {entry.name!r} is {what}; pass {entry.name!r} in `constants`")
     kind = entry.type.tensor_type
     if not entry.type.HasField("tensor_type") or not kind.HasField("shape"):
-        raise UnsupportedGraphError(f"the input {entry.name!r} is no tensor of a known rank")
+        raise UnsupportedGraphError(f"the input {entry.name!r} is not a tensor of a known rank")
     shape = [dims.resolve(entry.name, axis, dim) for axis, dim in enumerate(kind.shape.dim)]
     return builder.input(element_type(tensor_dtype_to_np_dtype(kind.elem_type)), shape, entry.name)
 

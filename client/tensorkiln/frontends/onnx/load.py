@@ -39,14 +39,14 @@ def load(
     """Import a model, a serialized model, or a file with its external data.
 
     `symbols` gives each symbolic dimension its inclusive bounds, or one integer that fixes it. `constants` fixes inputs
-    that shapes depend on, to arrays or to plain numbers, sequences to lists of arrays, and optional values to these, or
-    to None for nothing. An output that is a sequence is one output for each element, `<name>/0` and so on. Initializers
-    become parameters: inputs of the graph with an array to bind. What depends on neither inputs nor symbols is computed
-    here, in NumPy. A model that draws random numbers without a seed has one more input, the uint64 `random_key` of rank
-    0: the same key gives the same numbers.
+    that shapes depend on: to arrays or plain numbers, sequences to lists of arrays, and optional values to one of these
+    or to None. An output that is a sequence becomes one output for each element, `<name>/0` and so on. Initializers
+    become parameters: inputs of the graph with an array to bind. Values that depend on neither inputs nor symbols are
+    computed here, in NumPy. A model that draws random numbers without a seed has one more input, the uint64
+    `random_key` of rank 0: the same key gives the same numbers.
 
     UnsupportedGraphError names the node and the operator, attribute, type or opset that is not supported;
-    InvalidGraphError names the node whose shapes or types do not fit, or says why these bytes are no model.
+    InvalidGraphError names the node whose shapes or types do not fit, or says why the bytes are not a model.
     RequestError for bounds of a dimension that no input has, OSError when a file cannot be opened.
     """
     proto = _read(model)
@@ -125,7 +125,7 @@ def _read(model: Source) -> ModelProto:
 def _refuse_damage(proto: ModelProto) -> None:
     """InvalidGraphError for what protobuf lets pass: no graph, an element type that is none, names that are no text."""
     if not proto.HasField("graph"):
-        raise InvalidGraphError("this is no ONNX model: it has no graph")
+        raise InvalidGraphError("this is not an ONNX model: it has no graph")
     graph = proto.graph
     for entry in graph.input:
         kind = entry.type.tensor_type.elem_type

@@ -26,6 +26,6 @@ def named(node: Node) -> Generator[None]:
             f"{who}: {error}", limit=error.limit, maximum=error.maximum, actual=error.actual
         ) from error
     except (ExprError, MemoryError) as error:
-        node.fail(f"this is beyond what can be computed here: {error}")
+        node.fail(f"this cannot be computed at the import: {error}")
     except (ValueError, TypeError, LookupError, ArithmeticError) as error:
         raise InvalidGraphError(f"{who}: {error}") from error

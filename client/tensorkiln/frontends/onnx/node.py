@@ -84,13 +84,13 @@ class Node:
         """What must be a tensor. UnsupportedGraphError that begins with `what` where it is none."""
         if isinstance(held, Items | Nothing):
             kind = "a sequence" if isinstance(held, Items) else "an optional value that is not there"
-            self.fail(f"{what} is {kind}, and a tensor is taken")
+            self.fail(f"{what} is {kind}, not a tensor")
         return held
 
     def items(self, position: int) -> tuple[Value, ...]:
         """The elements of a sequence, which is given."""
         found = self.held(position)
-        return found.values if isinstance(found, Items) else self.fail(f"input {position} is no sequence")
+        return found.values if isinstance(found, Items) else self.fail(f"input {position} is not a sequence")
 
     def tensor(self, position: int) -> Tensor:
         """An input as a value of the graph; a host array becomes a parameter, a host scalar a constant."""

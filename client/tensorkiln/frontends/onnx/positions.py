@@ -25,7 +25,7 @@ def range_(node: Node) -> Value:
     if object not in (start.dtype, limit.dtype, step.dtype):
         first, last, by = (value.reshape(())[()] for value in (start, limit, step))
         if by == 0:
-            node.invalid("a step of 0 leads nowhere")
+            node.invalid("the step of a range is 0")
         # In Python's numbers, which neither overflow nor round to 32 bits.
         count = max(math.ceil((last.item() - first.item()) / by.item()), 0)
         if count > MAX_GROWN_ELEMENTS:

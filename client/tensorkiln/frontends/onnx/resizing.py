@@ -95,7 +95,7 @@ def _targets(node: Node, x: Tensor, chosen: Sequence[int]) -> list[tuple[Dim, fl
     if policy == "stretch":
         return known
     if not all(isinstance(dim, int) for dim in own):
-        node.fail(f"axes of {', '.join(map(str, own))} elements keep their proportions, and must be known")
+        node.fail(f"axes of {', '.join(map(str, own))} elements keep their proportions: their sizes must be known")
     scale = (min if policy == "not_larger" else max)(scale for _, scale in known)
     return [(math.floor(dim * scale + 0.5) if isinstance(dim, int) else dim, scale) for dim in own]
 
@@ -116,8 +116,8 @@ def _scaled(dim: Dim, scale: float) -> Dim:
 def _multiplied(node: Node, x: Tensor, place: int, scale: float, way: Way) -> Tensor:
     if not (scale > 1 and scale == int(scale)):
         node.fail(
-            f"axis {place} of {x.shape[place]} elements is resized, and must be known, but where it is scaled by a "
-            "whole number"
+            f"axis {place} of {x.shape[place]} elements is resized by a factor that is not a whole number: "
+            "its size must be known"
         )
     return multiplied(x, place, int(scale), way, refuse=node.fail)
 

@@ -87,7 +87,7 @@ def _sizes(node: Node, extent: Dim) -> list[int]:
     if not isinstance(extent, int):
         node.fail(f"how many parts {extent} elements have depends on symbols; fix these by `symbols`")
     if size < 1:
-        node.invalid(f"a part of {size} elements is none")
+        node.invalid(f"a part cannot have {size} elements")
     if -(-extent // size) > MAX_TURNS:
         node.fail(f"{extent} elements in parts of {size} are more than {MAX_TURNS}")
     return [min(size, extent - start) for start in range(0, extent, size)]

@@ -59,7 +59,7 @@ def _cut(
 def _may_be_negative(node: Node, total: Dim, size: Dim) -> bool:
     low, high = node.builder.bounds(total)
     if low < 0 < high:
-        node.fail(f"output_shape {size} is less than what is spread for some sizes, and more for others")
+        node.fail(f"output_shape {size} is smaller than the spread input for some sizes, and larger for others")
     return low < 0
 
 

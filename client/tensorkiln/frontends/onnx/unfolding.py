@@ -77,7 +77,7 @@ def col2im(node: Node) -> Value:
     ]
     batch, columns = x.shape[0], x.shape[1]
     if not isinstance(columns, int) or columns % math.prod(block):
-        node.invalid(f"{columns} rows of columns are no whole blocks of {block}")
+        node.invalid(f"{columns} rows of columns do not divide into blocks of {block}")
     channels = columns // math.prod(block)
     parts = x.reshape([batch, channels, math.prod(block), *counts])
     placed: list[Tensor] = []

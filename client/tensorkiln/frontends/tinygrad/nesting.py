@@ -132,7 +132,7 @@ def _fixed(value: Any, where: str) -> Structure:
         hash(value)
     except TypeError:
         raise CallInputError(
-            f"{where} is a {type(value).__name__}, which is no array and cannot be hashed; give a tuple instead"
+            f"{where} is a {type(value).__name__}, which is not an array and cannot be hashed; give a tuple instead"
         ) from None
     if any(map(_has_array, _held(value))):
         raise CallInputError(

@@ -94,7 +94,7 @@ class Translation:
             self._miss(uop, str(error))
         except _BEYOND as error:
             # Numbers of Python's that no element has, and what tinygrad's own simplifier makes of them.
-            self._miss(uop, f"this is beyond what can be computed here: {error}")
+            self._miss(uop, f"this cannot be computed at the import: {error}")
 
     def _operation(self, uop: Any) -> Operation:
         found = OPERATIONS.get(uop.op.name)

@@ -81,8 +81,10 @@ class Call:
     def tensors(self, name: str) -> list[Tensor]:
         """A list of tensors."""
         found = self.value(name)
-        listed = list(found) if isinstance(found, tuple) else self.fail(f"the argument {name} is no list")
-        return [each if isinstance(each, Tensor) else self.fail(f"{each!r} in {name} is no tensor") for each in listed]
+        listed = list(found) if isinstance(found, tuple) else self.fail(f"the argument {name} is not a list")
+        return [
+            each if isinstance(each, Tensor) else self.fail(f"{each!r} in {name} is not a tensor") for each in listed
+        ]
 
     def operand(self, name: str) -> Operand:
         """A tensor or a number, which may depend on symbols."""

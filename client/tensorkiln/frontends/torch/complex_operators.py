@@ -66,7 +66,7 @@ def _joined(operator: Operator) -> ComplexOperator:
 
     def apply(call: Call) -> Found:
         given = call.value("tensors")
-        listed = given if isinstance(given, tuple) else call.fail("the argument tensors is no list")
+        listed = given if isinstance(given, tuple) else call.fail("the argument tensors is not a list")
         pairs = tuple(call.as_pair(each, "tensors") for each in listed)
         return _by_parts(operator)(replace(call, arguments={**call.arguments, "tensors": pairs}))
 

@@ -99,7 +99,7 @@ def _checked(name: str) -> str:
 def _type(exported: Exported, entry: Input) -> TensorType:
     known = exported.types.get(entry.name)
     if not isinstance(known, TensorType):
-        raise UnsupportedGraphError(f"the input {entry.name!r} is no tensor")
+        raise UnsupportedGraphError(f"the input {entry.name!r} is not a tensor")
     if known.dtype is None:
         advice = ": give it as torch.view_as_real, and take torch.view_as_complex of that" * known.is_complex
         raise UnsupportedGraphError(f"the input {entry.name!r} is of {known.spelled}, which is not supported{advice}")

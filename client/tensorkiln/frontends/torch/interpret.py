@@ -101,7 +101,7 @@ class Interpreter:
                 pointers=error.pointers,
             ) from error
         except (ExprError, MemoryError) as error:
-            self._miss(operation, types, f"this is beyond what can be computed here: {error}")
+            self._miss(operation, types, f"this cannot be computed at the import: {error}")
         except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError) as error:
             # What an archive states that no torch would: axes that are none, lists of another length.
             raise InvalidGraphError(f"{operation.target} ({operation.name}): {error}") from error

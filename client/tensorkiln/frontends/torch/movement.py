@@ -211,7 +211,7 @@ def _pixel_unshuffle(call: Call) -> Tensor:
 
 def _divided(call: Call, dim: Dim, factor: int) -> int:
     if not isinstance(dim, int) or dim % factor:
-        call.fail(f"{dim} is no known multiple of {factor}")
+        call.fail(f"{dim} is not a known multiple of {factor}")
     return dim // factor
 
 

@@ -45,7 +45,7 @@ def _multiplied(call: Call, x: Tensor, rank: int, way: Way) -> Tensor:
             continue
         times = next((each for each in _POWERS if mul(own, each) == wanted and scale in (None, each)), 0)
         if not times:
-            call.fail(f"axis {axis} of {own} elements is resized to {wanted}, and must be known, or double")
+            call.fail(f"axis {axis} of {own} elements is resized to {wanted}: its size must be known, or be doubled")
         x = multiplied(x, axis, times, way, refuse=call.fail)
     return x
 

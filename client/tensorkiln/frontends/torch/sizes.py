@@ -48,7 +48,7 @@ def size(text: str) -> Dim:
         parsed = ast.parse(text, mode="eval").body
         return _size(parsed)
     except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError, ExprError) as error:
-        raise UnsupportedGraphError(f"{text[:80]!r} is no size that can be read: {error}") from error
+        raise UnsupportedGraphError(f"{text[:80]!r} is not a size that can be read: {error}") from error
 
 
 def _size(node: ast.expr) -> Dim:

@@ -80,7 +80,7 @@ class Import:
         """BufferError when `capsule` is no capsule of a tensor of DLPack 0 or 1."""
         kind = next((kind for kind, name in enumerate(_NAMES) if _is_valid(capsule, name)), None)
         if kind is None:
-            raise BufferError("__dlpack__ gave something that is no capsule of a tensor")
+            raise BufferError("__dlpack__ gave something that is not a capsule of a tensor")
         address = _pointer(capsule, _NAMES[kind])
         managed = (types.ManagedTensor, types.VersionedTensor)[kind].from_address(address)
         if isinstance(managed, types.VersionedTensor) and managed.version.major != types.VERSION[0]:

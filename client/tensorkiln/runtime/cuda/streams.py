@@ -36,7 +36,7 @@ class Stream:
         protocol = getattr(given, "__cuda_stream__", None)
         if protocol is None:
             raise CallInputError(
-                f"a {type(given).__name__} is no CUDA stream: pass an object with __cuda_stream__, or a handle"
+                f"a {type(given).__name__} is not a CUDA stream: pass an object with __cuda_stream__, or a handle"
             )
         # A method by the protocol of cuda.core; early versions of it had an attribute.
         version, handle = cast("tuple[int, int]", protocol() if callable(protocol) else protocol)

@@ -1,4 +1,4 @@
-"""Categories as numbers: by a table, or one column each. Those that are strings are no data of graphs."""
+"""Categories as numbers: by a table, or one column each. Those that are strings are not supported."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ def _listed(node: Node, names: Sequence[tuple[str, Any]], what: str) -> Host:
             return np.asarray(node.numbers(name) if dtype is np.float32 else node.integers(name), dtype)
     if node.is_set(tensor := f"{what}_tensor"):
         found = node.array(tensor)
-        return found.reshape(-1) if found.dtype.kind in "fiu" else node.fail(f"{what} that are strings are no data")
-    return node.fail(f"{what} that are strings are no data of graphs")
+        return (
+            found.reshape(-1) if found.dtype.kind in "fiu" else node.fail(f"{what} that are strings are not supported")
+        )
+    return node.fail(f"{what} that are strings are not supported")
 
 
 def _matches(node: Node, x: Tensor, keys: Host) -> Tensor:
@@ -70,7 +72,7 @@ def one_hot_encoder(node: Node) -> Value:
     """A column for each category. What is none of them gives zeros, or NaN where ONNX has the operator fail."""
     x = node.tensor(0)
     if node.is_set("cats_strings"):
-        node.fail("categories that are strings are no data of graphs")
+        node.fail("categories that are strings are not supported")
     categories = np.asarray(node.integers("cats_int64s"), np.int64)
     is_own = _matches(node, x.cast(DType.INT64), categories)
     hot = is_own.cast(DType.FLOAT32)

@@ -81,7 +81,7 @@ class Growing:
         if feature < 0:
             self._node.invalid(f"a node asks for the feature {feature}")
         if not all(0 <= side < len(self._features) for side in sides):
-            self._node.invalid("a node leads to one that is not there")
+            self._node.invalid("a node names a child that does not exist")
         if number in sides:
             self._node.invalid("a node leads to itself")
         holds = HOLDS[mode] | ({MISSING} if missing else set[int]())
@@ -118,7 +118,7 @@ class Growing:
         while level := {child for number in level for child in self._children[number] if child != number}:
             depth += 1
             if depth > MAX_DEPTH:
-                self._node.fail(f"a tree is deeper than {MAX_DEPTH} nodes, or leads back to where it was")
+                self._node.fail(f"a tree is deeper than {MAX_DEPTH} nodes, or has a cycle")
         return depth
 
 

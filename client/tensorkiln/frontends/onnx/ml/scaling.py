@@ -53,7 +53,7 @@ def binarizer(node: Node) -> Value:
         # An integer is above a number when it is above the integer below that.
         bound = math.floor(threshold)
         if not x.dtype.min <= bound <= x.dtype.max:
-            node.fail(f"the threshold {threshold} is no value of {x.dtype}")
+            node.fail(f"the threshold {threshold} is not a value of {x.dtype}")
         return (x > bound).cast(x.dtype)
     return (x > threshold).cast(x.dtype)
 
