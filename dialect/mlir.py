@@ -87,7 +87,7 @@ def __getattr__(name: str) -> Any:
 def _linalg_without_named_ops() -> ModuleType:
     """The dialect without its functions for named operations, of which `dialect.named_ops` has those that are called.
 
-    Python makes them of a language of their own, in half the time that all other dialects take together.
+    Python makes them of a language of their own, which takes as long as all other dialects together.
     """
     place = f"{PACKAGE}.{_PLACES['linalg']}"
     named = f"{place}.opdsl.ops.core_named_ops"

@@ -16,6 +16,7 @@ from passes.loops.accesses import loads
 from passes.loops.body import KernelBody, Stage
 from passes.loops.collapse import collapse
 from passes.loops.domain import extent_of
+from passes.loops.scatter import is_scatter
 from passes.scalar.registers import stored_type
 from passes.schedule.choice import Choice
 from passes.schedule.record import PlacedAxis, constant_extent, kernel_item, on_threads
@@ -39,7 +40,7 @@ ITEM = "item"
 def find(body: KernelBody) -> KernelBody | None:
     """Maps whose loops are all rows, after they have been merged."""
     is_map = all(stage.combine is None and stage.domain.loops == body.rows for stage in body.stages)
-    return collapse(body) if is_map else None
+    return collapse(body) if is_map and not is_scatter(body) else None
 
 
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:

@@ -82,7 +82,7 @@ def attach_schedules(module: ir.Module, pick: Pick, reuse: Reuse | None = None) 
         settle_prepared(plan)
         share_storage(plan, reusables)
         name_entries(plan)
-        steps = [replace(step, host=None, nodes=()) for step in plan.steps]
+        steps = [replace(step, host=None, nodes=(), apart=()) for step in plan.steps]
         written = ProgramPlan(list(plan.buffers), steps, plan.arguments, results=plan.results)
         module.operation.attributes[PROGRAM] = _PLAN.write(written)
     return plan
@@ -200,7 +200,7 @@ def read_buffers(module: ir.Module) -> Sequence[Buffer]:
 
 
 def read_steps(module: ir.Module) -> Sequence[Step]:
-    """Its steps, without the ops of those that the host does, and without nodes."""
+    """Its steps, without the ops of those that the host does, and without what is said of nodes."""
     return _PLAN.read(module.operation.attributes[PROGRAM]).steps
 
 

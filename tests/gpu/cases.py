@@ -142,6 +142,11 @@ def _bfloat(b: Builder) -> Tensor:
     return b.input("bfloat16", (500, 30)) + b.input("bfloat16", (500, 30))
 
 
+def _scatter_column(b: Builder) -> Tensor:
+    """One line, of as many updates as a whole grid has threads."""
+    return scatter(b.input("int32", (4096, 1)), b.input("float32", (4096, 1)), 0, (4096, 1))
+
+
 def _scatter(b: Builder) -> Tensor:
     return scatter(b.input("int32", (4, 300)), b.input("float32", (4, 300)), 1, (4, 50))
 
@@ -207,6 +212,7 @@ CASES = (
     Case("half", _half, rtol=1e-3, atol=1e-3),
     Case("bfloat", _bfloat, rtol=1e-2, atol=1e-2),
     Case("scatter", _scatter, rtol=1e-5, atol=1e-5),
+    Case("scatter_column", _scatter_column, rtol=1e-5, atol=1e-5),
     Case("gather", _gather, rtol=0, atol=0),
     Case("sorted", _sorted),
     Case("loop", _loop, SIZES, rtol=1e-4, atol=1e-4),

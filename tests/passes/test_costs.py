@@ -19,7 +19,7 @@ from passes.schedule.cost import Cost, at_typical, at_upper_bounds
 from passes.schedule.record import kernel_item, on_threads, tiles_of
 from passes.strategy import MARGIN, Picker
 from tensorkiln.architectures import ARCHITECTURES
-from tensorkiln.build import Builder, Tensor, max_pool2d, softmax, transpose
+from tensorkiln.build import Builder, Tensor, max_pool2d, scatter, softmax, transpose
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
 from tensorkiln.graph import Graph
@@ -225,3 +225,11 @@ def test_an_estimate_of_any_size_is_a_number_of_the_record() -> None:
     graph = output(b, b.input("float32", (n, m)) @ b.input("float32", (m, n)))
     for target in (V4, H100):
         assert 1 << 50 < analysis(graph, target).est_ns < 1 << 63
+
+
+@pytest.mark.parametrize("target", [V4, "cuda:sm_90"])
+@pytest.mark.parametrize("shape", [(4, 3), (4096, 1), (1, 100_000)])
+def test_a_scatter_is_offered_to_no_strategy_for_loops(shape: tuple[int, int], target: str) -> None:
+    b = Builder("scatter")
+    graph = output(b, scatter(b.input("int32", shape), b.input("float32", shape), 0, shape))
+    assert [entry["strategy"] for entry in candidates(graph, target)] == ["scatter"]
