@@ -34,8 +34,10 @@ SHORT_COST: Final = 1
 """Rows of a tile, and how many more of a tall one take as long: it loads the right operand more often."""
 DEEP = 128
 """Steps of a depth during which a tile's result comes from memory."""
-FAR_BYTES, LONG_RUN = 1 << 20, 16
-"""Of panels that fill half of an L2 cache; and steps after which the next few of their lines are asked for."""
+FAR_BYTES = 1 << 20
+"""Of panels on the right that fill half of an L2 cache: they come from beyond it at each call."""
+LONG_RUN = 16
+"""Steps of the left operand between two prefetches of panels, in which what those cost is lost."""
 
 
 @dataclass(frozen=True, slots=True)

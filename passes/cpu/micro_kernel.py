@@ -33,8 +33,8 @@ class LeftSteps(NamedTuple):
 
 
 class Prefetches(NamedTuple):
-    """What is asked for before it is needed: the tile of the result while its products are added up; the next tile's
-    panels on the right, each of the rows' tiles its share.
+    """What is prefetched: the tile of the `result` while its products are added up; the panels on the `right` of the
+    next columns, of which each tile of rows fetches a share.
     """
 
     result: bool
@@ -118,10 +118,11 @@ def _define(
             with ir.InsertionPoint(over_rows.body):
                 inside = inside.inside({"row": over_rows.induction_variable})
                 far = _FarPanels(right, vectors, of_right, blocking, depth, row_tiles) if ahead.right else None
-                asks = (ahead.result, far)
                 operands = (left, right, result)
                 steps = (depth, of_left, of_right)
-                _tile(product, blocking, vectors, operands, tables, steps, asks, starts, is_exact, inside)
+                _tile(
+                    product, blocking, vectors, operands, tables, steps, (ahead.result, far), starts, is_exact, inside
+                )
                 scf.YieldOp([])
 
         if last < blocking.vectors:
@@ -144,13 +145,13 @@ def _tile(
     operands: tuple[ir.Value, ir.Value, ir.Value],
     tables: Sequence[ir.Value],
     steps: tuple[ir.Value, LeftSteps, int],
-    asks: tuple[bool, _FarPanels | None],
+    prefetched: tuple[bool, _FarPanels | None],
     starts: ir.Value,
     is_exact: bool,
     index: IndexEmitter,
 ) -> None:
     """One register tile, of so many vectors of columns, over the whole packed depth."""
-    (depth, of_left, of_right), (asks_result, far) = steps, asks
+    (depth, of_left, of_right), (fetches_result, far) = steps, prefetched
     left, right, result = operands
     lanes, stride = blocking.lanes, symbol("stride")
     kind = ir.VectorType.get([lanes], mlir_scalar(product.dtype))
@@ -173,7 +174,7 @@ def _tile(
                 after.append(product.added(repeated, loaded[part], accumulators[row * vectors + part]))
         return after
 
-    if asks_result:
+    if fetches_result:
         for view in views:
             memref.PrefetchOp(view, [index(0)], True, 3, True)
     first = entry_of(tables[0], symbol("row") * blocking.tile_rows, index) if tables else None
@@ -187,7 +188,7 @@ def _tile(
             here = index.inside({"begin": over_depth.induction_variable})
             place = arith.addi(first, entry_of(tables[1], symbol("begin"), here))
             if far is not None:
-                far.ask(of_left.run, here)
+                far.prefetch(of_left.run, here)
             made = _run(step, over_depth, of_left.run, here.inside({"place": place}))
         scf.YieldOp(made)
     tile = _Tile(product, blocking, over_depth.results, views, starts)
@@ -287,7 +288,7 @@ class _FarPanels:
     depth: ir.Value
     row_tiles: ir.Value
 
-    def ask(self, run: int, index: IndexEmitter) -> None:
+    def prefetch(self, run: int, index: IndexEmitter) -> None:
         """Prefetch what falls to so many steps from `begin` on of the tile `row`."""
         tile, lanes = self.blocking.tile_columns, self.blocking.lanes
         after = index(symbol("column") + tile)
@@ -299,12 +300,12 @@ class _FarPanels:
         count = arith.select(few, arith.ceildivui(index(run), self.row_tiles), index(0))
         loop = scf.ForOp(index(0), count, index(1))
         with ir.InsertionPoint(loop.body):
-            for name in ("next", "ahead"):
+            for name in ("next", "next_step"):
                 index.space.bound(name, 0, 1 << 40)
             step = arith.addi(first, loop.induction_variable)
-            here = index.inside({"ahead": step, "next": arith.select(is_last, index(0), after)})
+            here = index.inside({"next_step": step, "next": arith.select(is_last, index(0), after)})
             for part in range(self.vectors):
-                at = _on_the_right(symbol("next"), part * lanes, symbol("ahead"), self.of_right, tile)
+                at = _on_the_right(symbol("next"), part * lanes, symbol("next_step"), self.of_right, tile)
                 view = strided_view(self.right, at, (lanes,), (1,), here)
                 memref.PrefetchOp(view, [here(0)], False, FAR, True)
             scf.YieldOp([])

@@ -18,11 +18,11 @@ from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(scatter.find, scatter.candidates, scatter.realise),
-    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=4),
+    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=5),
     contraction.NAME: Strategy(
-        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=4
+        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=5
     ),
-    loops.NAME: Strategy(loops.find, loops.candidates, loops.realise, version=2),
+    loops.NAME: Strategy(loops.find, loops.candidates, loops.realise, version=3),
 }
 
 

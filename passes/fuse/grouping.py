@@ -130,6 +130,7 @@ class _Grouping:
                     continue
                 if number == beside and rows < self.groups[number].rows:
                     continue
+                reasons.pop(number, None)
                 self._keep_apart(root, reads, reasons)
                 self._join(number, Group([root], rows, {root: domain}, {root: set(reads)}, {root: unread}))
                 return

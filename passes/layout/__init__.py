@@ -1,4 +1,4 @@
-"""kiln -> kiln: images between convolutions lie in blocks of channels.
+"""kiln -> kiln: images of convolutions lie in blocks of channels.
 
 A vector then holds neighbouring channels of one pixel: what a convolution reads of a pixel is contiguous, its weights
 are the vectors of its products, and every map, window and sum over pixels runs by whole vectors, however small the
@@ -19,7 +19,7 @@ from .rewrite import rewrite
 
 
 def block_channels(module: ir.Module, *, block: int) -> ir.Module:
-    """Store images in blocks of so many channels, where a convolution reads what another one stores."""
+    """Store images in blocks of so many channels, where convolutions gain by it."""
     graph = graph_function(module)
     function = read_function(graph.operation, read_symbols(module))
     live = live_values(function)

@@ -46,8 +46,8 @@ class Chosen:
 def choose(function: Function, live: Sequence[Value], prepared: Collection[Value], block: int) -> Chosen:
     """The values of a graph that are stored in blocks of so many channels.
 
-    A convolution begins such a region; it is one where another convolution reads what the first one has stored, or what
-    was made of it, and where windows overlap and the sums are long.
+    A convolution begins a region of them. A region is kept in two cases: another convolution sums over its channels, or
+    a convolution in it has windows that overlap and at least LONE_DEPTH products for a pixel.
     """
     return _Choice(function, prepared, block).run(live)
 
@@ -139,8 +139,9 @@ class _Choice:
                 self.first[value] = [each for read in known for each in read.path if each.kind == "pad"]
         if result is not None:
             self._keep(value, places_of(value)[kept.index(result)], sources)
-            depth = _long([operand.shape[axis] for axis in reduced])
-            if is_sum and len(depth) > 1 and _is_at_least(expr.product(depth), LONE_DEPTH):
+            depth = expr.product([operand.shape[axis] for axis in reduced])
+            known = [read for read in reads if read is not None]
+            if is_sum and _is_at_least(depth, LONE_DEPTH) and any(_overlaps(read, reduced) for read in known):
                 self.lone.add(value)
         if images:
             self.chosen.readers.update(images[0].path)
@@ -220,6 +221,22 @@ class _Read:
 
 def _long(shape: Sequence[Dim]) -> list[Dim]:
     return [extent for extent in shape if extent != 1]
+
+
+def _overlaps(read: _Read, reduced: Sequence[int]) -> bool:
+    """Whether the windows of an image overlap: the step to the next is shorter than a window."""
+    names = [f"d{axis}" for axis in range(len(read.shape))]
+    for dimension in read.load.index:
+        form = linear_form(dimension, names)
+        if form is None:
+            return False
+        strides = [(axis, abs(stride)) for axis, stride in enumerate(form[1]) if isinstance(stride, int) and stride]
+        steps = [stride for axis, stride in strides if axis not in reduced]
+        sizes = [(read.shape[axis], stride) for axis, stride in strides if axis in reduced]
+        spans = [(extent - 1) * stride for extent, stride in sizes if isinstance(extent, int)]
+        if steps and spans and min(steps) <= sum(spans):
+            return True
+    return False
 
 
 def _is_at_least(dim: Dim, least: int) -> bool:

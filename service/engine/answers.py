@@ -32,8 +32,8 @@ from .task_answers import believable, rendered
 class Answers:
     """Answers are read and written by `reader`, their programs found and made by `compiles`.
 
-    None leaves before the verdict of `readiness` about the start, which a first compile may give. One that `seals`
-    keeps what it answered in the store; the others, which have no key for that, remember it.
+    None leaves before the verdict of `readiness` about the start, for which a first compile that ends well replaces the
+    canary. One that `seals` keeps what it answered in the store; the others, which have no key for that, remember it.
     """
 
     def __init__(
@@ -127,11 +127,11 @@ class Answers:
             await self._readiness.started()  # It may fail for the same reason, which says more.
             raise in_user_terms(error, renaming) from None
         answers = compiled[0].rendered
+        is_own = answers is not None and answers.renaming == renaming
+        answered = Answered(compiled, believable(answers) if is_own else await self._render(compiled, renaming, body))
         if answers is not None:
-            self._readiness.prove()  # It was made here.
-        if answers is None or answers.renaming != renaming:
-            return Answered(compiled, await self._render(compiled, renaming, body))
-        return Answered(compiled, believable(answers))
+            self._readiness.prove()  # It was made here, and is believed.
+        return answered
 
     async def _keep(self, key: str, repeat: Repeat) -> None:
         # A caller without the scope to compile stores nothing.

@@ -32,7 +32,7 @@ class Engine:
     """The compiler with its store; `wiring.engine_of` makes one. What routes call raises TensorkilnError alone.
 
     One that `is_private` takes requests while it sees whether everything works, and answers none before it has seen: a
-    compile of theirs that ends well shows that.
+    compile of theirs that ends well replaces the canary, and the store is looked at.
     """
 
     answers: Answers

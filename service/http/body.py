@@ -71,6 +71,8 @@ async def _read(request: Request, limit: int) -> Body:
             if coding is None:
                 digest.update(chunk)
     except TensorkilnError:
+        # The error holds this frame until it is answered.
+        arrived.close()
         held.give_back()
         raise
     content = arrived.getvalue()

@@ -22,6 +22,9 @@ from tensorkiln.errors import RequestError
 
 from .problems import respond
 
+STALLED_S: Final = 60.0
+LEAST_RATE: Final = 4096
+"""Bytes in a second that a client fetches of its answer, or it is not fetching; looked at every STALLED_S."""
 MOST: Final = 4096
 HEAD_BYTES: Final = 64 << 10
 """Of the head of a request that does not come in one piece."""
@@ -50,13 +53,14 @@ def most_connections() -> int:
     return MOST if soft == resource.RLIM_INFINITY else max(16, min(MOST, soft - KEPT_FILES))
 
 
-def connections(head_s: float) -> type[H11Protocol]:
+def connections(head_s: float, stalled_s: float = STALLED_S) -> type[H11Protocol]:
     """The protocol of connections on which the head of a request has to be there within `head_s` seconds."""
-    return type("Connection", (Connection,), {"most": most_connections(), "head_s": head_s, "silent": {}})
+    own = {"most": most_connections(), "head_s": head_s, "stalled_s": stalled_s, "silent": {}}
+    return type("Connection", (Connection,), own)
 
 
 class Connection(H11Protocol):
-    """A connection that is closed when the head of a request does not come in time.
+    """A connection that is closed when the head of a request does not come in time, or its answer is not fetched.
 
     When there are too many, the one is closed that has been without a request for longest, so that nobody is shut out
     by those who hold theirs open; the new one only if all others are being served.
@@ -64,11 +68,15 @@ class Connection(H11Protocol):
 
     most: int
     head_s: float
+    stalled_s: float
     silent: dict[Connection, None]
     """Those without a request, the oldest first; their last answer may not be fetched yet."""
 
     _served: ASGIApp
     _head: asyncio.TimerHandle | None = None
+    _look: asyncio.TimerHandle | None = None
+    _unsent = 0
+    _has_moved = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take it, and make room for it."""
@@ -83,6 +91,8 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
         self._has_head()
+        if self._look is not None:
+            self._look.cancel()
         self.app = self._served
         super().connection_lost(exc)
 
@@ -94,7 +104,18 @@ class Connection(H11Protocol):
     def on_response_complete(self) -> None:
         """The next request may come, and may have come in part."""
         super().on_response_complete()
+        self._watch_fetching()
         self._look_for_head()
+
+    def pause_writing(self) -> None:
+        """Some of what is sent has to be fetched before there is more."""
+        super().pause_writing()
+        self._watch_fetching()
+
+    def resume_writing(self) -> None:
+        """It was."""
+        self._has_moved = True
+        super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
         """A problem for what is no HTTP, before which nobody has been asked, and the end of the connection."""
@@ -142,7 +163,21 @@ class Connection(H11Protocol):
 
     def _is_late(self) -> None:
         """No request has come; one who is still fetching the answer before it has time."""
-        if self.transport.get_write_buffer_size():
+        if self._look is None:
+            self.transport.abort()
+        else:
             self._head = self.loop.call_later(self.head_s, self._is_late)
+
+    def _watch_fetching(self) -> None:
+        self._unsent = self.transport.get_write_buffer_size()
+        if self._unsent and self._look is None:
+            self._look = self.loop.call_later(self.stalled_s, self._look_again)
+
+    def _look_again(self) -> None:
+        self._look = None
+        enough = self._unsent - self.stalled_s * LEAST_RATE
+        if self._has_moved or self.transport.get_write_buffer_size() <= max(enough, 0):
+            self._has_moved = False
+            self._watch_fetching()
         else:
             self.transport.abort()

@@ -300,6 +300,11 @@ def alone_without_windows(b: Builder) -> Tensor:
     return relu(convolved(b, image(b, 512), 32, 1))
 
 
+def patches(b: Builder) -> Tensor:
+    """Of windows that do not overlap."""
+    return conv2d(image(b, 4, 16, 32), b.parameter("float32", (32, 4, 8, 8)), stride=8)
+
+
 def of_odd_channels(b: Builder) -> Tensor:
     return convolved(b, relu(convolved(b, image(b), 20)), 20)
 
@@ -320,7 +325,9 @@ def products(b: Builder) -> Tensor:
     return relu(x) @ b.parameter("float32", (64, 64))
 
 
-@pytest.mark.parametrize("write", [alone, alone_without_windows, of_odd_channels, of_arguments, double, products])
+@pytest.mark.parametrize(
+    "write", [alone, alone_without_windows, patches, of_odd_channels, of_arguments, double, products]
+)
 def test_what_would_not_gain_stays_as_it_is(write: Write) -> None:
     module = decomposed(graph_of(write))
     before = str(module)
