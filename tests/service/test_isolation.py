@@ -54,7 +54,7 @@ def test_a_fork_server_inherits_no_secret_of_the_service(unusual: Server) -> Non
         names = {entry.partition("=")[0] for entry in environment.split("\0") if entry}
         assert names <= {
             *("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHASHSEED"),
-            *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MALLOC_ARENA_MAX"),
+            *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MALLOC_ARENA_MAX", "PYDANTIC_DISABLE_PLUGINS"),
         }
 
 
