@@ -236,12 +236,18 @@ def write_ufunc(ufunc: np.ufunc, method: str, operands: tuple[Any, ...], options
 
 def write_function(function: Callable[..., Any], arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
     """What `__array_function__` gives. OperandError for a function or an option that the builder has not."""
-    name = getattr(function, "__name__", "this function")
+    name = _public_name(function)
     written = FUNCTIONS.get(function)
     if written is None:
-        raise OperandError(f"np.{name} is not a function of the builder; compose it from functions of tensorkiln.build")
+        raise OperandError(f"{name} is not a function of the builder; compose it from functions of tensorkiln.build")
     try:
         signature(written).bind(*arguments, **options)
     except TypeError as error:
-        raise OperandError(f"np.{name} of a tensor: {error}") from None
+        raise OperandError(f"{name} of a tensor: {error}") from None
     return written(*arguments, **options)
+
+
+def _public_name(function: Callable[..., Any]) -> str:
+    """How a function of NumPy is called in code: `np.sum`, `np.linalg.inv`."""
+    package, *inner = function.__module__.split(".")
+    return ".".join(["np" if package == "numpy" else package, *inner, function.__name__])
