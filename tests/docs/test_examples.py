@@ -59,7 +59,8 @@ def test_the_example_over_http_gets_a_program(server: Server) -> None:
 
 def test_every_example_is_listed() -> None:
     listed = re.findall(r"^\| `([^`]+)`", (FOLDER / "README.md").read_text("utf-8"), re.MULTILINE)
-    assert sorted(listed) == sorted(path.name for path in FOLDER.iterdir() if path.suffix in (".py", ".sh", ".yml"))
+    files = [path for path in FOLDER.rglob("*") if path.suffix in (".py", ".sh", ".yml", ".yaml")]
+    assert sorted(listed) == sorted(str(path.relative_to(FOLDER)) for path in files)
 
 
 def test_the_workflow_calls_kiln_as_it_is() -> None:
