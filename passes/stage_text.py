@@ -21,7 +21,7 @@ def write(module: ir.Module, stage: str, *, locations: bool = False) -> str:
 def read(text: str, context: ir.Context) -> tuple[ir.Module, str]:
     """A module in `context`, and the stage that left it; empty where the text does not say.
 
-    ir.MLIRError when it is no module that MLIR verifies.
+    ir.MLIRError when it is not a module that MLIR verifies.
     """
     module = ir.Module.parse(text, context)
     attributes = module.operation.attributes

@@ -14,7 +14,7 @@ _FIELDS: Final = frozenset({"min", "max"})
 def parse_dims(value: Any) -> Mapping[str, tuple[int, int]]:
     """Inclusive bounds by name: a symbol's, or `argument.dimension` by their positions.
 
-    RequestError for what is no such record, LimitExceededError for more than a graph has symbols.
+    RequestError for a value that is not such a record, LimitExceededError for more than a graph has symbols.
     """
     if not isinstance(value, dict):
         raise RequestError("dims is an object: bounds by the name of a dimension.", pointers=["/dims"])

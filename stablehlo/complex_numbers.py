@@ -161,7 +161,7 @@ def _dot_general(op: Op) -> Value:
 
 def _reduce(op: Op) -> Sequence[Value]:
     if op.result_count != 1 or single_operation(op.region(0)) != "stablehlo.add":
-        op.fail("complex numbers are reduced by a sum alone")
+        op.fail("complex numbers can only be reduced by a sum")
     x, initial = complex_operand(op, 0), complex_operand(op, 1)
     axes = op.integers("dimensions")
     return [Pair(x.real.sum(axes) + initial.real, x.imag.sum(axes) + initial.imag)]

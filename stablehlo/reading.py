@@ -54,7 +54,7 @@ def read_text(text: str, within: ir.Context) -> ir.Module:
     try:
         return ir.Module.parse(text, within)
     except (ir.MLIRError, ValueError) as error:
-        raise _refused("/stablehlo/text", "The text is no StableHLO module", error) from None
+        raise _refused("/stablehlo/text", "The text is not a StableHLO module", error) from None
 
 
 def read_artifact(artifact: bytes, within: ir.Context) -> ir.Module:
@@ -84,7 +84,7 @@ def read_artifact(artifact: bytes, within: ir.Context) -> ir.Module:
                 pointers=[where],
             ) from None
         shown = "; ".join(said) or str(error)
-        raise _refused(where, "The artifact is no portable artifact that is read here", shown) from None
+        raise _refused(where, "The artifact is not a portable artifact of a version that is read here", shown) from None
     finally:
         handler.detach()
 

@@ -117,7 +117,7 @@ def _of_any_length(op: Op, inputs: Sequence[Tensor], inits: Sequence[Value], axe
         return [op.whole(each, shape) for each in whole]
     if others or length > MAX_PADDED:
         op.fail(
-            "its region is no sum, product, maximum or such, and takes one dimension that is not static, of at most "
+            "its region is not a sum, product, maximum or such, and takes one dimension that is not static, of at most "
             f"{MAX_PADDED} elements; here these are {len(axes)}, and {dim} may be {length}"
         )
     edges = [(0, 0)] * len(shape) + [(0, length - dim)]

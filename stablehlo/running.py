@@ -29,7 +29,7 @@ _TOTALS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
 def dynamic_reduce_window(op: Op) -> Value:
     """A window over all elements up to each one, or from each one on, along one dimension."""
     if len(op.operands) != 7:
-        op.fail("windows of computed sizes are supported of one tensor alone")
+        op.fail("windows of computed sizes are supported for one tensor only")
     x, initial = op.tensor(0), op.operands[1]
     size, strides, base, dilations, padding = (
         op.known(place, "the form of a window").reshape(-1).tolist() for place in range(2, 7)
@@ -43,7 +43,7 @@ def dynamic_reduce_window(op: Op) -> Value:
     )
     reversed_ = _is_reversed(size[axes[0]], edges[axes[0]], x.shape[axes[0]]) if len(axes) == 1 else None
     if not is_plain or reversed_ is None or name not in _TOTALS or x.dtype.is_bool:
-        op.fail("of windows of computed sizes, those of running sums, products, maxima and minima alone are supported")
+        op.fail("windows of computed sizes are only supported for running sums, products, maxima and minima")
     neutral = identity(name, x.dtype)
     if not isinstance(initial, Known) or initial.splat != neutral:
         op.fail(f"a running total starts from {neutral}, not from another number")

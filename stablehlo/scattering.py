@@ -106,7 +106,7 @@ def _placed(op: Op, x: Tensor, places: Tensor, updates: Tensor) -> Tensor:
         return put(x, places, op.whole(combined, updates.shape), 0)
     name = single_operation(region)
     if name not in _COMBINED or (name in _OF_BOOLS_ALONE and not x.dtype.is_bool):
-        op.fail("its region is no sum, product, maximum or minimum, and its indices are not said to be unique")
+        op.fail("its region is not a sum, product, maximum or minimum, and its indices are not said to be unique")
     how = _COMBINED[name]
     if x.dtype.is_bool:
         how = _OF_BOOLS.get(how, how)

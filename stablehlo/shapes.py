@@ -13,7 +13,7 @@ from tensorkiln.limits import MAX_RANK
 def parse_shapes(value: Any) -> Sequence[Sequence[Dim]] | None:
     """The shape of each argument, its dimensions as those of a graph are written; None for null.
 
-    RequestError for what is no list of shapes, LimitExceededError for a shape or dimension that is over a limit.
+    RequestError for a value that is not a list of shapes, LimitExceededError for a shape or dimension over a limit.
     """
     if value is None:
         return None

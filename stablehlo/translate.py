@@ -48,8 +48,9 @@ def translate(
 
     `source` is MLIR text or the bytes of a portable artifact; `dims` are inclusive bounds of dynamic dimensions,
     or with `shapes`, those of the arguments, of the symbols in these.
-    InvalidGraphError for what is no module, UnsupportedGraphError for what no graph does, LimitExceededError for what
-    is too large; each names the operation and its location. RequestError for bounds of what the module does not have.
+    InvalidGraphError for a text that is not a module, UnsupportedGraphError for what no graph does, LimitExceededError
+    for what is too large; each names the operation and its location. RequestError for bounds of what the module does
+    not have.
     """
     within = reading.context()
     with within, reading.of_text():

@@ -72,7 +72,7 @@ class ElfObject:
 
 
 def read_object(content: bytes) -> ElfObject:
-    """What the headers and the symbol table say. ValueError when it is no such file, or contradicts itself."""
+    """What the headers and the symbol table say. ValueError when it is not such a file, or contradicts itself."""
     if not content.startswith(MAGIC):
         raise ValueError("it is not 64-bit little-endian ELF")
     try:

@@ -31,7 +31,7 @@ class RepeatedKeyError(ValueError):
 
 
 def parse(text: str | bytes | bytearray) -> Any:
-    """The value that a JSON text spells. RepeatedKeyError, or another ValueError when it is no JSON."""
+    """The value that a JSON text spells. RepeatedKeyError, or another ValueError when it is not JSON."""
     repeating: list[_Repeating] = []
 
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -101,9 +101,9 @@ def _of_declaration(line: str, architecture: Architecture) -> Iterator[str]:
 
 def _of_definition(line: str, name: str) -> Iterator[str]:
     if " ptx_kernel " not in line.partition("@")[0]:
-        yield f"the function {name}, which is no kernel and was not inlined"
+        yield f"the function {name}, which is not a kernel and was not inlined"
     elif not _IDENTIFIER.fullmatch(name):
-        yield f"the kernel name {name!r}, which is no PTX identifier"
+        yield f"the kernel name {name!r}, which is not a PTX identifier"
 
 
 def _of_global(line: str) -> Iterator[str]:

@@ -59,7 +59,7 @@ def version(program: Path) -> str:
     )
     found = _VERSION.search(said.stdout)
     if said.returncode != 0 or found is None:
-        raise DiagnosticError(f"{program} is no ptxas: {said.stderr[:_TOLD_OF_ERRORS]}", details={"stage": "assemble"})
+        raise DiagnosticError(f"{program} is not ptxas: {said.stderr[:_TOLD_OF_ERRORS]}", details={"stage": "assemble"})
     return found[1]
 
 

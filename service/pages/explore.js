@@ -59,7 +59,7 @@ function source() {
   try {
     graph = JSON.parse(text);
   } catch (error) {
-    throw new Problem({ code: "json", detail: `The graph is no JSON: ${error.message}` }, 0);
+    throw new Problem({ code: "json", detail: `The graph is not JSON: ${error.message}` }, 0);
   }
   return `"graph":${text}`;
 }

@@ -17,7 +17,8 @@ _DEPTH_EXCEEDED: Final = "recursion limit"
 def parse_object(text: bytes) -> dict[str, Any]:
     """The object that `text` spells.
 
-    RequestError when it is no JSON, no object, or says something twice; LimitExceededError when it is nested too deep.
+    RequestError when it is not the JSON of an object, or says something twice; LimitExceededError when it is
+    nested too deep.
     """
     try:
         # Unlike Python's parser, this one has a limit of depth and takes no unpaired surrogates.

@@ -209,7 +209,7 @@ def test_the_program_is_looked_for_in_the_order_that_is_stated(tmp_path: Path, m
 
 def test_the_version_is_read(tmp_path: Path) -> None:
     assert ptxas.version(program(tmp_path / "ptxas")) == "9.9.1"
-    with pytest.raises(DiagnosticError, match="is no ptxas"):
+    with pytest.raises(DiagnosticError, match="is not ptxas"):
         ptxas.version(program(tmp_path / "other", "hello"))
 
 

@@ -277,7 +277,7 @@ def test_a_function_that_cannot_be_inlined_is_refused() -> None:
       store i64 %r, ptr %p
       ret void
     }"""
-    with pytest.raises(DiagnosticError, match="function power, which is no kernel"):
+    with pytest.raises(DiagnosticError, match="function power, which is not a kernel"):
         nvptx.emit(text, HOPPER)
 
 

@@ -20,13 +20,21 @@ RIDDLES = re.compile(
     r"that is none|comes? to (?:its|their) end|what (?:it|they|that|the \w+) comes? to|came of it|met a defect|"
     r"(?:kept|needed|wanted) no more|neither takes nor|leads nowhere|had again|from which on|signs? of life|"
     # "is not a dtype" is read once.
-    r"(?<!there )is no (?:array|dimension|dtype|file|function|index|key of|name of|operand|program|setting|tensor)"
+    r"(?<!there )(?:is|are) no (?:array|dimension|dtype|file|function|half|identifier|index|JSON|key of|kernel|list|"
+    r"literal|module|name of|number|object|operand|program|repository|setting|sum|tag|tensor|tuple)"
     r")\b",
     re.IGNORECASE,
 )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+SCRIPTS = [
+    *sorted((ROOT / "service/pages").glob("*.js")),
+    *sorted((ROOT / "examples").glob("*.sh")),
+    *(ROOT / name for name in (".ci/run", ".ci/wheels", "docker/release", "docker/run-in-debian-root")),
+]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *SCRIPTS], ids=name_of)
 def test_a_page_says_who_and_what(page: Path) -> None:
     text = " ".join(page.read_text("utf-8").split())
     assert [text[found.start() - 40 : found.end() + 40] for found in RIDDLES.finditer(text)] == []

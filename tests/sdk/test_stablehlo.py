@@ -85,7 +85,7 @@ def test_a_kept_graph_that_is_understood_no_more_is_forgotten(tmp_path: Path) ->
 
 def test_a_module_that_is_refused_says_why(home: Path) -> None:
     with Client(cache_dir=home) as client:
-        with pytest.raises(InvalidGraphError, match="no StableHLO module"):
+        with pytest.raises(InvalidGraphError, match="not a StableHLO module"):
             client.compile(StableHlo("not a module"))
         with pytest.raises(InvalidGraphError, match="does not begin"):
             client.compile(StableHlo(b"not a module"))

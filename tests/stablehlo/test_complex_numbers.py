@@ -301,7 +301,7 @@ def test_arguments_and_results_are_pairs_on_a_last_axis() -> None:
             """%c = stablehlo.constant dense<(1.0,0.0)> : {}
             %s = stablehlo.reduce(%0 init: %c) applies stablehlo.multiply across dimensions = [0] : ({4x}, {}) -> {}
             %r = stablehlo.broadcast_in_dim %s, dims = [] : ({}) -> {4x}""",
-            "stablehlo.reduce: complex numbers are reduced by a sum alone",
+            "stablehlo.reduce: complex numbers can only be reduced by a sum",
         ),
         (
             """%r = "stablehlo.map"(%0) <{dimensions = array<i64: 0>}> ({

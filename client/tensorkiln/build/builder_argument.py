@@ -7,7 +7,7 @@ from .mistakes import OperandError
 
 
 def require_builder(value: object, operation: str) -> None:
-    """OperandError for what is no builder, such as a shape."""
+    """OperandError for a value that is not a builder, such as a shape."""
     from .builder import Builder
 
     if not isinstance(value, Builder):

@@ -103,7 +103,7 @@ UFUNCS: Final[Mapping[np.ufunc, Written]] = {
 
 
 def _reduced(reduce: Written) -> Written:
-    """A reduction whose arguments stand in NumPy's order: what comes third there is given by name alone."""
+    """A reduction with NumPy's order of arguments; NumPy's third argument is only taken by name."""
 
     def written(a: Tensor, axis: Any = None, *, keepdims: bool = False) -> Tensor:
         return reduce(a, axis, keepdims)

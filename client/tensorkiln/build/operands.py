@@ -19,7 +19,7 @@ Operand: TypeAlias = "Tensor | Scalar"
 
 
 def require_tensor(value: object, operation: str) -> None:
-    """OperandError for what is no tensor of a graph, such as an array."""
+    """OperandError for a value that is not a tensor of a graph, such as an array."""
     from .tensor import Tensor
 
     if not isinstance(value, Tensor):
@@ -39,7 +39,7 @@ def _remedy(value: object) -> str:
 def adopt(value: Operand, like: Tensor) -> Tensor:
     """`value` as a tensor of `like`'s dtype; a NumPy scalar must have that dtype already, a Python scalar must fit it.
 
-    InvalidGraphError otherwise; OperandError for what is no operand at all, such as an array.
+    InvalidGraphError otherwise; OperandError for a value that cannot be an operand, such as an array.
     """
     from .tensor import Tensor
 

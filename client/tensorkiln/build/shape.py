@@ -29,14 +29,14 @@ def text(dims: Sequence[Dim]) -> str:
 
 
 def shape_problem(shape: object) -> str:
-    """What to say of a shape that is no sequence of dims."""
+    """The message for a shape that is not a sequence of dimensions."""
     if isinstance(shape, int | str):
         return f"a shape is a tuple of dimensions, such as ({shape!r},), not {quoted(shape)}"
     return f"a shape is a tuple of dimensions, such as (n, 64), not {quoted(shape)}"
 
 
 def dim_problem(dim: object, problem: str) -> str:
-    """What to say of what is no dim."""
+    """The message for a value that is not a dimension."""
     if dim is None:
         return 'None is not a dimension: declare a symbol for an unknown size, as in n = builder.symbol("n", 1, 64)'
     if isinstance(dim, float) and dim.is_integer():

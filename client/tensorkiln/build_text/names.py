@@ -21,7 +21,7 @@ _NUMBERS: Final = ("inf", "-inf", "nan")
 
 def _float(value: str) -> float:
     if value not in _NUMBERS:
-        raise TypeError(f"float makes a number of {', '.join(map(repr, _NUMBERS))} alone")
+        raise TypeError(f"float only makes a number of {', '.join(map(repr, _NUMBERS))}")
     return float(value)
 
 

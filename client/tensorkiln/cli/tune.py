@@ -85,7 +85,7 @@ def verdict(tuning: Tuning) -> str:
         return f"Nothing to gain {where}: no other schedule of {len(tuning.kernels)} kernels is faster."
     before, after = duration(tuning.before_ns), duration(tuning.after_ns)
     if not tuning.gain:
-        return f"Nothing to gain {where}: a call takes {before}, and {after} with the schedules that are faster alone."
+        return f"Nothing to gain {where}: a call takes {before}, and {after} with the fastest schedule of each kernel."
     share = 1 - tuning.after_ns / tuning.before_ns
     changed = f"{len(tuning.faster)} of {len(tuning.kernels)} kernels have another schedule"
     return f"{share:.1%} less time {where}: a call takes {after} instead of {before}; {changed}."

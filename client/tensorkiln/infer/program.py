@@ -76,7 +76,7 @@ def check_kernel(node: Kernel, scope: Scope, depth: int) -> None:
         if len(node.output_vars) != len(inner.deps):
             scope.fail("a kernel of a sink has one output for each dependency", "output_vars")
     elif node.output_vars != (inner.out_var,):
-        scope.fail(f"output_vars is the out_var of ast alone: [{inner.out_var}]", "output_vars")
+        scope.fail(f"output_vars has to be the out_var of ast only: [{inner.out_var}]", "output_vars")
 
 
 RULES = {Sink: sink, Multi: multi, Custom: custom}

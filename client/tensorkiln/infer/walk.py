@@ -110,7 +110,7 @@ def _kernel(node: AnyNode, scope: Scope, depth: int) -> TensorType:
 
 
 def _check_interface(graph: StatedGraph, scope: Scope, definitions: Definitions) -> None:
-    """Refuses inputs and outputs that are none."""
+    """Refuses vars that cannot be inputs or outputs."""
     scope.node = None
     seen: set[int] = set()
     for position, var in enumerate(graph.input_vars):

@@ -117,7 +117,7 @@ def fixed_specs(
 ) -> dict[int, InputSpec]:
     """What the arrays of these shapes must be, by var, before the symbols are known: a symbolic size accepts any.
 
-    Where the shape is not known either, such a size is None. CallInputError when a var is no input, or one of
+    Where the shape is not known either, such a size is None. CallInputError when a var is not an input, or one of
     `resident`, which are fixed already.
     """
     free = {binding.var: binding for binding in bindings if binding.var not in resident}

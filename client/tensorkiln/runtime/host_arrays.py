@@ -44,7 +44,7 @@ def _contiguous(spec: InputSpec, array: Array) -> Array:
 
 
 def as_host_array(spec: InputSpec, given: Any) -> Array:
-    """`given` as an array in the memory of the host. CallInputError when it is none."""
+    """`given` as an array in the memory of the host. CallInputError when it is not an array."""
     if isinstance(given, np.ndarray | np.generic):
         return np.asarray(given)
     if hasattr(given, "__dlpack__"):

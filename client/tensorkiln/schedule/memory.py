@@ -78,7 +78,7 @@ class BufferInfo(Record):
     """One buffer that a kernel reads or writes.
 
     A kernel's arguments are its inputs, then its outputs; but an input that an output takes the place of, whose
-    allocation has the same alias group and offset, is no argument of its own.
+    allocation has the same alias group and offset, is not an argument of its own.
     """
 
     buf_var: int

@@ -44,7 +44,7 @@ class Fields(RootModel[dict[str, Any]]):
 
 
 def read(model: type[Model], answer: bytes) -> Model:
-    """An answer as a record; UnavailableError when it is none."""
+    """An answer as a record; UnavailableError when it does not have its form."""
     try:
         return model.model_validate_json(answer)
     except ValidationError as error:

@@ -116,7 +116,7 @@ def _turns(graphs: Iterable[LaterGraph], targets: int) -> Iterator[tuple[int, La
 
 
 def _given(graph: Callable[[], GraphSource]) -> GraphSource:
-    """The graph of a function of the caller's, which may raise anything; RequestError for what is no error of ours."""
+    """The graph of a function of the caller's, which may raise anything; RequestError for an error that is not ours."""
     try:
         return graph()
     except TensorkilnError:

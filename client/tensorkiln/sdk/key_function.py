@@ -9,7 +9,7 @@ from ..settings import checked_key
 
 
 def given_key(token: Callable[[], object]) -> str | None:
-    """The key of a function of the caller's, which may raise or return anything; RequestError for what is no key."""
+    """The key of a function of the caller's, which may raise or return anything. RequestError if it returns no key."""
     try:
         key = token()
     except TensorkilnError:

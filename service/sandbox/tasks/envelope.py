@@ -85,7 +85,7 @@ def _decoder(known: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
 
 
 def check_fields(fields: Any, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
-    """`fields` itself; RequestError when it is no object, or one of its fields is missing or unknown."""
+    """`fields` itself; RequestError when it is not an object, or one of its fields is missing or unknown."""
     if not isinstance(fields, dict):
         raise RequestError("The request is not a JSON object.")
     source = next((name for name in required if name in _SOURCES), None)

@@ -203,6 +203,6 @@ def _require_whole(exported: Exported) -> None:
         raise InvalidGraphError("The exported function keeps arguments that it does not have.")
     pair = exported.in_tree
     if pair.kind != "tuple" or [child.kind for child in pair.children] != ["tuple", "dict"]:
-        raise InvalidGraphError("The exported function's arguments are no tuple and dict.")
+        raise InvalidGraphError("The exported function's arguments are not a tuple and a dict.")
     if not exported.module:
         raise InvalidGraphError("The exported function has no module.")

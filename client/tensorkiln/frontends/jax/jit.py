@@ -193,7 +193,7 @@ def _taken_apart(jax: Any, given: Given) -> tuple[list[Any], Form]:
 
 
 def _aval(jax: Any, leaf: Any) -> Any:
-    """What JAX knows of a leaf. CallInputError for what is no array, or only stands for one."""
+    """What JAX knows of a leaf. CallInputError for a value that is not an array, or only stands for one."""
     if isinstance(leaf, jax.core.Tracer):
         raise CallInputError(
             "a compiled function cannot be transformed or traced; transform the function before it is compiled, "

@@ -36,7 +36,7 @@ class Given:
 
 
 def _exact(value: Any) -> Any:
-    """What is equal for equal values of the same types alone, in tuples and sets too."""
+    """A key that is equal only for equal values of the same types, also inside of tuples and sets."""
     kind = type(value)
     if isinstance(value, tuple):
         return kind, tuple(_exact(each) for each in cast("tuple[Any, ...]", value))

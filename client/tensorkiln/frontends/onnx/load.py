@@ -123,7 +123,7 @@ def _read(model: Source) -> ModelProto:
 
 
 def _refuse_damage(proto: ModelProto) -> None:
-    """InvalidGraphError for what protobuf lets pass: no graph, an element type that is none, names that are no text."""
+    """InvalidGraphError for what protobuf accepts: no graph, an unknown element type, a name that is not text."""
     if not proto.HasField("graph"):
         raise InvalidGraphError("this is not an ONNX model: it has no graph")
     graph = proto.graph

@@ -81,7 +81,7 @@ class Node:
         return self.as_value(self.held(position), f"input {position}")
 
     def as_value(self, held: Held, what: str) -> Value:
-        """What must be a tensor. UnsupportedGraphError that begins with `what` where it is none."""
+        """What must be a tensor. UnsupportedGraphError that begins with `what` where it is not a tensor."""
         if isinstance(held, Items | Nothing):
             kind = "a sequence" if isinstance(held, Items) else "an optional value that is not there"
             self.fail(f"{what} is {kind}, not a tensor")
@@ -153,8 +153,8 @@ class Node:
         if names:
             return f"; pass {', '.join(map(repr, names))} in `constants`"
         if self.builder.symbols:
-            return "; it is computed from sizes, which `symbols` fixes, or from weights alone, and too large"
-        return "; it is computed from weights alone, and too large"
+            return "; it is computed from sizes, which `symbols` fixes, or from weights only, and too large"
+        return "; it is computed from weights only, and too large"
 
     def hosts(self) -> list[Host]:
         """All inputs, each of which must be known."""

@@ -38,8 +38,8 @@ Source: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 def read_archive(source: Source) -> Exported:
     """The one program of an archive: the file, or a stream of it.
 
-    InvalidGraphError when this is no such archive or damaged; UnsupportedGraphError for another schema, for several
-    programs in one archive, and for weights that only torch can unpickle. OSError when a file cannot be opened.
+    InvalidGraphError when this is not such an archive, or is damaged; UnsupportedGraphError for another schema, for
+    several programs in one archive, and for weights that only torch can unpickle. OSError when a file cannot be opened.
     """
     if not isinstance(source, str | os.PathLike):
         return _of_stream(source, "the stream")
@@ -192,7 +192,7 @@ def _argument(entry: Json) -> Argument:
 def _literal(entry: Json) -> Literal:
     found = _argument(entry)
     if isinstance(found, Ref | tuple):
-        raise ValueError(f"{entry} is no literal")
+        raise ValueError(f"{entry} is not a literal")
     return found
 
 
@@ -213,7 +213,7 @@ def _symbolic(entry: Json) -> Argument:
     if kind == "as_name":
         return Ref(_text(value))
     if not isinstance(value, bool | int | float):
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{value!r} is not a number")
     return value
 
 

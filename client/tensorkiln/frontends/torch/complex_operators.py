@@ -57,7 +57,7 @@ def _of_part(call: Call, is_real: bool) -> Call:
 
 def _pad(call: Call) -> Found:
     if call.number("value", 0.0) != 0:
-        call.fail("complex numbers are padded with 0 alone")
+        call.fail("complex numbers can only be padded with 0")
     return _by_parts(movement.OPERATORS["aten.constant_pad_nd.default"])(call)
 
 

@@ -68,7 +68,7 @@ def _index(call: Call) -> Tensor:
 def _indices(call: Call, x: Tensor) -> list[Tensor | None]:
     """One for each axis. UnsupportedGraphError for a mask: how many elements it finds depends on values."""
     given = call.value("indices")
-    listed = given if isinstance(given, tuple) else call.fail("the indices are no list")
+    listed = given if isinstance(given, tuple) else call.fail("the indices are not a list")
     found: list[Tensor | None] = []
     for each in listed:
         if each is not None and not isinstance(each, Tensor):

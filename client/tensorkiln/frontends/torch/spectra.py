@@ -39,7 +39,7 @@ def to_real(call: Call) -> Tensor:
     x, size = call.pair().cast(DType.FLOAT64), call.integer("last_dim_size")
     *others, last = _axes(call, x.real)
     if x.real.shape[last] != size // 2 + 1:
-        call.fail(f"{x.real.shape[last]} frequencies are no half of the transform of {size} elements")
+        call.fail(f"{x.real.shape[last]} frequencies are not half of the transform of {size} elements")
     x = _along(call, x, others, True)
     moved = Complex(*(build.moveaxis(part, last, -1) for part in (x.real, x.imag)))
     found = build.moveaxis(from_half(moved, size, call.parameter, call.fail), -1, last)

@@ -34,7 +34,7 @@ def _wide(builder: Builder, value: Value) -> Tensor:
         return build.dim_value(builder, value, DType.FLOAT64)
     if isinstance(value, int | float):
         return builder.scalar(float(value), DType.FLOAT64)
-    raise UnsupportedGraphError(f"{value!r} is no number")
+    raise UnsupportedGraphError(f"{value!r} is not a number")
 
 
 NUMBERS: Final[Mapping[str, Number]] = {

@@ -77,7 +77,7 @@ class Import:
     """The tensor of a capsule, taken over; released when this is."""
 
     def __init__(self, capsule: object) -> None:
-        """BufferError when `capsule` is no capsule of a tensor of DLPack 0 or 1."""
+        """BufferError when `capsule` is not a capsule of a tensor of DLPack 0 or 1."""
         kind = next((kind for kind, name in enumerate(_NAMES) if _is_valid(capsule, name)), None)
         if kind is None:
             raise BufferError("__dlpack__ gave something that is not a capsule of a tensor")

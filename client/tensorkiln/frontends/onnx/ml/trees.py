@@ -82,7 +82,7 @@ def tree_classifier(node: Node) -> Sequence[Value | Absent]:
         return _of_two(node, total[:, 0, None], bool((forest.weights >= 0).all()))
     if count < 3:
         found = np.flatnonzero(counted).tolist()
-        node.fail(f"of {count} classes the leaves count for {found}, not for the first of two alone")
+        node.fail(f"of {count} classes the leaves count for {found}, not only for the first of two")
     # A class without a score counts as 0 here, and not at all in ONNX Runtime: it must not be the first of the best.
     may_be_least = (forest.weights[forest.is_given] <= 0).any()
     if may_be_least and not floats(node, "base_values").size and not _counts_for_all(forest):
