@@ -19,12 +19,24 @@ MOST_ANSWER_BYTES: Final = 8 << 20
 """Of an answer, which is parsed in this process."""
 _KEPT: Final = frozenset({b"authorization", b"host", b"x-forwarded-for", b"forwarded", b"traceparent", b"tracestate"})
 
+_SCHEMES: Final = frozenset({"http", "https"})
+
 
 class InnerRequests:
     """Requests on behalf of the caller of `request`. A TensorkilnError for an answer that is an error."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
+
+    @property
+    def base_url(self) -> str | None:
+        """The URL of the service as the caller wrote it, its scheme as a proxy states it; None on a Unix socket."""
+        request = self._request
+        host, server = request.headers.get("host"), request.scope.get("server")
+        if not host or not server or server[1] is None:
+            return None
+        stated = request.headers.get("x-forwarded-proto")
+        return f"{stated if stated in _SCHEMES else request.scope['scheme']}://{host}"
 
     async def get(self, path: str) -> bytes:
         """The body of the answer."""

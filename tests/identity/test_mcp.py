@@ -54,6 +54,11 @@ def test_a_tool_does_what_its_caller_may_do(guarded: Guarded) -> None:
     assert called(guarded, reader, "program", digest=digest)[0] is False
     failed, refused = called(guarded, stranger, "program", digest=digest)
     assert (failed, refused["error"]["code"]) == (True, "request.not_found")
+    failed, paged = called(guarded, reader, "report", digest=digest)
+    assert (failed, paged["url"]) == (False, f"{guarded.url}/programs/{digest}/report")
+    assert guarded.send(reader, "GET", paged["path"]).status_code == 200
+    assert refusal(guarded.send(None, "GET", paged["path"])) == (401, "auth.missing")
+    assert called(guarded, stranger, "report", digest=digest)[1]["error"]["code"] == "request.not_found"
     for key, tool, arguments in (
         (reader, "validate", {"graph": GRAPH}),
         (admin, "compile", {"graph": GRAPH, "targets": ["cpu"]}),
@@ -61,6 +66,25 @@ def test_a_tool_does_what_its_caller_may_do(guarded: Guarded) -> None:
     ):
         failed, refused = called(guarded, key, tool, **arguments)
         assert (failed, refused["error"]["code"]) == (True, "auth.forbidden")
+
+
+@pytest.mark.parametrize(
+    ("server", "headers", "url"),
+    [
+        (("127.0.0.1", 8080), {"host": "127.0.0.1:8080"}, "http://127.0.0.1:8080"),
+        (("10.0.0.7", 8080), {"host": "kiln.example", "x-forwarded-proto": "https"}, "https://kiln.example"),
+        (("10.0.0.7", 8080), {"host": "kiln.example", "x-forwarded-proto": "javascript"}, "http://kiln.example"),
+        (("10.0.0.7", 8080), {}, None),
+        (("/run/kiln/socket", None), {"host": "kiln.example"}, None),
+        (None, {"host": "kiln.example"}, None),
+    ],
+)
+def test_the_url_of_a_service_is_the_one_that_its_caller_uses(
+    server: Any, headers: dict[str, str], url: str | None
+) -> None:
+    named = [(name.encode(), value.encode()) for name, value in headers.items()]
+    outer = Request({"type": "http", "scheme": "http", "server": server, "headers": named, "path": "/mcp"})
+    assert inner_request.InnerRequests(outer).base_url == url
 
 
 def test_nobody_unknown_reaches_the_tools(guarded: Guarded) -> None:

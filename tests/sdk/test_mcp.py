@@ -7,10 +7,13 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
+from tests.report.test_report import data_of
 from tests.snippets import ROOT, blocks, disagreement
 
 pytest.importorskip("mcp")
@@ -61,6 +64,13 @@ def documented(where: str) -> list[str]:
     return [row[1].strip(" `") for row in rows if row[3].strip(" `") in (where, "both")]
 
 
+def page(url: str) -> str:
+    """What a browser gets there."""
+    answer = httpx2.get(url)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    return answer.text
+
+
 def stdio(url: str) -> Any:
     """`kiln mcp` as the manual says it is started."""
     (block,) = blocks(PAGE, "json")
@@ -93,10 +103,13 @@ def test_an_assistant_compiles_repairs_and_compares_at_a_service(served: str) ->
         failed, differs = await call("diff", digest=here, against=there)
         assert "/target/cpu" in {each["at"] for each in differs["differences"]}
         failed, paged = await call("report", digest=here, against=there)
-        if failed:  # by a service without such pages
-            assert paged["error"]["code"] == "request.not_found"
-        else:
-            assert paged["path"] == f"/programs/{here}/report?against={there}"
+        assert (failed, paged["url"]) == (False, f"{served}/programs/{here}/report?against={there}")
+        assert paged["url"] == served + paged["path"]
+        data = data_of(page(paged["url"]))
+        assert [data[side, "program"]["digest"] for side in ("this", "against")] == [here, there]
+        for unknown in ({"digest": "0" * 64}, {"digest": here, "against": "0" * 64}):
+            failed, refused = await call("report", **unknown)
+            assert (failed, refused["error"]["code"]) == (True, "request.not_found")
         failed, stage = await call("stage", digest=here, stage="from-graph")
         assert "kiln." in stage["text"]
         failed, explained = await call("explain", stablehlo=MODULE, dims={"0.0": {"min": 1, "max": 8}}, targets=["cpu"])
@@ -133,6 +146,9 @@ def test_kiln_mcp_runs_and_measures_on_this_machine(served: str) -> None:
         assert names == documented("kiln mcp")
         failed, ran = await call("run", graph=GRAPH, inputs=[[1.0, 2.5, -3.0]])
         assert (failed, ran["symbols"], ran["outputs"][0]["values"]) == (False, {"n": 3}, [2.0, 5.0, -6.0])
+        failed, paged = await call("report", digest=ran["digest"])
+        assert (failed, paged["url"]) == (False, f"{served}/programs/{ran['digest']}/report")
+        assert data_of(page(paged["url"]))["this", "program"]["digest"] == ran["digest"]
         failed, ran = await call("run", graph=GRAPH, inputs=[[1e38, 3e38]])
         assert ran["outputs"][0]["values"][1] == "inf"
         failed, measured = await call("profile", graph=GRAPH, symbols={"n": 64}, repeat=3)
@@ -151,6 +167,38 @@ def test_kiln_mcp_runs_and_measures_on_this_machine(served: str) -> None:
         assert (failed, refused["error"]["at"][0]["value"]["b_var"]) == (True, 7)
 
     told(stdio(served), talk)
+
+
+def test_kiln_mcp_with_a_service_of_its_own_writes_reports_to_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KILN_HOME", str(tmp_path / "home"))
+
+    async def talk(call: Call, names: list[str]) -> None:
+        assert names == documented("kiln mcp")
+        failed, compiled = await call("compile", graph=GRAPH, targets=["cpu:x86-64-v3", "cpu:x86-64-v4"])
+        here, there = (program["digest"] for program in compiled["programs"])
+        failed, written = await call("report", digest=here, against=there)
+        assert (failed, written.keys()) == (False, {"file", "media_type"})
+        data = data_of(Path(written["file"]).read_text("utf-8"))
+        assert [data[side, "program"]["digest"] for side in ("this", "against")] == [here, there]
+        failed, alone = await call("report", digest=here)
+        assert failed is False
+        assert alone["file"] != written["file"]
+        assert data_of(Path(alone["file"]).read_text("utf-8"))["this", "program"]["digest"] == here
+        for name in ("digest", "against"):
+            failed, refused = await call("report", **{"digest": here, name: "0" * 64})
+            assert (failed, refused["error"]["code"]) == (True, "request.not_found")
+        reports = tmp_path / "home" / "reports"
+        assert len(list(reports.iterdir())) == 2
+        reports.rename(reports.with_name("moved"))
+        reports.write_text("in the place of the folder")
+        failed, refused = await call("report", digest=here)
+        assert (failed, refused["error"]["code"]) == (True, "infra.unavailable")
+        assert "cannot be written" in refused["error"]["message"]
+        reports.unlink()
+
+    told(stdio(""), talk)
 
 
 def test_a_difference_names_places_and_shortens_values() -> None:

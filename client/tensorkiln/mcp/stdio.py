@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Final
+
 from ..embedded import Address, embedded_service
 from ..runner import LoopRunner
 from ..sdk import Client
 from ..settings import Settings, resolve_settings
 from ..transport import Transport
 from .local import local_tools
+from .report_file import report_file_tool
+from .tool import Tool
 from .tools import TOOLS
 
+REPORTS: Final = "reports"
+"""The folder of reports, below KILN_HOME."""
 
-def requests_of(settings: Settings) -> Transport:
+
+@dataclass(frozen=True, slots=True)
+class _Requests:
+    """Requests by a transport to the service at a URL, or to one on a Unix socket."""
+
+    transport: Transport
+    base_url: str | None
+
+    async def get(self, path: str) -> bytes:
+        return await self.transport.get(path)
+
+    async def post(self, path: str, body: bytes) -> bytes:
+        return await self.transport.post(path, body)
+
+
+def requests_of(settings: Settings) -> _Requests:
     """Requests to the service of `settings`, which is started when there is none, with their API key."""
 
     def locate() -> Address:
@@ -19,9 +41,19 @@ def requests_of(settings: Settings) -> Transport:
             return Address(settings.url)
         return embedded_service(settings.home, settings.startup_timeout_s).address()
 
-    return Transport(
+    transport = Transport(
         LoopRunner(), locate, settings.timeout_s, lambda: None if settings.url is None else settings.api_key
     )
+    return _Requests(transport, settings.url)
+
+
+def tools_of(settings: Settings, client: Client) -> tuple[Tool, ...]:
+    """The tools of the service, with those that compute here; reports of a private service are files."""
+    shared = TOOLS
+    if settings.url is None:
+        report = report_file_tool(client, settings.home / REPORTS)
+        shared = tuple(report if tool.name == report.name else tool for tool in TOOLS)
+    return (*shared, *local_tools(client))
 
 
 async def serve(url: str | None, timeout_s: float | None) -> None:
@@ -32,6 +64,6 @@ async def serve(url: str | None, timeout_s: float | None) -> None:
 
     settings = resolve_settings(url, timeout_s=timeout_s)
     with Client(url, timeout_s=timeout_s) as client:
-        server = make_server((*TOOLS, *local_tools(client)), requests_of(settings))
+        server = make_server(tools_of(settings, client), requests_of(settings))
         async with stdio_server() as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())

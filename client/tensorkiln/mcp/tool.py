@@ -64,6 +64,11 @@ PROPERTIES: Final[dict[str, dict[str, Any]]] = {
 class Requests(Protocol):
     """Requests to one service on behalf of one caller. A TensorkilnError for an answer that is an error."""
 
+    @property
+    def base_url(self) -> str | None:
+        """The URL of the service, as the caller reaches it; None for a service that listens on a Unix socket."""
+        ...
+
     async def get(self, path: str) -> bytes:
         """The body of the answer."""
         ...

@@ -58,7 +58,8 @@ async def _report(requests: Requests, arguments: Arguments) -> Result:
     for name in ("digest", "against"):
         if name in arguments:
             await requests.get(f"/programs/{arguments[name]}/signature")  # NotFoundError for one that is not there
-    return {"path": path, "media_type": "text/html"}
+    url = {} if requests.base_url is None else {"url": requests.base_url + path}
+    return {**url, "path": path, "media_type": "text/html"}
 
 
 async def _schema(requests: Requests, arguments: Arguments) -> Result:
@@ -157,7 +158,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     ),
     Tool(
         "report",
-        "The path of a page about a program, for people: kernels, schedule, memory and IR; or about two of them.",
+        "The URL of a page about a program, for people: kernels, schedule, memory and IR; or about two of them.",
         ("digest", "against"),
         ("digest",),
         _report,
