@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -17,6 +18,7 @@ from tensorkiln.target_names import NEWEST_CUDA, full_name, note
 from tests.mistakes.tables import DOCUMENTS, SETUP
 from tests.mistakes.test_mistakes import changed
 from tests.sdk.conftest import Kiln
+from tests.wheels.own_model import write
 
 
 def test_targets_are_listed_by_the_names_that_commands_take(kiln: Kiln, served: str) -> None:
@@ -79,6 +81,14 @@ def test_a_run_writes_its_profile(kiln: Kiln, graph_file: Path, served: str) -> 
     assert (done.returncode, done.stderr) == (0, "")
     events = json.loads((graph_file.parent / "x.json").read_text())["traceEvents"]
     assert any(event["ph"] == "X" for event in events)
+    done = kiln(*asked, "--profile", "x.svg")
+    assert (done.returncode, done.stderr) == (0, "")
+    roofline = ElementTree.parse(graph_file.parent / "x.svg").getroot()
+    assert roofline.tag == "{http://www.w3.org/2000/svg}svg"
+    (title,) = (event["args"]["name"] for event in events if event["name"] == "process_name")
+    kernels = {event["name"] for event in events if event["ph"] == "X" and event["args"].get("flops")}
+    assert kernels
+    assert {title, *kernels} <= set(roofline.itertext())
     refused = kiln(*asked, "--profile", "x.html")
     assert refused.returncode == 2
     assert "a profile is saved as .json" in refused.stderr
@@ -96,6 +106,26 @@ def test_bench_says_how_long_calls_take_and_what_they_use(kiln: Kiln, graph_file
     assert sum(each["flops"] for each in told["items"]) == told["call"]["flops"]
 
 
+def test_what_a_compile_would_find_is_explained(kiln: Kiln, graph_file: Path, served: str) -> None:
+    # A graph that no other test has the service compile.
+    b = Builder("explained")
+    b.output(b.input("float32", (5, 13)) * 7.0)
+    graph_file.write_text(b.graph().to_json())
+    asked = ("explain", graph_file.name, "-t", "x86-64-v3", "--url", served)
+    before = kiln(*asked, "--out", "why.json")
+    assert (before.returncode, before.stderr) == (0, "")
+    (action,) = json.loads((graph_file.parent / "why.json").read_text())["actions"]
+    assert re.search(rf"x86-64-v3 .* {action['digest'][:12]} .* no ", before.stdout)
+    assert not action["stored"]
+    compiled = kiln("compile", graph_file.name, "-t", "x86-64-v3", "-o", "programs.json", "--url", served)
+    assert compiled.returncode == 0
+    (program,) = json.loads((graph_file.parent / "programs.json").read_text())["programs"]
+    assert program["digest"] == action["digest"]
+    assert re.search(rf"{action['digest'][:12]} .* yes ", kiln(*asked).stdout)
+    other = kiln(*asked, "--fast-math")
+    assert re.search(r" no .* options.fast_math", other.stdout)
+
+
 def test_a_graph_is_converted_and_comes_back(kiln: Kiln, graph_file: Path, layer: Graph) -> None:
     folder = graph_file.parent
     assert kiln("convert", graph_file.name, "-o", "model.kilnmodel").returncode == 0
@@ -107,6 +137,21 @@ def test_a_graph_is_converted_and_comes_back(kiln: Kiln, graph_file: Path, layer
     refused = kiln("convert", graph_file.name, "-o", "model.txt")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "to .json, its graph, or to .kilnmodel" in refused.stderr
+
+
+def test_an_onnx_model_is_converted_to_its_graph(kiln: Kiln, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    write(tmp_path / "model.onnx")
+    done = kiln("convert", "model.onnx", "-o", "graph.json", "--dim", "rows=1:64", url="")
+    assert (done.returncode, done.stderr) == (0, "")
+    from tensorkiln.frontends import onnx
+
+    graph = Graph.model_validate_json((tmp_path / "graph.json").read_text())
+    assert graph == onnx.load(tmp_path / "model.onnx", symbols={"rows": (1, 64)}).graph
+    assert [(each.name, each.min_val, each.max_val) for each in graph.symbolic_vars] == [("rows", 1, 64)]
+    # The weights of two layers are inputs.
+    assert len(graph.input_vars) == 3
+    assert "2 parameters are inputs of it" in done.stdout
 
 
 def test_parameters_that_a_graph_cannot_have_are_counted(kiln: Kiln, graph_file: Path, layer: Graph) -> None:
