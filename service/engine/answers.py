@@ -127,8 +127,10 @@ class Answers:
             await self._readiness.started()  # It may fail for the same reason, which says more.
             raise in_user_terms(error, renaming) from None
         answers = compiled[0].rendered
-        is_own = answers is not None and answers.renaming == renaming
-        answered = Answered(compiled, believable(answers) if is_own else await self._render(compiled, renaming, body))
+        if answers is not None and answers.renaming == renaming:
+            answered = Answered(compiled, believable(answers))
+        else:
+            answered = Answered(compiled, await self._render(compiled, renaming, body))
         if answers is not None:
             self._readiness.prove()  # It was made here, and is believed.
         return answered
