@@ -37,7 +37,7 @@ new MutationObserver((_, watch) => {
     return;
   }
   watch.disconnect();
-  requestAnimationFrame(() => requestAnimationFrame(() => { window.interactive = performance.now(); }));
+  requestAnimationFrame(() => requestAnimationFrame(() => { document.documentElement.dataset.interactive = performance.now(); }));
 }).observe(document, {subtree: true, childList: true, attributes: true});
 """
 
@@ -48,8 +48,8 @@ def opening_ms(browser: Any, file: Path) -> float:
     try:
         page.add_init_script(_CLICK)
         page.goto(file.as_uri())
-        page.wait_for_function("window.interactive !== undefined")
-        return float(page.evaluate("window.interactive"))
+        page.wait_for_selector("html[data-interactive]")
+        return float(page.locator("html").get_attribute("data-interactive"))
     finally:
         page.close()
 
