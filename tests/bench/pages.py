@@ -37,7 +37,8 @@ new MutationObserver((_, watch) => {
     return;
   }
   watch.disconnect();
-  requestAnimationFrame(() => requestAnimationFrame(() => { document.documentElement.dataset.interactive = performance.now(); }));
+  const done = () => { document.documentElement.dataset.interactive = performance.now(); };
+  requestAnimationFrame(() => requestAnimationFrame(done));
 }).observe(document, {subtree: true, childList: true, attributes: true});
 """
 
