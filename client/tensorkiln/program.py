@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .request import WrittenGraph
     from .runtime.cuda import Driver
     from .show.signature import Argument, Signature
+    from .trust.record import SignedRecord
 
 Array = np.ndarray[Any, Any]
 
@@ -61,7 +62,7 @@ class Program:
     A CPU program takes and returns NumPy arrays; `threads` bounds how many threads one kernel runs on (default: the
     processors available to this process). A CUDA program takes NumPy arrays and arrays on its GPU, and returns
     `tensorkiln.runtime.cuda.DeviceArray`s, of which `np.asarray` makes NumPy's; `device` is the number of the GPU
-    (default: 0) or a driver.
+    (default: 0) or a driver. `signed` is the signed record of its compile, which a report shows.
 
     DeviceError when this machine cannot run the program, which for a GPU shows at the first call; UnavailableError
     when an artifact has the wrong bytes.
@@ -74,14 +75,17 @@ class Program:
         *,
         threads: int | None = None,
         device: int | Driver | None = None,
+        signed: SignedRecord | None = None,
     ) -> None:
         self._executor = _load(compiled, artifacts, threads, device)
         self._artifacts = artifacts
         self._place = threads, device
+        self._signed = signed
 
     def _with(self, executor: _Executor) -> Program:
         program = Program.__new__(Program)
         program._executor, program._artifacts, program._place = executor, self._artifacts, self._place
+        program._signed = self._signed
         return program
 
     @classmethod
@@ -100,10 +104,13 @@ class Program:
         of them, for a compile with `min_isolation` at least: UntrustedArtifactError otherwise. Without any key, the
         file is not verified. Other errors as for `read_bundle` and for a program.
         """
-        from .trust.carried import read_trusted
+        from .trust.carried import read_trusted, signature_of
 
         bundle = read_trusted(path, trusted_keys, min_isolation)
-        return cls(bundle.program, bundle.artifacts.__getitem__, threads=threads, device=device)
+        signed = signature_of(path)
+        if signed is not None and signed.record.action != bundle.program.digest:
+            signed = None
+        return cls(bundle.program, bundle.artifacts.__getitem__, threads=threads, device=device, signed=signed)
 
     @property
     def compiled(self) -> CompiledProgram:
@@ -146,7 +153,7 @@ class Program:
         return program_html(self.compiled, self.signature)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The program as its record, its artifacts, and the arrays that are bound; a stream cannot be pickled.
+        """The program as its records, its artifacts, and the arrays that are bound; a stream cannot be pickled.
 
         TypeError for a CUDA program of which something is bound, or that is on a stream: its arrays are on the GPU.
         """
@@ -159,7 +166,8 @@ class Program:
         threads, device = self._place
         if not isinstance(device, int | None):
             raise TypeError("a program on a driver of its own cannot be pickled: pickle it before it is placed")
-        return _unpickled, (self.compiled.model_dump_json(), artifacts, threads, device, given)
+        signed = None if self._signed is None else self._signed.to_json()
+        return _unpickled, (self.compiled.model_dump_json(), artifacts, threads, device, given, signed)
 
     def __call__(self, /, *arrays: Any, **symbols: int) -> tuple[Any, ...]:
         """Run once.
@@ -239,13 +247,20 @@ class Program:
         """A page about the program, as one HTML file that needs no network; written to `path` if that is given.
 
         `graph` is the graph that it was compiled from; the page then shows its nodes. `profile` is a result of the
-        method `profile` at the sizes `sizes`. `Client.report` adds the texts of the stages and the signature.
+        method `profile` at the sizes `sizes`. The page has the signature of a program that a client loaded or that was
+        read from a bundle with one, and the code of a GPU as text. `Client.report` adds the texts of the stages.
         RequestError when one of these belongs to another program, or a size is missing; OSError when the file cannot be
         written.
         """
         from .report import Report
 
-        made = Report.of(self.compiled, graph=graph, profile=profile, sizes=sizes)
+        compiled = self.compiled
+        code = {digest for kernel in compiled.kernels for digest in (kernel.artifact, kernel.binary) if digest}
+        # That of a CPU is no text.
+        artifacts = {digest: self._artifacts(digest) for digest in code if compiled.target.kind == "cuda"}
+        made = Report.of(
+            compiled, graph=graph, artifacts=artifacts, signature=self._signed, profile=profile, sizes=sizes
+        )
         if path is not None:
             made.save(path)
         return made
@@ -257,10 +272,18 @@ class Program:
 
 
 def _unpickled(
-    record: str, artifacts: Mapping[str, bytes], threads: int | None, device: int | None, given: Mapping[int, Any]
+    record: str,
+    artifacts: Mapping[str, bytes],
+    threads: int | None,
+    device: int | None,
+    given: Mapping[int, Any],
+    signature: bytes | None = None,
 ) -> Program:
+    from .trust.record import SignedRecord
+
     compiled = CompiledProgram.model_validate_json(record)
-    program = Program(compiled, artifacts.__getitem__, threads=threads, device=device)
+    signed = None if signature is None else SignedRecord.model_validate_json(signature)
+    program = Program(compiled, artifacts.__getitem__, threads=threads, device=device, signed=signed)
     return program.bind(dict(given)) if given else program
 
 

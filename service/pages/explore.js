@@ -67,7 +67,14 @@ function source() {
 function request() {
   const targets = [...$("targets").selectedOptions].map((option) => option.value);
   if (!targets.length) throw new Problem({ code: "targets", detail: "Pick a target or several." }, 0);
-  const options = { dump_stages: $("dump_stages").checked, fast_math: $("fast_math").checked, fusion: !$("no_fusion").checked };
+  const options = {
+    dump_stages: $("dump_stages").checked,
+    fast_math: $("fast_math").checked,
+    fusion: !$("no_fusion").checked,
+    cubin: $("cubin").checked,
+    schedule: $("schedule").value,
+    tuned: $("tuned").value.trim() || "off",
+  };
   return `{${source()},"target":${JSON.stringify(targets)},"options":${JSON.stringify(options)}}`;
 }
 

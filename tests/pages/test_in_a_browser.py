@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.chromium import PATIENCE_MS
+from tensorkiln import Client
+from tensorkiln.options import CompileOptions
+from tensorkiln.program import Program
+from tensorkiln.trust.record import SignedRecord
+from tests.chromium import PATIENCE_MS, becomes
 from tests.identity.guarded import Guarded
-from tests.service.server import Server
+from tests.report.browser.opened import opened as opened_report
+from tests.service.failing import STAGE, failing
+from tests.service.server import Server, await_end
 
 pytestmark = pytest.mark.xdist_group("pages")
 
@@ -88,7 +98,6 @@ def test_a_graph_is_compiled_looked_into_and_found_again_by_its_link(browser: An
     with opened(browser, f"{open_service.url}/explore") as page:
         shown = compiled(page, GRAPH)
         assert "kernel_0" in shown
-        assert "done" in page.inner_text("#progress") or "kernel_0" in shown
         page.click("button:has-text('from-graph')")
         page.wait_for_selector("article pre")
         assert "kiln." in page.inner_text("article pre")
@@ -97,6 +106,101 @@ def test_a_graph_is_compiled_looked_into_and_found_again_by_its_link(browser: An
     with opened(browser, link) as page:
         page.wait_for_selector("article")
         assert link.split("#")[1] in page.inner_text("#result")
+
+
+def broken(how: str) -> dict[str, Any]:
+    """The graph whose compile fails in the way that has this name."""
+    return json.loads(failing(json.dumps({"graph": GRAPH}).encode(), how))["graph"]
+
+
+def told(page: Any) -> list[str]:
+    """The events of the job that are shown."""
+    return page.locator("#progress li").all_inner_texts()
+
+
+def test_a_compile_that_is_cancelled_ends_with_its_process(browser: Any, open_service: Server) -> None:
+    with opened(browser, f"{open_service.url}/explore") as page:
+        page.wait_for_selector("#targets option")
+        assert page.is_hidden("#cancel")
+        page.fill("#source", json.dumps(broken("hang")))
+        with page.expect_response(lambda answer: answer.request.method == "POST") as answered:
+            page.click("#compile")
+        becomes(lambda: told(page)[-1:], [f"{STAGE} (target 0)"])
+        (process,) = open_service.jobs("compile")
+        page.click("#cancel")
+        page.wait_for_selector("#compile:not([disabled])")
+        assert "job.cancelled" in page.inner_text("#result")
+        assert told(page)[-1] == "done"
+        assert page.is_hidden("#cancel")
+        await_end(process)
+        job = answered.value.json()["id"]
+        assert open_service.http.get(f"/jobs/{job}").json()["state"] == "cancelled"
+        # And the next one is compiled.
+        assert "kernel_0" in compiled(page, GRAPH)
+
+
+def test_every_option_of_a_compile_can_be_chosen(browser: Any, open_service: Server) -> None:
+    with opened(browser, f"{open_service.url}/explore") as page:
+        page.wait_for_selector("#targets option")
+        for name in ("fast_math", "no_fusion", "cubin"):
+            page.check(f"#{name}")
+        page.select_option("#schedule", "none")
+        page.fill("#tuned", "prefer")
+        page.fill("#source", json.dumps(GRAPH))
+        with page.expect_request(lambda request: request.method == "POST") as asked:
+            page.click("#compile")
+        page.wait_for_selector("article")
+        chosen = CompileOptions(
+            fast_math=True, dump_stages=True, cubin=True, fusion=False, schedule="none", tuned="prefer"
+        )
+        assert json.loads(asked.value.post_data)["options"] == chosen.model_dump(mode="json")
+        record = open_service.http.get(f"/programs/{page.url.split('#')[1]}/signature").json()["record"]
+        assert chosen.is_answered_by(record["request"]["options"])
+        offered = page.locator("#tunings option").evaluate_all("options => options.map(each => each.value)")
+        pattern = CompileOptions.model_json_schema()["properties"]["tuned"]["pattern"]
+        assert all(re.fullmatch(pattern, each) for each in offered)
+        assert len(offered) == pattern.count("|")
+
+
+def test_the_report_says_why_it_was_compiled_who_signed_it_and_what_made_it(
+    browser: Any, open_service: Server, tmp_path: Path
+) -> None:
+    def compile_it() -> tuple[Program, SignedRecord, str]:
+        with Client(open_service.url, cache_dir=tmp_path / "cache") as client:
+            client.compile(GRAPH)
+            made = client.compile(GRAPH, options={"fast_math": True})
+            return made, client.signature(made.compiled.digest), client.report(made.compiled, graph=GRAPH).html()
+
+    # In a thread of its own: that of a browser has a loop that runs.
+    with ThreadPoolExecutor(1) as apart:
+        loaded, signed, html = apart.submit(compile_it).result()
+    program = loaded.compiled
+    made, record, cache = program.provenance, signed.record, program.cache
+    assert (cache.status, cache.differs) == ("miss", ("options.fast_math",))
+    expected = {
+        "digest": program.digest,
+        "cache": f"miss: {cache.reason}",
+        "nearest": cache.nearest,
+        "differs in": "options.fast_math",
+        "build": made.build_id,
+        "isolation": made.isolation,
+        "versions": ", ".join(f"{name} {version}" for name, version in made.versions.items()),
+        "signature": signed.signature,
+        "key": record.key,
+        "compiled by": record.worker,
+        "at": datetime.fromtimestamp(record.issued_at, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
+    }
+    assert all((cache.reason, *expected.values()))
+    assert loaded.report().parts["signature"] == signed.to_json()
+    with opened_report(browser, html, tmp_path) as page:
+        page.locator("#tab-compile").click()
+        facts = page.locator("#details dt").all_inner_texts()
+        shown = dict(zip(facts, page.locator("#details dd").all_inner_texts(), strict=True))
+        assert {name: shown[name] for name in expected} == expected
+        assert shown.get("flags", "") == " ".join(made.flags)
+        assert json.loads(shown["options"]) == record.request.options
+        times = page.locator("#details tbody tr td:first-child").all_inner_texts()
+        assert times == [stage.name for stage in program.stages]
 
 
 def test_the_report_is_shown_as_the_compile_ends_in_a_frame_that_reaches_nothing(
@@ -143,8 +247,12 @@ def test_names_that_are_markup_stay_names_in_every_field(browser: Any, open_serv
         for graph in hostile_graphs():
             for button in ("compile", "validate"):
                 assert compiled(page, graph, button).strip()
-    with opened(browser, f"{open_service.url}/explore", refused=1) as page:
+    with opened(browser, f"{open_service.url}/explore", refused=2) as page:
         page.wait_for_selector("#targets option")
+        page.check("input[value=stablehlo]")
+        page.check("input[value=graph]")
+        page.fill("#tuned", HOSTILE)
+        assert "request.invalid" in compiled(page, GRAPH)
         page.check("input[value=stablehlo]")
         for dims in (HOSTILE, "0.0=1:8"):
             page.fill("#source", HOSTILE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -10,6 +11,7 @@ from passes.compile import Compilation
 from tensorkiln.build import Builder, relu, softmax
 from tensorkiln.graph import Graph
 from tensorkiln.report import Report
+from tensorkiln.schedule.items import ItemAnalysis
 from tests.compiled import compiled
 
 HOSTILE = '</script><img src=x onerror="window.attacked=1">\u2028&lt;\u2029'
@@ -39,6 +41,32 @@ def report_of_layer(target: str = "cpu:x86-64-v3") -> Report:
     """All that a report may have of it, but for a signature and a profile."""
     made = compiled_layer(target)
     return Report.of(made.program, graph=layer(), stages=made.dumps, artifacts=made.artifacts)
+
+
+def made_program(
+    works: Sequence[ItemAnalysis], ranges: Mapping[str, tuple[int, int]], depends_on: Sequence[Sequence[int]] = ()
+) -> dict[str, Any]:
+    """The record of a program on a CPU whose items come to `works`, each the same kernel, after those in `depends_on`.
+
+    Its symbols have these ranges. Without `depends_on`, no item waits for another.
+    """
+    program = json.loads(report_of_layer().parts["program"])
+    item, kernel = program["schedule"]["items"][1], program["kernels"][1]
+    before = [tuple(depends_on[at]) if depends_on else () for at in range(len(works))]
+    program["symbols"] = [{"name": name, "min_val": low, "max_val": high} for name, (low, high) in ranges.items()]
+    program["kernels"] = [{**kernel, "vars": [], "global_size": [1, 1, 1]} for _ in works]
+    program["schedule"]["items"] = [
+        {
+            **item,
+            "item_id": at,
+            "operation": {**item["operation"], "kernel_id": at},
+            "depends_on": list(before[at]),
+            "dependents": [after for after, those in enumerate(before) if at in those],
+        }
+        for at in range(len(works))
+    ]
+    program["schedule"] |= {"analysis": [work.model_dump(mode="json") for work in works], "fusion_opportunities": []}
+    return program
 
 
 def long_chain(kernels: int, nodes: int) -> dict[str, bytes]:

@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 import json
+import pickle
 import re
 from html import unescape
 from pathlib import Path
@@ -22,6 +23,8 @@ from tensorkiln.report.page import content_security_policy, page
 from tensorkiln.report.sass import disassembler
 from tensorkiln.runtime.profile import ItemProfile
 from tensorkiln.target import Target
+from tensorkiln.trust.carried import write_signed
+from tensorkiln.trust.record import SignedRecord
 from tests.report.programs import HOSTILE, compiled_layer, hostile, layer, long_chain, report_of_layer
 
 ELEMENT = re.compile(
@@ -127,6 +130,27 @@ def test_a_program_saves_its_report(tmp_path: Path) -> None:
     report = program.report(tmp_path / "layer.html", graph=layer())
     assert (tmp_path / "layer.html").read_text("utf-8") == report.html()
     assert data_of(report.html())["this", "program"]["name"] == made.program.name
+
+
+def test_a_program_reports_the_signature_and_the_code_that_it_came_with(tmp_path: Path) -> None:
+    made = compiled_layer("cuda:sm_90")
+    digest = "ab" * 32
+    compiled = made.program.model_copy(update={"digest": digest})
+    request = {"abi": 1, "graph": digest, "options": {}, "schema": 1, "target": {}}
+    record = {"action": digest, "request": request, "program": digest, "artifacts": (), "stages": {}, "build_id": "b"}
+    more = {"isolation": "full", "worker": "w", "key": "k" * 43, "issued_at": 1}
+    signed = SignedRecord.model_validate({"record": record | more, "signature": "s" * 86})
+    path = tmp_path / "layer.kiln"
+    write_signed(path, compiled, made.artifacts.__getitem__, compiled.model_dump_json().encode(), signed)
+    program = Program.from_bundle(path)
+    for each in (program, pickle.loads(pickle.dumps(program))):
+        parts = each.report(graph=layer()).parts
+        assert parts["signature"] == signed.to_json()
+        assert ".visible .entry kernel_0(" in json.loads(parts["stage:ptx"])
+    # The signature of another program is not shown as that of this one.
+    other = compiled.model_copy(update={"digest": "cd" * 32})
+    write_signed(path, other, made.artifacts.__getitem__, other.model_dump_json().encode(), signed)
+    assert "signature" not in Program.from_bundle(path).report().parts
 
 
 def test_a_notebook_shows_a_page_in_a_frame_of_its_own() -> None:

@@ -86,7 +86,7 @@ export function Header({ state }: { state: State }) {
           )}
         </p>
       </div>
-      <dl class="totals">
+      <dl class="totals" data-peak={numbers.peak} data-span={numbers.span}>
         {facts.map(([name, value, changed]) => (
           <div key={name}>
             <dt>{name}</dt>

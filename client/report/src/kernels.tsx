@@ -14,6 +14,8 @@ interface Line {
   readonly launch: Launch | undefined;
   readonly their: ItemNumbers | undefined;
   readonly share: number;
+  /** Bytes that are live while it runs. */
+  readonly live: number | undefined;
 }
 
 interface Column {
@@ -38,6 +40,22 @@ const COMPARED: readonly Column[] = [
   { key: "theirs", title: "other", hint: "Time of the item that does this in the other program", width: 74, value: ({ their }) => their?.estimate ?? 0, text: ({ their }) => (their ? time(their.measured ?? their.estimate) : "none") },
   { key: "change", title: "change", hint: "By how much this one takes longer than the other", width: 74, value: (line) => (line.their ? taken(line) / (line.their.measured ?? line.their.estimate) : 0), text: (line) => (line.their ? change(line.their.measured ?? line.their.estimate, taken(line)) : "") },
 ];
+
+/** The figures of a line as they are, not rounded for people. */
+function figures({ item, launch, numbers, live }: Line, state: State): Record<`data-${string}`, string | number | undefined> {
+  return {
+    "data-item": item.id,
+    "data-grid": dims(launch?.grid),
+    "data-group": dims(launch?.group),
+    "data-error": launch?.error,
+    "data-flops": numbers.flops,
+    "data-read": numbers.read,
+    "data-written": numbers.written,
+    "data-estimate": numbers.estimate,
+    "data-live": live,
+    "data-critical": String(state.numbers.value.critical.has(item.id)),
+  };
+}
 
 function columns(state: State): Column[] {
   const isMeasured = state.report.measured.size > 0;
@@ -75,11 +93,11 @@ export function Kernels({ state }: { state: State }) {
     const theirs = state.otherNumbers.value;
     const total = numbers.measuredTotal || numbers.total;
     const values = state.values.value;
-    const made = report.order.map((id): Line => {
+    const made = report.order.map((id, at): Line => {
       const item = report.items[id] as ItemView;
       const own = numbers.items[id] as ItemNumbers;
       const their = theirs?.items[state.matches.get(id) ?? -1];
-      return { item, numbers: own, launch: launchOf(report, item, values), their, share: total && !(state.bound.value && item.isPrepared) ? (own.measured ?? own.estimate) / total : 0 };
+      return { item, numbers: own, launch: launchOf(report, item, values), their, share: total && !(state.bound.value && item.isPrepared) ? (own.measured ?? own.estimate) / total : 0, live: numbers.live[at] };
     });
     const by = all.find((column) => column.key === sort.value.key);
     if (by === undefined || (by.key === "id" && !sort.value.isDown)) return made;
@@ -133,7 +151,7 @@ export function Kernels({ state }: { state: State }) {
           if (line === undefined) return null;
           const isSelected = line.item.id === item;
           return (
-            <div id={`kernel-${index}`} class="kernel-row" role="row" aria-selected={isSelected} data-item={line.item.id} data-grid={dims(line.launch?.grid)} data-group={dims(line.launch?.group)} data-error={line.launch?.error} data-estimate={line.numbers.estimate} style={{ gridTemplateColumns: template, minWidth: `${least}px` }} onClick={() => state.select(line.item.id)}>
+            <div id={`kernel-${index}`} class="kernel-row" role="row" aria-selected={isSelected} {...figures(line, state)} style={{ gridTemplateColumns: template, minWidth: `${least}px` }} onClick={() => state.select(line.item.id)}>
               {all.map((column) => (
                 <span key={column.key} role="gridcell" class={`${column.isText ? "text" : ""} c-${column.key}${column.key === "bound" ? ` ${line.numbers.bound}` : ""}`} title={column.isText ? column.text(line, state) : undefined}>
                   {column.key === "share" && <i class="bar" style={{ width: `${(100 * line.share) / most.value}%` }} />}

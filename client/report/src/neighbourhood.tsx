@@ -28,7 +28,7 @@ interface Drawing {
   readonly isPart: boolean;
 }
 
-function vertices(report: Report, selection: Selection): { inner: Vertex[]; edges: [string, string][]; isPart: boolean } {
+function vertices(report: Report, selection: Pick<Selection, "item" | "node">): { inner: Vertex[]; edges: [string, string][]; isPart: boolean } {
   const found = new Map<string, Vertex>();
   const edges = new Map<string, [string, string]>();
   const ofItem = (id: number, isOutside: boolean): Vertex => {
@@ -96,7 +96,7 @@ function around(report: Report, all: ReadonlySet<number>, centre: number): Set<n
   return found;
 }
 
-function drawing(report: Report, selection: Selection): Drawing {
+function drawing(report: Report, selection: Pick<Selection, "item" | "node">): Drawing {
   const { inner, edges, isPart } = vertices(report, selection);
   const graph = new dagre.graphlib.Graph();
   graph.setGraph({ rankdir: "TB", nodesep: 14, ranksep: 22, marginx: 8, marginy: 8 });

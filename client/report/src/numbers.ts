@@ -204,6 +204,12 @@ function criticalPath(report: Report, numbers: readonly ItemNumbers[], isLeft: (
   return { critical, span: distance[last] ?? 0 };
 }
 
+/** The byte behind the last of a buffer; a window without bytes is at 0, whatever its offset. */
+function endOf({ offset, size_bytes }: Buffer, values: Values): number {
+  const size = approximate(size_bytes, values);
+  return size === 0 ? 0 : approximate(offset, values) + size;
+}
+
 function storagesOf(report: Report, values: Values): Storage[] {
   const groups = new Map<string, Buffer[]>();
   for (const buffer of report.program.buffers) {
@@ -213,7 +219,7 @@ function storagesOf(report: Report, values: Values): Storage[] {
     else groups.set(key, [buffer]);
   }
   return [...groups].map(([key, buffers]) => {
-    const ends = buffers.map((each) => approximate(each.offset, values) + approximate(each.size_bytes, values));
+    const ends = buffers.map((each) => endOf(each, values));
     const roles = new Set(buffers.map((each) => each.role));
     const role = ["output", "input", "constant", "temp", "scratch"].find((each) => roles.has(each)) ?? "temp";
     return {

@@ -109,25 +109,26 @@ function isIn(ranges: readonly (readonly [number, number])[], line: number): boo
 
 function Pane({ state, shown, text, marked, title, onPick }: PaneProps) {
   const isTheirs = shown.side === "other";
-  const { item, node } = state.selection.value;
-  const here = isTheirs ? (state.matches.get(item) ?? -1) : item;
+  const { item, node: mine, theirs } = state.selection.value;
+  const [here, node] = isTheirs ? [theirs, state.nodeOfOther] : [item, mine];
   const marks = useMemo(() => (text ? marksOf(text, shown.report, here, node) : undefined), [text, here, node]);
-  const known = useMemo(() => (text && here >= 0 ? closeness(text, shown.report, here, isTheirs ? -1 : node) : ""), [text, here, node]);
+  const known = useMemo(() => (text && here >= 0 ? closeness(text, shown.report, here, node) : ""), [text, here, node]);
   const widest = useMemo(() => (text ? Math.min(4000, text.lines.reduce((most, line) => Math.max(most, line.length), 0)) : 0), [text]);
+  const select = (chosen: number, of = -1): void => (isTheirs ? state.selectTheirs(chosen, of) : state.select(chosen, of));
   const choose = (line: number): void => {
-    if (text === null || isTheirs) return;
+    if (text === null) return;
     // Of kernels that are one text, the selected one is meant, else the first.
     const places = text.placesAt(line);
-    const place = places.find((each) => each.item === item) ?? places[0];
+    const place = places.find((each) => each.item === here) ?? places[0];
     const [only, ...others] = place?.nodes ?? [];
     if (place !== undefined && only !== undefined) {
       const home = place.item >= 0 ? place.item : (shown.report.nodes.find((each) => each.index === only)?.item ?? -1);
-      state.select(home, others.length === 0 ? only : -1);
+      select(home, others.length === 0 ? only : -1);
       return;
     }
     const runs = text.itemsAt(line);
-    const run = runs.includes(item) ? item : runs[0];
-    if (run !== undefined) state.select(run);
+    const run = runs.includes(here) ? here : runs[0];
+    if (run !== undefined) select(run);
   };
   return (
     <div class="pane">

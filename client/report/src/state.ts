@@ -4,7 +4,7 @@ import { batch, computed, signal } from "@preact/signals";
 
 import type { Values } from "./expression";
 import { Evaluator, type Numbers } from "./numbers";
-import type { ItemView, Report } from "./report";
+import type { ItemView, NodeView, Report } from "./report";
 import { StageText } from "./texts";
 
 export interface Selection {
@@ -12,13 +12,14 @@ export interface Selection {
   readonly item: number;
   /** A node of the user's graph; -1 where a whole item is chosen. */
   readonly node: number;
+  /** The item of the other program; -1 where there is none. */
+  readonly theirs: number;
 }
 
-const NOTHING: Selection = { item: -1, node: -1 };
+const NOTHING: Selection = { item: -1, node: -1, theirs: -1 };
 
 /** Sizes begin as those that were measured, or where schedules are compared: at 256, or as near as may be. */
 const TYPICAL = 256n;
-
 
 export class State {
   readonly values;
@@ -32,6 +33,7 @@ export class State {
   readonly evaluator: Evaluator;
   /** The item of the other program that does what an item of this one does. */
   readonly matches: ReadonlyMap<number, number>;
+  private readonly mine: ReadonlyMap<number, number>;
   private readonly texts = new Map<string, Promise<StageText>>();
 
   constructor(
@@ -52,6 +54,7 @@ export class State {
     const against = other && new Evaluator(other);
     this.otherNumbers = computed<Numbers | undefined>(() => against?.at(this.valuesOfOther(), this.bound.value));
     this.matches = other ? matched(report, other) : new Map();
+    this.mine = new Map([...this.matches].map(([mine, theirs]) => [theirs, mine]));
   }
 
   /** The text of a stage of either program, read once. */
@@ -67,12 +70,19 @@ export class State {
   }
 
   select(item: number, node = -1): void {
-    const before = this.selection.value;
-    if (before.item === item && before.node === node) return;
-    batch(() => {
-      this.selection.value = { item, node };
-      if (node >= 0 && !this.expanded.value.has(item)) this.toggle(item);
-    });
+    this.choose({ item, node, theirs: this.matches.get(item) ?? -1 });
+  }
+
+  /** An item of the other program or a node of it, with what does the same in this one, if anything does. */
+  selectTheirs(theirs: number, node = -1): void {
+    const item = this.mine.get(theirs) ?? -1;
+    this.choose({ item, node: this.isInBoth(item, theirs, node) ? node : -1, theirs });
+  }
+
+  /** The selected node, if the other program has it too; else -1. */
+  get nodeOfOther(): number {
+    const { item, node, theirs } = this.selection.value;
+    return this.isInBoth(item, theirs, node) ? node : -1;
   }
 
   clear(): void {
@@ -97,6 +107,21 @@ export class State {
     return this.report.items[this.selection.value.item];
   }
 
+  private choose(chosen: Selection): void {
+    const { item, node, theirs } = this.selection.value;
+    if (chosen.item === item && chosen.node === node && chosen.theirs === theirs) return;
+    batch(() => {
+      this.selection.value = chosen;
+      if (chosen.node >= 0 && !this.expanded.value.has(chosen.item)) this.toggle(chosen.item);
+    });
+  }
+
+  /** Whether a node of this number is the same in both programs, and in these items if it is in any. */
+  private isInBoth(item: number, theirs: number, node: number): boolean {
+    const [mine, their] = [nodeIn(this.report, item, node), this.other && nodeIn(this.other, theirs, node)];
+    return mine !== undefined && mine.label === their?.label;
+  }
+
   /** Symbols of the same names have the same values; others of the other program follow their order. */
   private valuesOfOther(): Values {
     const mine = [...this.values.value];
@@ -108,6 +133,12 @@ export class State {
     });
     return values;
   }
+}
+
+function nodeIn(report: Report, item: number, node: number): NodeView | undefined {
+  const found = report.nodes.find((each) => each.index === node);
+  const isThere = item < 0 ? found?.item === -1 : report.items[item]?.nodes.includes(node);
+  return isThere ? found : undefined;
 }
 
 /** The same whether or not the graph is known. */

@@ -56,7 +56,7 @@ export function Timeline({ state }: { state: State }) {
   }, []);
 
   const [width, height] = size.value;
-  const shown = { places: places.value, view: view(), scheme: dark.value, item: state.selection.value.item };
+  const shown = { places: places.value, view: view(), scheme: dark.value, item: state.selection.value.item, their: state.selection.value.theirs };
   useEffect(() => {
     if (canvas.current === null || width < 20 || height < 20) return;
     boxes.current = draw(canvas.current, {
@@ -64,7 +64,7 @@ export function Timeline({ state }: { state: State }) {
       numbers: state.numbers.value,
       places: shown.places,
       selected: shown.item,
-      other: theirs.value && { ...theirs.value, selected: state.matches.get(shown.item) ?? -1 },
+      other: theirs.value && { ...theirs.value, selected: shown.their },
       inOrder: order.value === "in order",
       view: shown.view,
       width,
@@ -149,8 +149,9 @@ export function Timeline({ state }: { state: State }) {
             drag.current = null;
             if (held === null || held.moved) return;
             const box = boxAt(event.offsetX, event.offsetY);
-            const mine = box?.isOther ? [...state.matches].find(([, their]) => their === box.item)?.[0] : box?.item;
-            if (mine !== undefined) state.select(mine);
+            if (box?.item === undefined) return;
+            if (box.isOther) state.selectTheirs(box.item);
+            else state.select(box.item);
           }}
           onPointerLeave={() => (pointed.value = null)}
         />

@@ -161,10 +161,10 @@ class Calls(Connection):
         with uncollected():
             from ..program import Program
 
-        await self._require_signed(compiled)
+        signed = await self._require_signed(compiled)
         artifacts = await self._fetched(compiled)
         return await self._runner.offload(
-            lambda: Program(compiled, artifacts.__getitem__, threads=threads, device=device)
+            lambda: Program(compiled, artifacts.__getitem__, threads=threads, device=device, signed=signed)
         )
 
     async def program(self, digest: str, *, threads: int | None = None, device: Device | None = None) -> Program:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..artifacts import ArtifactCache
     from ..spec import CompiledProgram
     from ..trust.programs import TrustedPrograms
+    from ..trust.record import SignedRecord
     from .translations import Translations
 
 _TRANSLATION_BYTES: Final = 64 << 20
@@ -154,12 +155,16 @@ class Connection:
         is_settled = asked.options.tuned == "off" or all(each.tuning is not None for each in found)
         return found if is_whole and is_current and is_settled else None
 
-    async def _require_signed(self, compiled: CompiledProgram) -> None:
-        """UntrustedArtifactError when the program is not; a service of one's own need not be started for it."""
+    async def _require_signed(self, compiled: CompiledProgram) -> SignedRecord:
+        """The signed record of the program; a service of one's own need not be started for it.
+
+        UntrustedArtifactError when there is none.
+        """
         from ..trust.keys import is_valid_in
 
         if self._kept is not None:
             with suppress(TensorkilnError):
-                if is_valid_in(self._keys, (await self._kept.require(compiled)).record.key):
-                    return
-        await self._trusted.require(compiled)
+                signed = await self._kept.require(compiled)
+                if is_valid_in(self._keys, signed.record.key):
+                    return signed
+        return await self._trusted.require(compiled)

@@ -10,9 +10,11 @@ import pytest
 from service.http.connections import SAFE_HEADERS
 from tensorkiln.report.page import content_security_policy
 from tensorkiln.report.page import page as page_of
+from tensorkiln.schedule.items import ItemAnalysis
+from tests.bench.pages import opening_ms
 from tests.chromium import Page, becomes
 from tests.report.browser.opened import opened
-from tests.report.programs import HOSTILE, hostile, report_of_layer
+from tests.report.programs import HOSTILE, hostile, made_program, report_of_layer
 
 pytestmark = pytest.mark.xdist_group("chromium")
 
@@ -293,6 +295,38 @@ def test_two_programs_are_compared(browser: Any, tmp_path: Path) -> None:
         becomes(lambda: "of the other program" in page.locator(".tip").inner_text(), True)
 
 
+def test_a_line_of_the_other_program_selects_it_and_what_does_the_same_here(browser: Any, tmp_path: Path) -> None:
+    html = report_of_layer().html(against=report_of_layer("cuda:sm_90"))
+    with opened(browser, html, tmp_path) as page:
+        other = page.locator(".pane:nth-child(2)")
+        other.locator("select").select_option("from-graph")
+        other.locator(".line", has_text="kiln.unary").locator(".gutter").click()
+        page.wait_for_selector(".outline-node[aria-selected=true]")
+        assert "unary exp2" in page.locator(".outline-node[aria-selected=true]").inner_text()
+        becomes(lambda: selected(page), ["1"])
+        other.locator(".line.node", has_text="kiln.unary").wait_for()
+        other.locator("select").select_option("codegen")
+        from_the_top(page, re.compile(r"\.entry kernel_0\(")).click()
+        becomes(lambda: selected(page), ["0"])
+        other.locator(".line.own", has_text=".entry kernel_0").wait_for()
+
+
+def test_a_kernel_that_only_the_other_program_has_is_selected_there(browser: Any, tmp_path: Path) -> None:
+    alone = made_program([ItemAnalysis(item_id=0, flops=1, est_ns=1000)], {"n": (1, 4096)})
+    other = report_of_layer("cuda:sm_90").parts
+    with opened(browser, page_of({"program": json.dumps(alone).encode()}, other), tmp_path) as page:
+        page.locator(".kernel-row[data-item='0']").click()
+        theirs = page.locator(".pane:nth-child(2)")
+        theirs.locator("select").select_option("codegen")
+        from_the_top(page, re.compile(r"\.entry kernel_0\(")).click()
+        # What it computes is nowhere in this program, of which nothing is selected then.
+        becomes(lambda: selected(page), [])
+        theirs.locator(".line.own", has_text=".entry kernel_0").wait_for()
+        theirs.locator("select").select_option("from-graph")
+        theirs.locator(".line", has_text="kiln.unary").locator(".gutter").click()
+        becomes(lambda: selected(page), ["0"])
+
+
 def test_the_page_runs_in_the_sandbox_that_a_service_puts_it_in(browser: Any) -> None:
     said: list[str] = []
     policies = [SAFE_HEADERS["Content-Security-Policy"], f"{content_security_policy()}; sandbox allow-scripts"]
@@ -311,3 +345,8 @@ def test_the_page_runs_in_the_sandbox_that_a_service_puts_it_in(browser: Any) ->
     assert page.evaluate("window.origin") == "null"
     assert said == []
     page.close()
+
+
+def test_a_page_is_timed_until_it_has_answered_a_click(browser: Any, tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text(report_of_layer().html())
+    assert opening_ms(browser, tmp_path / "report.html") > 0

@@ -5,46 +5,27 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tensorkiln.frontends.onnx import load
+from tensorkiln.expr import evaluate
 from tensorkiln.graph import Graph
-from tensorkiln.report import Report
 from tensorkiln.report.page import page as page_of
+from tensorkiln.runtime.phases import whole
+from tensorkiln.runtime.storage import resolve_storages
 from tensorkiln.spec import CompiledProgram
 from tests.chromium import Page, becomes
-from tests.compiled import compiled
-from tests.models.exports import EXPORTS
-from tests.networks.light import shipped
 from tests.report.browser.opened import opened
 from tests.report.browser.test_sizes import SHOW, launched
+from tests.report.networks import bert, densenet, report_of
 from tests.report.programs import long_chain
 
 pytestmark = pytest.mark.xdist_group("chromium")
 
 MOST_BYTES: Final = 2_000_000
 BINDINGS: Final = 20
-
-
-@cache
-def bert() -> Graph:
-    """With a dynamic batch and length."""
-    (export,) = (each for each in EXPORTS if str(each) == "bert-dynamo-sequence")
-    return export.load().graph
-
-
-def densenet() -> Graph:
-    return load(shipped("densenet121")).graph
-
-
-@cache
-def report_of(network: Callable[[], Graph], target: str) -> Report:
-    made = compiled(network(), target, dump_stages=True)
-    return Report.of(made.program, graph=network(), stages=made.dumps, artifacts=made.artifacts)
 
 
 def selected(page: Page) -> list[str]:
@@ -84,7 +65,7 @@ def test_the_report_of_a_network_opens_from_disk_and_is_small(
         assert program.kernels[found.kernel_id].entry == program.kernels[kernel.kernel_id].entry
 
 
-def test_the_launch_sizes_of_a_network_are_those_of_python(browser: Any, tmp_path: Path) -> None:
+def test_the_figures_of_a_network_are_those_of_python(browser: Any, tmp_path: Path) -> None:
     report = report_of(bert, "cuda:sm_90")
     program = CompiledProgram.model_validate_json(report.parts["program"])
     draw = random.Random(2)
@@ -93,13 +74,23 @@ def test_the_launch_sizes_of_a_network_are_those_of_python(browser: Any, tmp_pat
     with opened(browser, report.html(), tmp_path) as page:
         shown = page.evaluate(SHOW, bindings)
     sizes: set[tuple[str, str]] = set()
+    phase = whole(program)
+    storages = [each for each in resolve_storages(program, phase) if each.kind in ("scratch", "writable")]
     for values, rows in zip(bindings, shown, strict=True):
         assert len(rows) > 8
+        extents = [(each.first, each.last, each.extent(values)) for each in storages]
+        live = [sum(size for first, last, size in extents if first <= at <= last) for at in range(len(phase.items))]
+        assert len(set(live)) > 3
         for row in rows:
             operation = program.schedule.items[int(row["item"])].operation
             assert operation.op == "kernel"
             assert (row["grid"], row["group"], row["error"]) == launched(program.kernels[operation.kernel_id], values)
             sizes.add((row["item"], row["grid"]))
+            work = program.schedule.analysis[int(row["item"])].work
+            shown_work = tuple(int(row[name]) for name in ("flops", "read", "written"))
+            assert shown_work == tuple(evaluate(dim, values) for dim in work), values
+            assert int(row["live"]) == live[phase.items.index(int(row["item"]))], values
+            assert int(row["peak"]) == max(live), values
     assert len(sizes) > 2 * BINDINGS
 
 

@@ -9,16 +9,33 @@ from typing import Any
 
 import pytest
 
+from tensorkiln.buffers import Buffer
+from tensorkiln.dtypes import DType
 from tensorkiln.errors import CallBoundsError
-from tensorkiln.expr import add, bounds, ceildiv, floordiv, floormod, idiv, maximum, minimum, mod, mul, sub, symbol
+from tensorkiln.expr import (
+    add,
+    bounds,
+    ceildiv,
+    evaluate,
+    floordiv,
+    floormod,
+    idiv,
+    maximum,
+    minimum,
+    mod,
+    mul,
+    sub,
+    symbol,
+)
 from tensorkiln.report import Report
 from tensorkiln.report.page import page as page_of
 from tensorkiln.runtime.profile import ItemProfile
+from tensorkiln.runtime.storage import span_of
 from tensorkiln.schedule.items import ItemAnalysis
 from tensorkiln.spec import ProgramSpec
 from tests.chromium import becomes
 from tests.report.browser.opened import opened
-from tests.report.programs import compiled_layer, layer, report_of_layer
+from tests.report.programs import compiled_layer, layer, made_program, report_of_layer
 
 pytestmark = pytest.mark.xdist_group("chromium")
 
@@ -32,6 +49,43 @@ SIZES = (
     (floordiv(sub(BATCH, N), 7), 1, 1),
     (floordiv(M, BATCH), floormod(sub(N, M), -7), add(mul(3, N), mul(-2, M), 1 << 42)),
 )
+WORKS = (
+    (mul(N, M), mul(4, N), BATCH),
+    (mul(N, M, 2), add(mul(4, N), mul(8, M)), floordiv(mul(N, BATCH), 7)),
+    (mul(N, M, 3), mul(4, maximum(M, N)), sub(mul(64, N), BATCH)),
+    (mul(N, M, 4), ceildiv(M, 222), floormod(M, 13)),
+    (mul(N, M, 5), minimum(M, 65535), mod(M, 7)),
+    (mul(N, M, 6), 12, mul(4, BATCH, N)),
+)
+BUFFERS = (
+    Buffer(id=0, role="input", lifetime=(0, 5), dtype=DType.FLOAT32, shape=(M,), size_bytes=mul(4, M)),
+    Buffer(id=1, role="temp", lifetime=(0, 1), dtype=DType.FLOAT32, shape=(N,), size_bytes=mul(4, N)),
+    Buffer(id=2, role="temp", lifetime=(1, 2), dtype=DType.FLOAT32, shape=(N,), size_bytes=mul(4, N), alias_group=1),
+    Buffer(
+        id=3,
+        role="temp",
+        lifetime=(2, 4),
+        dtype=DType.FLOAT32,
+        shape=(M,),
+        size_bytes=mul(4, M),
+        alias_group=1,
+        offset=mul(64, N),
+    ),
+    # A window without bytes where the batch is empty: its offset counts for nothing then.
+    Buffer(
+        id=4,
+        role="temp",
+        lifetime=(3, 3),
+        dtype=DType.INT8,
+        shape=(BATCH,),
+        size_bytes=BATCH,
+        alias_group=2,
+        offset=mul(1 << 20, N),
+    ),
+    Buffer(id=5, role="scratch", lifetime=(4, 4), dtype=DType.INT8, shape=(N,), size_bytes=ceildiv(M, 3)),
+    Buffer(id=6, role="output", lifetime=(2, 5), dtype=DType.FLOAT32, shape=(N,), size_bytes=mul(4, N)),
+)
+"""Two storages of several windows, and what is not counted: the caller's."""
 SHOW = """async bindings => {
   const shown = [];
   for (const binding of bindings) {
@@ -41,7 +95,10 @@ SHOW = """async bindings => {
       input.dispatchEvent(new Event('change', {bubbles: true}));
     }
     await new Promise(done => setTimeout(done));
-    shown.push([...document.querySelectorAll('.kernel-row[data-item]')].map(row => ({...row.dataset})));
+    const {peak, span} = document.querySelector('.totals').dataset;
+    const bound = row => row.querySelector('.c-bound').textContent;
+    const rows = [...document.querySelectorAll('.kernel-row[data-item]')];
+    shown.push(rows.map(row => ({...row.dataset, bound: bound(row), peak, span})));
   }
   return shown;
 }"""
@@ -55,27 +112,33 @@ def launched(kernel: ProgramSpec, values: dict[str, int]) -> tuple[str, str, str
     return "×".join(map(str, dims.global_size)), "×".join(map(str, dims.local_size or ())), ""
 
 
-def test_launch_sizes_and_estimates_at_200_bindings_are_those_of_python(browser: Any, tmp_path: Path) -> None:
-    program = json.loads(report_of_layer().parts["program"])
-    variables = [{"name": name, "min": low, "max": high} for name, (low, high) in RANGES.items()]
-    item, analysis, kernel = program["schedule"]["items"][1], program["schedule"]["analysis"][1], program["kernels"][1]
-    specs = [
-        ProgramSpec.model_validate({**kernel, "vars": variables}).with_launch_dims(sizes, sizes if at % 2 else None)
-        for at, sizes in enumerate(SIZES)
-    ]
+def live_bytes(item: int, values: dict[str, int]) -> int:
+    """Of the storages in `BUFFERS` that are needed while an item runs, as the runtime measures them."""
+    storages: dict[tuple[str, int], list[Buffer]] = {}
+    for buffer in BUFFERS:
+        if buffer.role != "input":
+            storages.setdefault(buffer.storage, []).append(buffer)
+    return sum(
+        max(span_of(each, values)[1] for each in members)
+        for members in storages.values()
+        if min(each.lifetime[0] for each in members) <= item <= max(each.lifetime[1] for each in members)
+    )
+
+
+def test_all_figures_at_200_bindings_are_those_of_python(browser: Any, tmp_path: Path) -> None:
     works = [
-        ItemAnalysis(item_id=at, flops=mul(N, M, at + 1), bytes_read=mul(4, N), bytes_written=BATCH, est_ns=10**15 + at)
-        for at in range(len(SIZES))
+        ItemAnalysis(item_id=at, flops=flops, bytes_read=read, bytes_written=written, est_ns=10**15 + at)
+        for at, (flops, read, written) in enumerate(WORKS)
     ]
     assert all(bounds(work.flops, RANGES)[1] > 2**53 for work in works[2:])
-    program["kernels"] = [spec.model_dump(mode="json") for spec in specs]
-    program["symbols"] = [{"name": name, "min_val": low, "max_val": high} for name, (low, high) in RANGES.items()]
-    program["schedule"]["items"] = [
-        {**item, "item_id": at, "operation": {**item["operation"], "kernel_id": at}, "depends_on": [], "dependents": []}
-        for at in range(len(SIZES))
+    program = made_program(works, RANGES)
+    variables = [{"name": name, "min": low, "max": high} for name, (low, high) in RANGES.items()]
+    specs = [
+        ProgramSpec.model_validate({**kernel, "vars": variables}).with_launch_dims(sizes, sizes if at % 2 else None)
+        for at, (kernel, sizes) in enumerate(zip(program["kernels"], SIZES, strict=True))
     ]
-    program["schedule"] |= {"analysis": [work.model_dump(mode="json") for work in works], "fusion_opportunities": []}
-    assert analysis["flops"]
+    program["kernels"] = [spec.model_dump(mode="json") for spec in specs]
+    program["buffers"] = [buffer.model_dump(mode="json") for buffer in BUFFERS]
     draw = random.Random(1)
     bindings = [{name: draw.randint(low, high) for name, (low, high) in RANGES.items()} for _ in range(194)]
     bindings += [{"n": 1, "m": 2, "batch": 0}, {"n": 4096, "m": 1 << 40, "batch": 64}, {"n": 1, "m": 2, "batch": 64}]
@@ -86,11 +149,17 @@ def test_launch_sizes_and_estimates_at_200_bindings_are_those_of_python(browser:
     failed = 0
     for values, rows in zip(bindings, shown, strict=True):
         assert len(rows) == len(specs)
+        live = [live_bytes(at, values) for at in range(len(works))]
         for spec, work, row in zip(specs, works, rows, strict=True):
             expected = launched(spec, values)
             assert (row["grid"], row["group"], row["error"]) == expected, values
             failed += bool(expected[2])
             assert int(float(row["estimate"])) == int(float(work.ns_at(values, RANGES)))
+            # A double, as Python makes one of an integer.
+            moved = [float(row[name]) for name in ("flops", "read", "written")]
+            assert moved == [float(evaluate(dim, values)) for dim in work.work], values
+            assert int(row["live"]) == live[work.item_id], values
+            assert int(row["peak"]) == max(live), values
     assert 100 < failed < 1000
 
 
