@@ -67,7 +67,7 @@ def test_a_stream_that_is_slow_to_open_is_asked_for_again(scripted: ScriptedServ
 
 def test_a_stream_that_breaks_off_again_and_again_is_given_up(scripted: ScriptedServer, follow: Follow) -> None:
     scripted.tells([])
-    with pytest.raises(UnavailableError, match="again and again"):
+    with pytest.raises(UnavailableError, match="repeatedly closes"):
         follow(60)
     assert len(scripted.received) == 1 + ATTEMPTS
 

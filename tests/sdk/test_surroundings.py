@@ -48,7 +48,7 @@ def test_a_client_names_the_variable_and_not_its_value(
         monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
     with Client("https://127.0.0.1:1", cache_dir=tmp_path) as client:
         for call in (client.capabilities, lambda: asyncio.run(in_loop())):
-            with pytest.raises(RequestError, match=f"{variable}.* of the environment .*{why}.*unset them") as error:
+            with pytest.raises(RequestError, match=f"environment variables .*{variable}.*{why}.*unset them") as error:
                 call()
             assert "secret" not in error.value.message
 
