@@ -27,16 +27,15 @@ OTHER_BARS = 95
 SELECTED = ".kernel-row[aria-selected=true]"
 
 
-def from_the_top(page: Page, text: str | re.Pattern[str]) -> Any:
-    """The number of the first line with a text, near the top of the right pane."""
+def click_from_the_top(page: Page, text: str | re.Pattern[str]) -> None:
+    """Click the number of the first line with a text, near the top of the right pane, which may scroll by itself."""
     found = page.locator(".pane:nth-child(2) .line", has_text=text).first.locator(".gutter")
 
-    def is_there() -> bool:
+    def is_clicked() -> bool:
         page.locator(".pane:nth-child(2) [role=document]").evaluate("rows => { rows.scrollTop = 0 }")
-        return found.count() == 1
+        return found.evaluate_all("rows => rows.map(row => row.click()).length") == 1
 
-    becomes(is_there, True)
-    return found
+    becomes(is_clicked, True)
 
 
 def selected(page: Page) -> list[str]:
@@ -64,7 +63,7 @@ def test_a_line_of_a_stage_selects_the_node_that_it_is_of(browser: Any, tmp_path
         becomes(lambda: selected(page), ["1"])
         becomes(lambda: page.locator(".vertex.selected").count(), 1)
         page.locator(".pane:nth-child(2) select").select_option("schedule")
-        from_the_top(page, "func.func private @kernel_0(").click()
+        click_from_the_top(page, "func.func private @kernel_0(")
         page.wait_for_selector(".outline-item[data-item='0'][aria-selected=true]")
 
 
@@ -96,7 +95,7 @@ def test_a_node_is_found_in_the_text_of_every_stage(browser: Any, tmp_path: Path
                 becomes(lambda: right.locator(".line.own").count() > 3, True)
                 assert right.locator(".line.node").count() == 0
         # From the assembly back: it begins with a function that only the other kernel calls.
-        from_the_top(page, re.compile(r"^\d+[a-z]\w+:")).click()
+        click_from_the_top(page, re.compile(r"^\d+[a-z]\w+:"))
         becomes(lambda: selected(page), ["0"])
 
 
@@ -306,7 +305,7 @@ def test_a_line_of_the_other_program_selects_it_and_what_does_the_same_here(brow
         becomes(lambda: selected(page), ["1"])
         other.locator(".line.node", has_text="kiln.unary").wait_for()
         other.locator("select").select_option("codegen")
-        from_the_top(page, re.compile(r"\.entry kernel_0\(")).click()
+        click_from_the_top(page, re.compile(r"\.entry kernel_0\("))
         becomes(lambda: selected(page), ["0"])
         other.locator(".line.own", has_text=".entry kernel_0").wait_for()
 
@@ -318,7 +317,7 @@ def test_a_kernel_that_only_the_other_program_has_is_selected_there(browser: Any
         page.locator(".kernel-row[data-item='0']").click()
         theirs = page.locator(".pane:nth-child(2)")
         theirs.locator("select").select_option("codegen")
-        from_the_top(page, re.compile(r"\.entry kernel_0\(")).click()
+        click_from_the_top(page, re.compile(r"\.entry kernel_0\("))
         # What it computes is nowhere in this program, of which nothing is selected then.
         becomes(lambda: selected(page), [])
         theirs.locator(".line.own", has_text=".entry kernel_0").wait_for()
