@@ -16,7 +16,7 @@ from .trial import Trials
 
 BATCH = 8
 BATCHES = {
-    "behind_products": 12,
+    "behind_products": 10,
     "blocks": 1,
     "moved_then_reduced": 2,
     "in_place": 2,
