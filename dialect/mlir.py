@@ -100,16 +100,12 @@ def _linalg_without_named_ops() -> ModuleType:
     try:
         return import_module(place)
     except (AttributeError, ImportError, NameError):  # other bindings have more from there
-        return _afresh(place, named)
+        del sys.modules[named]
+        return import_module(place)
     finally:
         # Who else asks for the functions gets them.
         if sys.modules.get(named) is absent:
             del sys.modules[named]
-
-
-def _afresh(place: str, named: str) -> ModuleType:
-    del sys.modules[named]
-    return import_module(place)
 
 
 def search_dialects_in(package: str) -> None:

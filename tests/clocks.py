@@ -1,4 +1,4 @@
-"""Clocks that go as a test says, and whoever goes by one of them."""
+"""Clocks that a test sets, and tasks that run by one of them."""
 
 from __future__ import annotations
 

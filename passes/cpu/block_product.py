@@ -32,11 +32,11 @@ from .shared_functions import module_of
 SHORT_TILES: Final = (4, 3, 2)
 SHORT_COST: Final = 1
 """Rows of a tile, and how many more of a tall one take as long: it loads the right operand more often."""
-DEEP = 128
+DEEP: Final = 128
 """Steps of a depth during which a tile's result comes from memory."""
-FAR_BYTES = 1 << 20
+FAR_BYTES: Final = 1 << 20
 """Of panels on the right that fill half of an L2 cache: they come from beyond it at each call."""
-LONG_RUN = 16
+LONG_RUN: Final = 16
 """Steps of the left operand between two prefetches of panels, in which what those cost is lost."""
 
 

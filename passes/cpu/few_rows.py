@@ -14,7 +14,7 @@ from typing import Final
 from dialect.mlir import arith, func, ir, memref, scf, vector
 from passes.emit.accumulation import Product
 from passes.emit.index_emission import IndexEmitter
-from passes.emit.memory import strided_view
+from passes.emit.memory import NEAREST_CACHE, prefetch, strided_view
 from passes.loops.index_space import IndexSpace
 from passes.scalar import mlir_scalar
 from passes.scalar.registers import zero
@@ -28,8 +28,6 @@ FEW_ROWS: Final = 16
 """Up to here it is faster than to pack: with a right operand of 4 MB, 24 rows took as long either way."""
 STEPS: Final = 8
 """Vectors of the right operand in registers."""
-NEAREST_CACHE: Final = 3
-"""Of the localities of LLVM's prefetch."""
 SIZES: Final = ("rows", "columns", "depth", "first_column", "result_first", "stride")
 
 
@@ -160,7 +158,7 @@ class _FewRows:
         if steps > 1 and mask is None:
             # What is next lies too far from here for the processor to fetch it by itself.
             for step in range(steps):
-                memref.PrefetchOp(self._row_of_right(f"next{step}", index), [index(0)], False, NEAREST_CACHE, True)
+                prefetch(self._row_of_right(f"next{step}", index), NEAREST_CACHE, index)
         rows = scf.ForOp(index(0), index(symbol("rows")), index(1))
         with ir.InsertionPoint(rows.body):
             here = index.inside({"row": rows.induction_variable})

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from dialect.mlir import arith, ir, memref, scf, vector
 from passes.emit.accumulation import Product
 from passes.emit.index_emission import IndexEmitter
-from passes.emit.memory import strided_view
+from passes.emit.memory import NEAREST_CACHE, SECOND_CACHE, prefetch, strided_view
 from passes.loops.index_space import IndexSpace
 from passes.scalar import mlir_scalar
 from passes.scalar.registers import zero
@@ -45,8 +45,6 @@ FEW_TILES = 32
 """Tiles of rows that take turns at asking for the next panels. More of them work on a panel for longer than it takes to
 come from memory.
 """
-FAR = 1
-"""The locality of what is used once, and by no other core: it comes into the L2 cache, and leaves the L1 to others."""
 
 
 def micro_kernel(
@@ -176,7 +174,7 @@ def _tile(
 
     if fetches_result:
         for view in views:
-            memref.PrefetchOp(view, [index(0)], True, 3, True)
+            prefetch(view, NEAREST_CACHE, index, is_written=True)
     first = entry_of(tables[0], symbol("row") * blocking.tile_rows, index) if tables else None
     over_depth = scf.ForOp(index(0), depth, index(max(of_left.run, 1)), [nothing] * len(views))
     with ir.InsertionPoint(over_depth.body):
@@ -307,7 +305,7 @@ class _FarPanels:
             for part in range(self.vectors):
                 at = _on_the_right(symbol("next"), part * lanes, symbol("next_step"), self.of_right, tile)
                 view = strided_view(self.right, at, (lanes,), (1,), here)
-                memref.PrefetchOp(view, [here(0)], False, FAR, True)
+                prefetch(view, SECOND_CACHE, here)
             scf.YieldOp([])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from dialect.mlir import ir, memref
 from tensorkiln.dtypes import DType
@@ -11,6 +12,10 @@ from tensorkiln.expr import Dim, sub
 
 from ..scalar.registers import from_memory, register_type, to_memory
 from .index_emission import IndexEmitter
+
+NEAREST_CACHE: Final = 3
+SECOND_CACHE: Final = 1
+"""Localities of LLVM's prefetch: for data used next, and for data used once and later, which stay out of the nearest."""
 
 
 def strided_view(
@@ -34,6 +39,11 @@ def strided_view(
         static_sizes,
         static_strides,
     ).result
+
+
+def prefetch(view: ir.Value, locality: int, index: IndexEmitter, *, is_written: bool = False) -> None:
+    """Ask for the cache line at the start of a vector, which need not be inside of any memory."""
+    memref.PrefetchOp(view, [index(0)], is_written, locality, True)
 
 
 def load(dtype: DType, base: ir.Value, address: Dim, index: IndexEmitter) -> ir.Value:

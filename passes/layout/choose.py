@@ -132,15 +132,14 @@ class _Choice:
                 result = axis
         elif not is_sum or value.dtype is not DType.FLOAT32:
             return
-        if result is None and is_sum and None not in reads:
-            known = [read for read in reads if read is not None]
+        known = [read for read in reads if read is not None]
+        if result is None and is_sum and len(known) == len(reads):
             result = self._filters(known, kept, operand.shape)
             if result is not None and not images:
                 self.first[value] = [each for read in known for each in read.path if each.kind == "pad"]
         if result is not None:
             self._keep(value, places_of(value)[kept.index(result)], sources)
             depth = expr.product([operand.shape[axis] for axis in reduced])
-            known = [read for read in reads if read is not None]
             if is_sum and _is_at_least(depth, LONE_DEPTH) and any(_overlaps(read, reduced) for read in known):
                 self.lone.add(value)
         if images:

@@ -200,7 +200,7 @@ def read_buffers(module: ir.Module) -> Sequence[Buffer]:
 
 
 def read_steps(module: ir.Module) -> Sequence[Step]:
-    """Its steps, without the ops of those that the host does, and without what is said of nodes."""
+    """Its steps, without the ops of those that the host does, and without remarks on nodes."""
     return _PLAN.read(module.operation.attributes[PROGRAM]).steps
 
 

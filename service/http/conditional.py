@@ -12,6 +12,6 @@ Known = Annotated[str | None, Header(alias="If-None-Match", description="ETags o
 
 
 def unchanged(known: str | None, headers: Mapping[str, str]) -> Response | None:
-    """The answer to who has what these headers are of already; None for who has not, by weak comparison."""
+    """The answer to a client that has the content of these headers already; None to any other, by weak comparison."""
     stated = [entry.strip().removeprefix("W/") for entry in (known or "").split(",")]
     return Response(status_code=304, headers=headers) if {"*", headers["ETag"]} & {*stated} else None

@@ -63,7 +63,7 @@ class Crashes:
         self.see_to(self._remove(path))
 
     def see_to(self, writing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Have this done, whatever becomes of whoever waits for it."""
+        """Have this done, even if the caller is cancelled."""
         task = asyncio.create_task(writing)
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)

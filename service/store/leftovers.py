@@ -22,7 +22,7 @@ READINESS: Final = "readiness/"
 """What a service writes and removes, to see whether the store takes it."""
 ORDERS_FOLDER: Final = "farm/"
 MEMBERS_FOLDER: Final = "members/"
-"""The signs of life of those who take part in a farm."""
+"""The heartbeats of the members of a farm."""
 _ABANDONED_S: Final = {OWNERS_FOLDER: LEFT_S, READINESS: LEFT_S, MEMBERS_FOLDER: LEFT_S, ORDERS_FOLDER: ORDER_LEFT_S}
 
 
@@ -49,7 +49,7 @@ def remove_unfinished(paths: list[str]) -> None:
 
 
 async def abandoned(store: ObjectStore) -> int:
-    """Remove orders and signs of life of those who are no more; their number. Who lives renews its own."""
+    """Remove orders and heartbeats of members that are gone, and return their number. A live member renews its own."""
     removed = 0
     for prefix, left_s in _ABANDONED_S.items():
         async for item in items(store, prefix):

@@ -148,7 +148,7 @@ class Ledger:
         return None
 
     async def claim(self, task: Task, worker: str) -> bool:
-        """Whether `worker` is the one that is at this task, as nobody is who is believed."""
+        """Claim the task for `worker`; whether it has it now. A file that is not believed is no claim."""
 
         async def stands(found: Mapping[str, Any]) -> bool:
             return self._believed("claim", task, found, at_any_time=True) is not None
