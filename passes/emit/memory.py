@@ -15,7 +15,7 @@ from .index_emission import IndexEmitter
 
 NEAREST_CACHE: Final = 3
 SECOND_CACHE: Final = 1
-"""Localities of LLVM's prefetch: for data used next, and for data used once and later, which stay out of the nearest."""
+"""Localities of LLVM's prefetch: of data that is used next, and of data that is used once and later."""
 
 
 def strided_view(
