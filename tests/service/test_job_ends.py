@@ -238,7 +238,7 @@ def test_a_job_is_cancelled_also_when_the_store_does_not_take_that_at_once(
         await jobs.start()
         with acting_as(LOCAL):
             job = await jobs.accept(BODY)
-            with pytest.raises(UnavailableError, match="given up"):
+            with pytest.raises(UnavailableError, match="being cancelled, but its end"):
                 await jobs.cancel(job.record.id)
             refusing.refuses = False
             assert (await ended(jobs, job.record.id)).record.state == "cancelled"
