@@ -24,11 +24,12 @@ from .shared_functions import shared_function
 class LeftSteps(NamedTuple):
     """Elements of the left operand from a step of the depth to the next, and from a row of a tile to the next.
 
-    Where it is read in place, tables of offsets say where a tile and each `run` of steps begin.
+    Where it is read in place, tables of offsets say where each `run` of steps begins, and each tile or, where rows are
+    not equally far apart, each row.
     """
 
     step: int
-    row: int
+    row: int | None
     run: int = 0
 
 
@@ -158,15 +159,15 @@ def _tile(
     views = [strided_view(result, corner + stride * row + part * lanes, (lanes,), (1,), index) for row, part in places]
     nothing = vector.BroadcastOp(kind, zero(product.dtype)).result
 
-    def step(accumulators: Sequence[ir.Value], start: Dim, here: IndexEmitter) -> list[ir.Value]:
-        """The products of one step of the depth added, its first element on the left at `start`."""
+    def step(accumulators: Sequence[ir.Value], beyond: Dim, here: IndexEmitter) -> list[ir.Value]:
+        """The products of one step of the depth added, its elements on the left so far `beyond` where the rows begin"""
         loaded: list[ir.Value] = []
         for part in range(vectors):
             at = _on_the_right(symbol("column"), part * lanes, symbol("step"), of_right, blocking.tile_columns)
             loaded.append(vector.LoadOp(kind, strided_view(right, at, (lanes,), (1,), here), [here(0)]).result)
         after: list[ir.Value] = []
         for row in range(blocking.tile_rows):
-            view = strided_view(left, expr.add(start, row * of_left.row), (), (), here)
+            view = strided_view(left, expr.add(begins[row], beyond), (), (), here)
             repeated = vector.BroadcastOp(kind, memref.load(view, [])).result
             for part in range(vectors):
                 after.append(product.added(repeated, loaded[part], accumulators[row * vectors + part]))
@@ -175,19 +176,19 @@ def _tile(
     if fetches_result:
         for view in views:
             prefetch(view, NEAREST_CACHE, index, is_written=True)
-    first = entry_of(tables[0], symbol("row") * blocking.tile_rows, index) if tables else None
+    firsts, begins = _rows_on_the_left(blocking, of_left, tables, index)
     over_depth = scf.ForOp(index(0), depth, index(max(of_left.run, 1)), [nothing] * len(views))
     with ir.InsertionPoint(over_depth.body):
-        if first is None:
+        if not firsts:
             here = index.inside({"step": over_depth.induction_variable})
-            at = symbol("left_first") + symbol("row") * symbol("left_panel") + symbol("step") * of_left.step
-            made = step(over_depth.inner_iter_args, at, here)
+            made = step(over_depth.inner_iter_args, 0, here)
         else:
             here = index.inside({"begin": over_depth.induction_variable})
-            place = arith.addi(first, entry_of(tables[1], symbol("begin"), here))
+            entry = entry_of(tables[1], symbol("begin"), here)
             if far is not None:
                 far.prefetch(of_left.run, here)
-            made = _run(step, over_depth, of_left.run, here.inside({"place": place}))
+            places = {f"place{row}": arith.addi(first, entry) for row, first in enumerate(firsts)}
+            made = _run(step, over_depth, of_left.run, here.inside(places))
         scf.YieldOp(made)
     tile = _Tile(product, blocking, over_depth.results, views, starts)
     if not is_exact:
@@ -201,6 +202,22 @@ def _tile(
         with ir.InsertionPoint(block):
             store(index.inside({}))
             scf.YieldOp([])
+
+
+def _rows_on_the_left(
+    blocking: Blocking, left: LeftSteps, tables: Sequence[ir.Value], index: IndexEmitter
+) -> tuple[Sequence[ir.Value], Sequence[Dim]]:
+    """What a table says of a tile or of each of its rows, and where the rows begin: in place, from `place{n}` on."""
+    height = blocking.tile_rows
+    if not tables:
+        assert left.row is not None, "packed rows are equally far apart"
+        first = symbol("left_first") + symbol("row") * symbol("left_panel") + symbol("step") * left.step
+        return (), [expr.add(first, row * left.row) for row in range(height)]
+    known = range(height) if left.row is None else range(1)
+    firsts = [entry_of(tables[0], symbol("row") * height + row, index) for row in known]
+    if left.row is None:
+        return firsts, [symbol(f"place{row}") for row in known]
+    return firsts, [symbol("place0") + row * left.row for row in range(height)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,16 +277,16 @@ def _run(
     count: int,
     index: IndexEmitter,
 ) -> Sequence[ir.Value]:
-    """So many steps whose elements on the left lie side by side from `place` on."""
+    """So many steps whose elements on the left lie side by side."""
     if count == 1:
         here = index.inside({"step": around.induction_variable})
-        return step(around.inner_iter_args, symbol("place"), here)
+        return step(around.inner_iter_args, 0, here)
     index.space.bound("inner", 0, count)
     loop = scf.ForOp(index(0), index(count), index(1), around.inner_iter_args)
     with ir.InsertionPoint(loop.body):
         at = arith.addi(around.induction_variable, loop.induction_variable)
         here = index.inside({"inner": loop.induction_variable, "step": at})
-        scf.YieldOp(step(loop.inner_iter_args, symbol("place") + symbol("inner"), here))
+        scf.YieldOp(step(loop.inner_iter_args, symbol("inner"), here))
     return loop.results
 
 

@@ -19,6 +19,8 @@ from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 
+ROW_OFFSETS = 6
+"""Rows of a tile whose places are all in registers while it is computed."""
 NEAR_BYTES = 256
 """From a row to the next that is read in place: rows that are far apart share few sets of a cache."""
 MAX_RUN = 64
@@ -120,11 +122,11 @@ class InRows:
 class InPlace:
     """A left operand that is read where it lies: the rows of a tile `stride` elements apart, `run` steps side by side.
 
-    Where tiles and runs begin comes from the tables of `source`.
+    Where tiles and runs begin comes from the tables of `source`, and without a stride where each row of a tile does.
     """
 
     source: Source
-    stride: int
+    stride: int | None
     run: int
 
     @property
@@ -141,16 +143,40 @@ class InPlace:
 
 
 def in_place(source: Source, dtype: DType, tile_rows: int, block_depth: int) -> InPlace | None:
-    """A left operand by tiles of so many rows that are all whole, near each other, and equally far apart; else None."""
+    """A left operand whose rows are near each other, by tiles of so many; else None.
+
+    The rows of tiles that are all whole are equally far apart. Those of others are found one by one, if they are few, and
+    where elements would be packed again for each row that reads them.
+    """
     if source.conditions or source.dtype is not dtype or not source.outer:
         return None
     extent, stride = source.outer[-1].extent, source.address.outer[-1]
-    is_near = isinstance(stride, int) and 0 < stride * dtype.itemsize <= NEAR_BYTES
-    if not isinstance(stride, int) or not is_near or not isinstance(extent, int) or extent % tile_rows:
+    if not isinstance(stride, int) or not 0 < stride * dtype.itemsize <= NEAR_BYTES:
+        return None
+    is_whole = isinstance(extent, int) and extent % tile_rows == 0
+    if not is_whole and (tile_rows > ROW_OFFSETS or not _overlap(source)):
         return None
     steps, step = source.inner[-1].extent, source.address.inner[-1]
     run = gcd(steps, block_depth) if step == 1 and isinstance(steps, int) else 1
-    return InPlace(source, stride, run)
+    return InPlace(source, stride if is_whole else None, run)
+
+
+def _overlap(source: Source) -> bool:
+    """Whether rows share elements, as windows do: steps of the depth lead from what one row reads to another's."""
+    rows, steps = (
+        [(loop.extent, stride) for loop, stride in zip(loops, strides, strict=True)]
+        for loops, strides in ((source.outer, source.address.outer), (source.inner, source.address.inner))
+    )
+    return any(
+        isinstance(height, int)
+        and isinstance(row, int)
+        and isinstance(depth, int)
+        and isinstance(step, int)
+        and 0 < step <= row * (height - 1)
+        and step * (depth - 1) >= row
+        for height, row in rows
+        for depth, step in steps
+    )
 
 
 def packed_of(
