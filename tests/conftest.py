@@ -54,10 +54,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Distrib
     return Distribution(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the folder of the fault tests as such, and at full size give every fault test the time that it takes."""
     for item in items:
-        if item.path.is_relative_to(config.rootpath / "tests" / "faults"):
+        if item.nodeid.startswith("tests/faults/"):
             item.add_marker(pytest.mark.faults)
         if FULL and item.get_closest_marker("faults"):
             item.add_marker(pytest.mark.timeout(_FULL_TIMEOUT_S))

@@ -21,8 +21,8 @@ def _kernels(module: ir.Module) -> list[Any]:
     return [op.operation for op in module.body.operations if MEMORY in op.operation.attributes]
 
 
-def accesses(module: ir.Module, constraints: Iterable[Constraint] = ()) -> list[Access]:
-    """Every load and store of the kernels of a module that has just been realised.
+def accesses(module: ir.Module, constraints: Iterable[Constraint] = (), *, loads: bool = True) -> list[Access]:
+    """Every load and store of the kernels of a module that has just been realised, or without `loads` every store.
 
     `constraints` are those of its graph: a call for which one does not hold runs no kernel.
     """
@@ -32,7 +32,7 @@ def accesses(module: ir.Module, constraints: Iterable[Constraint] = ()) -> list[
         for op in module.body.operations
         if op.operation.name == "func.func"
     }
-    return [access for function in _kernels(module) for access in _accesses(function, functions, known)]
+    return [access for function in _kernels(module) for access in _accesses(function, functions, known, loads)]
 
 
 def _facts(constraint: Constraint) -> list[Dim]:
@@ -41,17 +41,17 @@ def _facts(constraint: Constraint) -> list[Dim]:
     return [difference, expr.neg(difference)] if constraint.kind == "eq" else [difference]
 
 
-def _accesses(function: Any, functions: Mapping[str, Any], known: Sequence[Dim]) -> list[Access]:
+def _accesses(function: Any, functions: Mapping[str, Any], known: Sequence[Dim], loads: bool) -> list[Access]:
     memory = KernelMemory.of(function)
     ranges = {name: (low, high) for name, low, high in memory.symbols}
     extents = [part for _, shape in memory.buffers for part in _parts(shape)]
     known = [*known, *extents]
     some = Scope(ranges).where([*known, expr.sub(memory.groups, 1), *_positive(extents, memory.axes)])
-    found = _in_scope(function, functions, memory, some, memory.groups)
+    found = _in_scope(function, functions, memory, some, memory.groups, loads)
     none = _without_rows(Scope(ranges).where(known), extents, _rounded_up(memory.groups))
     if not memory.threads and not expr.is_nonnegative(expr.sub(memory.groups, 1), none.ranges):
         # A kernel without rows is called for one work-group, in which no loop runs.
-        found += _in_scope(function, functions, memory, none, 1)
+        found += _in_scope(function, functions, memory, none, 1, loads)
     return found
 
 
@@ -89,12 +89,12 @@ def _rounded_up(dim: Dim) -> Dim:
 
 
 def _in_scope(
-    function: Any, functions: Mapping[str, Any], memory: KernelMemory, scope: Scope, groups: Dim
+    function: Any, functions: Mapping[str, Any], memory: KernelMemory, scope: Scope, groups: Dim, loads: bool
 ) -> list[Access]:
-    first = _walk(function, functions, memory, scope, groups, {})
+    first = _walk(function, functions, memory, scope, groups, {}, loads)
     if all(access.is_proven for access in first.accesses):
         return first.accesses
-    return _walk(function, functions, memory, scope, groups, _ranges(first, scope)).accesses
+    return _walk(function, functions, memory, scope, groups, _ranges(first, scope), loads).accesses
 
 
 def _ranges(walk: Walk, scope: Scope) -> dict[str, Bounds]:
@@ -121,8 +121,9 @@ def _walk(
     scope: Scope,
     groups: Dim,
     ranges: Mapping[str, Bounds],
+    loads: bool,
 ) -> Walk:
-    walk = Walk(memory.kernel, functions, scope, ranges, memory.shared)
+    walk = Walk(memory.kernel, functions, scope, ranges, memory.shared, loads=loads)
     block = function.regions[0].blocks[0]
     arguments = list(block.arguments)
     for argument, (name, shape) in zip(arguments, memory.buffers, strict=False):

@@ -43,7 +43,10 @@ class Access:
 
 
 class Walk:
-    """Walks through the functions of one kernel. `functions` are those that it may call, by name."""
+    """Walks through the functions of one kernel. `functions` are those that it may call, by name.
+
+    Without `loads` only stores are noted: of many loads the proof takes long.
+    """
 
     def __init__(
         self,
@@ -52,11 +55,14 @@ class Walk:
         scope: Scope,
         integers: Mapping[str, Bounds],
         shared: Sequence[Dim],
+        *,
+        loads: bool = True,
     ) -> None:
         self.kernel, self.functions = kernel, functions
         self.facts = Facts(scope.ranges)
         self.integers = Integers(self.facts, scope, self._loaded)
         self.accesses: list[Access] = []
+        self._loads = loads
         self.stored: dict[str, list[Bounds]] = {}
         self._ranges = integers
         self._views: list[dict[Any, View]] = [{}]
@@ -122,6 +128,8 @@ class Walk:
     def access(self, op: Any, view: View, index: tuple[Dim, ...], *, is_store: bool) -> Dim:
         """Note an access of `view` at `index`; returns the address in the buffer."""
         address, elements = view.address(index), view.buffer.elements
+        if not (is_store or self._loads):
+            return address
         is_proven = self._is_within(address, elements, STORE_STEPS if is_store else LOAD_STEPS)
         node = next(iter(node_pointers(op.location)), "")
         self.accesses.append(Access(self.kernel, node, view.buffer.name, is_store, address, elements, is_proven))

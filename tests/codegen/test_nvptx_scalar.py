@@ -13,6 +13,7 @@ from passes.scalar.operations import BOOL, FLOAT, INTEGER, UNARY
 from tensorkiln.dtypes import DType
 from tensorkiln.target import Target
 from tests.codegen.assemblers import needs_assembler
+from tests.numerics.cases.turns import EXAMPLES
 from tests.scalar.kernel import Body, Loop, llvm_ir_of
 from tests.scalar.values import FLOATS, INTEGERS
 
@@ -24,6 +25,13 @@ ASSEMBLED = {"sm_70": "sm_75", "sm_90": "sm_90", "sm_120": "sm_120"}
 OF_EVERY_DTYPE = pytest.mark.parametrize(
     "dtype", [pytest.param(dtype, marks=pytest.mark.xdist_group(f"ptx {dtype}")) for dtype in DTYPES], ids=str
 )
+BY_TURNS = [
+    (dtype, arch)
+    for place, dtype in enumerate(DTYPES)
+    for turn, arch in enumerate(ARCHES)
+    if EXAMPLES > 1 or (place + turn) % len(ARCHES) == 0
+]
+"""Which PTX is assembled: that of each dtype for one architecture in turn, or with KILN_EXAMPLES for all."""
 POWERS = (2.0, 3.0, 0.5, -1.0)
 
 Case = tuple[str, Body, Sequence[DType], DType]
@@ -115,9 +123,17 @@ def test_every_operation_is_exact_ptx_in_registers(dtype: DType, arch: str) -> N
     assert ".ftz" not in ptx
 
 
+def test_every_dtype_and_every_architecture_is_assembled() -> None:
+    assert {dtype for dtype, _ in BY_TURNS} == set(DTYPES)
+    assert {arch for _, arch in BY_TURNS} == set(ARCHES)
+
+
 @needs_assembler
-@pytest.mark.parametrize("arch", ARCHES)
-@OF_EVERY_DTYPE
+@pytest.mark.parametrize(
+    ("dtype", "arch"),
+    [pytest.param(dtype, arch, marks=pytest.mark.xdist_group(f"ptx {dtype}")) for dtype, arch in BY_TURNS],
+    ids=str,
+)
 def test_an_assembler_takes_every_operation_and_spills_nothing(dtype: DType, arch: str) -> None:
     usage = cubin.assemble(emitted(dtype, arch), ASSEMBLED[arch]).usage
     assert len(usage) == kernels(dtype)[1]

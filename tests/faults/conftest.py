@@ -22,7 +22,7 @@ def size() -> Callable[[int, int], int]:
     return lambda small, full: full if FULL else small
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
     """Two services and four workers, or eight, for tests that leave as many as there were."""
     home, workers = tmp_path_factory.mktemp("farm"), sized(4, 8)

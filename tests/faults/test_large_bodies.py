@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -43,13 +43,20 @@ def left_mib(pid: int) -> tuple[float, float]:
     return left, time.monotonic() - begin
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One for all routes: what one of them left would be there for the next."""
+    with Server(tmp_path_factory.mktemp("bodies")) as running:
+        yield running
+
+
 @pytest.mark.parametrize("case", ROUTES)
-def test_refused_bodies_of_57_mib_leave_nothing(case: str, tmp_path: Path, size: Callable[[int, int], int]) -> None:
+def test_refused_bodies_of_57_mib_leave_nothing(case: str, server: Server, size: Callable[[int, int], int]) -> None:
     """`plain` is sent without a coding."""
     route, headers = ROUTES[case]
     # It swells less than a body may: one block of this is what all others repeat.
     block = secrets.token_hex(512 << 10).encode()
-    with Server(tmp_path / "kiln") as server, ThreadPoolExecutor(AT_ONCE) as senders:
+    with ThreadPoolExecutor(AT_ONCE) as senders:
 
         def send(number: int) -> int:
             body = b'{"graph":{"x":"%d%b"}}' % (number, block * BODY_MIB)

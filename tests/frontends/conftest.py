@@ -9,7 +9,7 @@ import pytest
 from tensorkiln import Client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """A client of an embedded service with a home of its own."""
     with Client(cache_dir=tmp_path_factory.mktemp("kiln-home")) as client:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
@@ -16,6 +17,7 @@ from tests import emulated
 from tests.compiled import compiled, program, runs_here, unscheduled
 from tests.models.exports import EXPORTS, TOLERANCE, Export, Run
 from tests.models.families import FAMILIES, FILES, Family
+from tests.numerics.cases.turns import EXAMPLES
 
 LARGEST_MODEL: Final = 300_000
 """Bytes of an export with its weights, those that it repeats once."""
@@ -30,6 +32,25 @@ ON_A_GPU: Final = (
 BY_NAME: Final = {str(export): export for export in EXPORTS}
 
 
+def by_turns() -> Iterator[Export]:
+    """One export of each form of each family, the last form by the last exporter; `python -m tests.models` has all."""
+    for family in FAMILIES:
+        for turn, form in enumerate(reversed(family.forms), 1):
+            exporter = family.exporters[-turn % len(family.exporters)]
+            yield next(each for each in EXPORTS if (each.family, each.exporter, each.form) == (family, exporter, form))
+
+
+COMPILED: Final = (*by_turns(),)
+"""With KILN_EXAMPLES all are compiled."""
+
+
+def test_every_form_and_every_exporter_of_a_family_is_compiled() -> None:
+    assert {(each.family.name, each.form) for each in COMPILED} == {(each.family.name, each.form) for each in EXPORTS}
+    assert {(each.family.name, each.exporter) for each in COMPILED} == {
+        (each.family.name, each.exporter) for each in EXPORTS
+    }
+
+
 def wrong(export: Export, model: Model, run: Run) -> dict[str, float]:
     """The outputs that are too far from torch's, and how far."""
     return {f"{export}: {name}": far for name, far in export.differences(model, run) if not far <= TOLERANCE}
@@ -42,8 +63,7 @@ def test_a_model_gives_what_torch_gave_in_the_reference_and_compiled(family: str
         model = export.load()
         assert dict(model.graph.symbols) == export.family.bounds(form)
         assert wrong(export, model, partial(evaluate, model.graph)) == {}
-        if done and form != export.family.forms[-1]:
-            # `python -m tests.models` compiles both exports of every form; here, of the most dynamic one.
+        if EXAMPLES == 1 and export not in COMPILED:
             continue
         # Some models are the same graph in both exports.
         run = next((run for graph, run in done if graph == model.graph), None)

@@ -11,9 +11,10 @@ from tensorkiln import reference
 from tensorkiln.dtypes import DType
 from tensorkiln.nodes import NODE_KINDS
 from tests.numerics.cases import CHAINS, KINDS, Case, Tolerance, chain_for, compare, dtypes_of, graph_for, ops_of
+from tests.numerics.cases.turns import EXAMPLES
 
 SMALL = settings(
-    max_examples=25,
+    max_examples=10 * EXAMPLES,
     deadline=None,
     database=None,
     derandomize=True,

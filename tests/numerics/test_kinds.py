@@ -27,7 +27,7 @@ NETWORKS = [
     (name, dtype, *how)
     for name, chain in CHAINS.items()
     for dtype in chain.dtypes
-    for how in of_network(MACHINES, 2, name, dtype)
+    for how in of_network(MACHINES, 4, name, dtype)
 ]
 
 

@@ -9,7 +9,7 @@ from tests.identity.guarded import Guarded
 from tests.service.server import Server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A service whose compiler fails as graphs say, with tight limits, for tests that look at differences."""
     tight = {"compile_deadline_s": 10, "compile_memory_mib": 256, "compile_file_mib": 8, "compile_output_mib": 32}
@@ -17,14 +17,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """A service that asks for credentials."""
     with Guarded(tmp_path_factory.mktemp("guarded")) as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A service whose compiler fails as graphs say. It compiles one graph, for tests of the xdist group of this name.
 

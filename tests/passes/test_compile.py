@@ -8,13 +8,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dialect.mlir import ir
-from passes.compile import CompileRequest, compile_request
+from passes.compile import Compilation, CompileRequest, compile_request
 from tensorkiln.build import Builder, conv2d, gather, matmul, relu, softmax
 from tensorkiln.errors import UnsupportedGraphError
 from tensorkiln.graph import Graph
@@ -53,8 +54,14 @@ def network() -> Graph:
     return output(b, gather(scores, rows, 1), scores.sum(0))
 
 
+@cache
+def made(*, dump_stages: bool = False) -> Compilation:
+    """The network, compiled once."""
+    return compiled(network(), TARGET, dump_stages=dump_stages)
+
+
 def test_two_compiles_of_a_graph_give_the_same_bytes() -> None:
-    first, second = compiled(network(), TARGET), compiled(network(), TARGET)
+    first, second = made(), compiled(network(), TARGET)
     assert first.artifacts == second.artifacts
     assert first.program.model_copy(update={"stages": ()}) == second.program.model_copy(update={"stages": ()})
 
@@ -82,7 +89,7 @@ print(*sorted(compiled(network(), TARGET).artifacts))
 
 def test_a_fresh_process_with_another_hash_seed_gives_the_same_bytes() -> None:
     digests = {_digests_with_seed(seed) for seed in ("0", "1", "4242")}
-    assert digests == {" ".join(sorted(compiled(network(), TARGET).artifacts))}
+    assert digests == {" ".join(sorted(made().artifacts))}
 
 
 def _digests_with_seed(seed: str) -> str:
@@ -93,7 +100,7 @@ def _digests_with_seed(seed: str) -> str:
 
 
 def test_artifacts_are_named_after_their_bytes() -> None:
-    compilation = compiled(network(), TARGET)
+    compilation = made()
     assert all(hashlib.sha256(contents).hexdigest() == name for name, contents in compilation.artifacts.items())
     named = {str(kernel.artifact) for kernel in compilation.program.kernels}
     named |= {buffer.artifact for buffer in compilation.program.buffers if buffer.artifact}
@@ -111,7 +118,7 @@ def test_every_stage_is_told_and_recorded_in_order() -> None:
 
 
 def test_dumps_are_the_text_of_every_stage() -> None:
-    compilation = compiled(network(), TARGET, dump_stages=True)
+    compilation = made(dump_stages=True)
     assert list(compilation.dumps) == STAGES
     records = {stage.name: stage.dump for stage in compilation.program.stages}
     for name, text in compilation.dumps.items():
@@ -122,7 +129,7 @@ def test_dumps_are_the_text_of_every_stage() -> None:
 
 
 def test_dumping_changes_no_artifact() -> None:
-    assert compiled(network(), TARGET, dump_stages=True).artifacts == compiled(network(), TARGET).artifacts
+    assert made(dump_stages=True).artifacts == made().artifacts
 
 
 def test_a_target_without_a_code_generator_is_refused() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,11 +15,11 @@ from tensorkiln.reference import evaluate
 from tensorkiln.runtime import host_launch
 from tests.compiled import compiled, program
 from tests.numerics.cases import Case, compare
+from tests.numerics.cases.turns import EXAMPLES
 from tests.passes.modules import output
 from tests.passes.shuffled import ShuffledCall, random_order, renumbered
 from tests.passes.storage_graphs import storage_graphs
 
-EXAMPLES = int(os.environ.get("KILN_EXAMPLES", "2")) * 15
 THREADS = 3
 SHAPES = pytest.mark.parametrize("symbolic", [False, True], ids=["static", "symbolic"])
 
@@ -37,7 +35,7 @@ def many_work_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @SHAPES
 def test_any_order_of_items_and_work_groups_computes_the_same(symbolic: bool) -> None:
-    @settings(max_examples=EXAMPLES)
+    @settings(max_examples=15 * EXAMPLES)
     @given(storage_graphs(symbolic=symbolic), st.integers(0, 2**32 - 1))
     def computes(case: Case, seed: int) -> None:
         expected = evaluate(case.graph, *case.arrays, **case.symbols)
@@ -49,7 +47,7 @@ def test_any_order_of_items_and_work_groups_computes_the_same(symbolic: bool) ->
 
 @SHAPES
 def test_the_runtime_computes_the_same_in_any_order_of_items(symbolic: bool) -> None:
-    @settings(max_examples=EXAMPLES)
+    @settings(max_examples=15 * EXAMPLES)
     @given(storage_graphs(symbolic=symbolic), st.integers(0, 2**32 - 1))
     def computes(case: Case, seed: int) -> None:
         expected = evaluate(case.graph, *case.arrays, **case.symbols)

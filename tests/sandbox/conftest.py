@@ -18,14 +18,14 @@ LEVELS: Final = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def boxes() -> Iterator[Boxes]:
     """Sandboxes for tests that leave their fork servers as they are."""
     with Boxes() as made:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Wall], Server]]:
     """The service behind a wall, which requires its level, for tests that compile graphs of their own."""
     made: dict[Wall, Server] = {}

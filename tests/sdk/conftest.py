@@ -84,7 +84,7 @@ def remote(tmp_path: Path) -> Iterator[RemoteService]:
     service.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a service that the tests share."""
     service = RemoteService(tmp_path_factory.mktemp("served"))
@@ -92,7 +92,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     assert service.stop() == 0
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """A service that asks for credentials, which the tests share."""
     with Guarded(tmp_path_factory.mktemp("guarded")) as running:
@@ -128,7 +128,7 @@ def layer() -> Graph:
     return b.graph()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def forked() -> Iterator[Forked]:
     """Runs `kiln` without loading it each time."""
     with Forked(*(f"tensorkiln.cli.{name}" for name in COMMANDS), *LATER) as forked:

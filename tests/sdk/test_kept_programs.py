@@ -28,13 +28,26 @@ def doubled(size: int = 4) -> Graph:
     return b.graph()
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """Where one graph was compiled, by a service that has ended."""
-    with Client(cache_dir=tmp_path) as client:
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home where one graph was compiled, by a service that has ended, and the keys of that which its user knows."""
+    folder = tmp_path_factory.mktemp("kept")
+    with (
+        mock.patch.dict(os.environ, KILN_CONFIG_DIR=str(folder / "config")),
+        Client(cache_dir=folder / "home") as client,
+    ):
         client.compile(doubled())
-    embedded_service(tmp_path, 60.0).stop()
-    return tmp_path
+    embedded_service(folder / "home", 60.0).stop()
+    shutil.copytree(folder / "home", folder / "as it was")
+    return folder
+
+
+@pytest.fixture
+def home(kept: Path, tmp_path: Path) -> Path:
+    """That home as it was, where it was, and what its user knows."""
+    shutil.rmtree(kept / "home")
+    shutil.copytree(kept / "config", tmp_path / "config")
+    return shutil.copytree(kept / "as it was", kept / "home")
 
 
 def is_running(home: Path) -> bool:

@@ -14,7 +14,7 @@ from tests.service.server import Server
 # Tests that use the same of these services, `server` aside, are in one xdist_group: it is started once.
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A service whose compiler fails as graphs say, with tight limits, for tests that leave it as it was.
 
@@ -26,7 +26,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def _pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
     home = tmp_path_factory.mktemp("pair")
     settings: dict[str, Any] = {"fails": True, "concurrency": 8, "compile_deadline_s": 600}
@@ -48,7 +48,7 @@ def patient(pair: tuple[Server, Server]) -> Server:
     return pair[0]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def unusual(tmp_path_factory: pytest.TempPathFactory, _pair: tuple[Server, Server]) -> Iterator[Server]:
     """A service on the store of the `pair` with a salt, a short grace, a misspelt setting and the compiler as it is."""
     settings: dict[str, Any] = {"salt": "a secret", "shutdown_grace_s": 199, "queu": "hidden", "queue": 5}
@@ -56,7 +56,7 @@ def unusual(tmp_path_factory: pytest.TempPathFactory, _pair: tuple[Server, Serve
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def _narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     home = tmp_path_factory.mktemp("narrow")
     with Server(home, fails=True, concurrency=1, queue=0, compile_deadline_s=600) as running:
@@ -70,7 +70,7 @@ def narrow(_narrow: Server) -> Server:
     return _narrow
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def _short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with Server(tmp_path_factory.mktemp("short"), fails=True, concurrency=1, queue=1) as running:
         yield running
@@ -83,7 +83,7 @@ def short(_short: Server) -> Server:
     return _short
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """A service that asks for credentials and takes three requests of a tenant at once."""
     with Guarded(tmp_path_factory.mktemp("guarded"), fails=True, tenant_in_flight=3) as running:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,15 +100,3 @@ def test_a_batch_counts_for_the_limits_of_its_tenant(guarded: Guarded) -> None:
     assert guarded.send(key, "GET", first["location"]).status_code == 200
     assert guarded.send(guarded.key("other"), "GET", first["location"]).status_code == 404
     assert guarded.send(None, "POST", "/jobs:batch", body).status_code == 401
-
-
-def test_a_batch_that_was_accepted_is_done_after_a_restart(home: Path) -> None:
-    jobs: list[dict[str, Any]] = []
-    for number, rows in ((signal.SIGTERM, range(1, 9)), (signal.SIGKILL, range(9, 17))):
-        with Server(home, concurrency=1) as server:
-            assert [ended(server, job)["state"] for job in jobs] == ["done"] * len(jobs)
-            jobs = batch(server, [compile_body(graph("exp2", rows=each)) for each in rows])
-            assert [job["status"] for job in jobs] == [202] * 8
-            server.stop(number)
-    with Server(home) as server:
-        assert [ended(server, job)["state"] for job in jobs] == ["done"] * 8

@@ -34,6 +34,13 @@ def accepted(server: Server, body: bytes, fails: str | None = None) -> str:
     return answer.json()["id"]
 
 
+def batch(server: Server, bodies: list[bytes]) -> list[dict[str, Any]]:
+    """The jobs of a batch of requests of which none is done at once."""
+    jobs = server.post("/jobs:batch", b'{"requests":[%b]}' % b",".join(bodies)).json()["jobs"]
+    assert [job["status"] for job in jobs] == [202] * len(bodies)
+    return jobs
+
+
 def ended(server: Server, job: str) -> dict[str, Any]:
     """A job once it has ended; one that never does is for the time-out of the test."""
     while (found := server.http.get(f"/jobs/{job}").json())["state"] not in ENDED:
@@ -322,7 +329,8 @@ def test_what_was_accepted_is_done_after_a_restart(home: Path, number: signal.Si
     bodies = [encoded(compile_body(graph("exp2", rows=rows))) for rows in range(20, 26)]
     server = Server(home, fails=True, concurrency=1)
     hanging = accepted(server, encoded(compile_body()), "hang")
-    waiting = [accepted(server, body) for body in bodies]
+    waiting = [accepted(server, body) for body in bodies[:3]]
+    waiting += [job["id"] for job in batch(server, bodies[3:])]
     server.stop(number)
     with Server(home, fails=True, concurrency=2) as again:
         found = [ended(again, job) for job in waiting]

@@ -76,18 +76,19 @@ def test_one_that_is_killed_is_started_again_and_the_other_serves(home: Path) ->
         asked_of(server, "0").close()
         asked_of(server, "1").close()
         assert "a worker process died and is restarted" in server.log()
-        assert server.stop() == 0
+        ends_them_all(server, signal.SIGTERM, 0)
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_a_signal_ends_them_all_and_what_is_under_way_is_answered(
-    home: Path, number: signal.Signals, status: int
-) -> None:
+def test_an_interrupt_ends_them_all(home: Path) -> None:
     with Server(home, workers=2) as server:
-        workers = children(server.pid)
-        assert server.compile(encoded(compile_body())).status_code == 200
-        assert server.stop(number) == status
-        assert not any(map(alive, workers))
+        ends_them_all(server, signal.SIGINT, 130)
+
+
+def ends_them_all(server: Server, number: signal.Signals, status: int) -> None:
+    workers = children(server.pid)
+    assert server.compile(encoded(compile_body())).status_code == 200
+    assert server.stop(number) == status
+    assert not any(map(alive, workers))
 
 
 def test_none_outlives_the_process_that_started_them(home: Path) -> None:

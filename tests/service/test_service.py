@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import httpx2
 
@@ -18,12 +17,6 @@ from tensorkiln.dtypes import DType
 from tensorkiln.nodes import NODE_KINDS
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server, await_end
-
-
-def run(*arguments: str, home: Path, **settings: Any) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "KILN_HOME": str(home), **{f"KILN_{k.upper()}": str(v) for k, v in settings.items()}}
-    command = [sys.executable, "-W", "error", "-m", "service", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
 
 
 def complaints(log: str) -> list[str]:
@@ -103,21 +96,6 @@ def test_only_its_user_can_open_its_socket_which_goes_with_it(home: Path) -> Non
             process.send_signal(end)
             assert process.wait(30) == status
         assert path.exists() is is_left
-
-
-def test_a_store_that_cannot_be_used_is_told(home: Path) -> None:
-    home.mkdir()
-    (home / "store").write_text("")
-    result = run("--port", "0", home=home)
-    assert result.returncode != 0
-    assert "The store at" in result.stderr
-
-
-def test_the_fork_servers_go_with_a_service_that_is_killed(home: Path) -> None:
-    server = Server(home)
-    fork_servers = server.fork_servers
-    server.stop(signal.SIGKILL)
-    all_end(fork_servers)
 
 
 def all_end(fork_servers: frozenset[int]) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+
+from tests.distribution import FRESH
 
 from .native import unsupported_host
 
@@ -13,7 +13,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark this folder's tests. A signal would wait for the kernel to return, so the time limit is a thread's."""
     reason = unsupported_host()
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.nodeid.startswith(FRESH):
             item.add_marker(pytest.mark.timeout(300, method="thread"))
             if reason:
                 item.add_marker(pytest.mark.skip(reason=reason))

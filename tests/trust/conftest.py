@@ -27,14 +27,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("trust server"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A service that no test harms."""
     with Server(tmp_path_factory.mktemp("kiln")) as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def forked() -> Iterator[Forked]:
     """Runs the commands of a store and of its keys without loading them each time."""
     with Forked("service.upkeep.scrub", "service.trust.__main__") as forked:

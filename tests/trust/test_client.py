@@ -16,12 +16,9 @@ from service.trust.key_file import KeyFile
 from service.trust.keyring import Keyring
 from tensorkiln import Client, Graph
 from tensorkiln.errors import RequestError, UnavailableError, UntrustedArtifactError
-from tensorkiln.options import CompileOptions
-from tensorkiln.request import compile_body
-from tensorkiln.target import Target
 from tensorkiln.trust import SignedRecord
 from tests.service.bodies import graph
-from tests.service.server import Server, cache
+from tests.service.server import Server
 from tests.trust.forgery import fresh_key, signed
 from tests.trust.proxy import Proxy, Tamper, on
 
@@ -274,18 +271,3 @@ def test_the_embedded_service_hands_its_keys_over_itself(small: Graph, tmp_path:
         time.sleep(1.1)
         assert client.compile(small).compiled.cache.status == "miss"
         works(client, small)
-
-
-def test_what_a_key_signed_is_compiled_again_after_its_end(small: Graph, tmp_path: Path) -> None:
-    with Server(tmp_path / "server") as server, Client(server.url, cache_dir=tmp_path / "a") as client:
-        digest = client.compile(small).compiled.digest
-        newer = Keyring(tmp_path / "server" / "keys").rotate(overlap_s=0)
-        await_key(server, newer.kid)
-        answer = server.compile(compile_body_of(small))
-        assert cache(answer) == ("miss", "the stored program was damaged")
-        assert answer.json()["programs"][0]["digest"] == digest
-        assert answer.json()["signatures"][0]["record"]["key"] == newer.kid
-
-
-def compile_body_of(wire: Graph) -> bytes:
-    return compile_body(wire, [Target.parse("cpu:native")], CompileOptions())
