@@ -5,12 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tensorkiln.expr import Dim
 from tensorkiln.schedule import KernelItem
 
 from .codegen.assembly import Assembly
-from .launch import Launch
 from .schedule.cost import Machine
 from .stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """`groups` work-groups of `threads` threads, None where a work-group is one call of the kernel.
+
+    `static_shared_bytes` and `dynamic_shared_bytes` are the shared memory of a work-group that the kernel takes by
+    itself and that the launch must give it; `alignment` is what the address of every buffer must be a multiple of, in
+    bytes, 0 meaning its element size.
+    """
+
+    groups: Dim
+    threads: int | None = None
+    static_shared_bytes: int = 0
+    dynamic_shared_bytes: Dim = 0
+    alignment: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from tensorkiln import expr
 from tensorkiln.errors import UnsupportedGraphError
 from tensorkiln.options import CompileOptions
+from tensorkiln.schedule import KernelItem, work_groups
 from tensorkiln.target import Target
 
-from .back_end import BackEnd
+from .back_end import BackEnd, Launch
 from .codegen import object_code
-from .cpu.launch import launch_of
 from .cpu.machine import machine_of
 from .cpu.pipeline import cpu_pipeline
 from .strategy import UNMEASURED
@@ -30,7 +31,7 @@ def back_end_of(target: Target, options: CompileOptions, measured: Mapping[str, 
             def listing(llvm_ir: str, code: bytes) -> str:
                 return object_code.assembly(llvm_ir, target)
 
-            return BackEnd(pipeline, partial(object_code.emit, target=target), launch_of, machine, listing)
+            return BackEnd(pipeline, partial(object_code.emit, target=target), _launch_of, machine, listing)
         case "cuda":
             # A tenth of the compiler, which most never ask for.
             from .gpu_back_end import gpu_back_end_of
@@ -41,3 +42,8 @@ def back_end_of(target: Target, options: CompileOptions, measured: Mapping[str, 
                 f"this compiler has no code generator for {target.kind} targets; use a cpu or cuda target",
                 details={"target": target.kind},
             )
+
+
+def _launch_of(item: KernelItem) -> Launch:
+    """On a CPU at least one work-group, which does nothing when the kernel's tensors are empty."""
+    return Launch(groups=expr.maximum(work_groups(item.context)[0], 1))

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tensorkiln.options import CompileOptions
+from tensorkiln.schedule import KernelItem, work_groups
 from tensorkiln.target import Target
 
-from .back_end import BackEnd
+from .back_end import BackEnd, Launch
 from .codegen import cubin, nvptx
 from .codegen.assembly import Assembly
-from .gpu.launch import launch_of
-from .gpu.machine import machine_of
+from .gpu.machine import VECTOR_BYTES, machine_of
 from .gpu.pipeline import gpu_pipeline
+from .gpu.shared_memory import dynamic_bytes, static_bytes
+from .schedule.record import threads_of
 
 
 def gpu_back_end_of(target: Target, options: CompileOptions, measured: Mapping[str, float]) -> BackEnd:
@@ -26,9 +28,20 @@ def gpu_back_end_of(target: Target, options: CompileOptions, measured: Mapping[s
 
     machine = machine_of(target, fast_math=options.fast_math)
     pipeline = gpu_pipeline(machine, options, measured)
-    return BackEnd(pipeline, emit, launch_of, machine, _listing, assemble if options.cubin else None)
+    return BackEnd(pipeline, emit, _launch_of, machine, _listing, assemble if options.cubin else None)
 
 
 def _listing(llvm_ir: str, ptx: bytes) -> str:
     """PTX is text already."""
     return ptx.decode()
+
+
+def _launch_of(item: KernelItem) -> Launch:
+    """Work-groups along x only, which leaves room for 2^31 - 1 of them."""
+    return Launch(
+        groups=work_groups(item.context)[0],
+        threads=threads_of(item),
+        static_shared_bytes=static_bytes(item.shared),
+        dynamic_shared_bytes=dynamic_bytes(item.shared),
+        alignment=VECTOR_BYTES,
+    )

@@ -11,7 +11,7 @@ from typing import Any
 
 from dialect.mlir import PassManager, bufferization, func, ir, memref
 from dialect.named_ops import copy as copy_memory
-from passes.bounds.kernel_memory import MEMORY
+from passes.kernel_memory import MEMORY
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.row_storage import locals_of

@@ -70,6 +70,11 @@ class Value:
     def shape(self) -> tuple[Dim, ...]:
         return self.type.shape
 
+    @property
+    def long_dims(self) -> list[Dim]:
+        """The dims that are not 1: a loop each."""
+        return [extent for extent in self.shape if extent != 1]
+
     @cached_property
     def dtype(self) -> DType:
         return self.type.dtype

@@ -12,13 +12,13 @@ from dialect.mlir import ir
 from passes import compile as compile_module
 from passes.back_end import BackEnd
 from passes.back_ends import back_end_of
-from passes.bounds import accesses
 from passes.compile import CANONICAL_SYMBOL, Compilation, CompileRequest, compile_request
 from tensorkiln.canonical import canonicalize
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
 from tensorkiln.program import Program
 from tensorkiln.target import Target, missing_features
+from tests.bounds import accesses
 
 
 @cache

@@ -26,7 +26,6 @@ LEVELS: dict[str, tuple[str, ...]] = {
         "plan",
         "schedule",
         "emit",
-        "bounds",
         "cpu gpu",
     ),
     "service": (

@@ -19,17 +19,16 @@ from .machine import Machine, machine_of
 NARROW_ACCESSES = frozenset({"llvm.masked.load.v8i8.p0", "llvm.masked.store.v8i8.p0"})
 
 
-def emit(llvm_ir: str, target: Target, *, slp: bool = False) -> bytes:
+def emit(llvm_ir: str, target: Target) -> bytes:
     """Position-independent object code of an optimised module; equal arguments give equal bytes on any machine.
 
-    `slp` turns on the superword vectoriser, which costs compile time and gains on straight-line code only.
     Raises DiagnosticError when LLVM refuses the module or the target, and when the object would need a symbol that
     the process loading it is not sure to have (a call into the maths library or the compiler's run time), or has what
     the SDK does not load (`tensorkiln.object_rules`).
     """
     machine = machine_of(target)
     handle = _target_machine(machine)
-    code = bytes(handle.emit_object(_optimised(llvm_ir, machine, handle, slp)))
+    code = bytes(handle.emit_object(_optimised(llvm_ir, machine, handle)))
     only_kernels(code, machine.triple)
     return code
 
@@ -53,17 +52,17 @@ def only_kernels(code: bytes, triple: str) -> None:
         )
 
 
-def assembly(llvm_ir: str, target: Target, *, slp: bool = False) -> str:
+def assembly(llvm_ir: str, target: Target) -> str:
     """The same code as assembler text, for dumps and for reading. Raises DiagnosticError as `emit` does for bad IR."""
     machine = machine_of(target)
     handle = _target_machine(machine)
-    return str(handle.emit_assembly(_optimised(llvm_ir, machine, handle, slp)))
+    return str(handle.emit_assembly(_optimised(llvm_ir, machine, handle)))
 
 
-def optimised_ir(llvm_ir: str, target: Target, *, slp: bool = False) -> str:
+def optimised_ir(llvm_ir: str, target: Target) -> str:
     """The module after LLVM's optimiser, as text, for dumps. Raises DiagnosticError as `emit` does for bad IR."""
     machine = machine_of(target)
-    return str(_optimised(llvm_ir, machine, _target_machine(machine), slp))
+    return str(_optimised(llvm_ir, machine, _target_machine(machine)))
 
 
 def _target_machine(machine: Machine) -> llvm.TargetMachine:
@@ -79,7 +78,7 @@ def _target_machine(machine: Machine) -> llvm.TargetMachine:
         ) from error
 
 
-def _optimised(llvm_ir: str, machine: Machine, handle: llvm.TargetMachine, slp: bool) -> llvm.ModuleRef:
+def _optimised(llvm_ir: str, machine: Machine, handle: llvm.TargetMachine) -> llvm.ModuleRef:
     try:
         module = llvm.parse_assembly(attach(llvm_ir, machine.function_attributes))
         module.verify()
@@ -91,7 +90,8 @@ def _optimised(llvm_ir: str, machine: Machine, handle: llvm.TargetMachine, slp: 
     options.loop_vectorization = True
     options.loop_interleaving = True
     options.loop_unrolling = False
-    options.slp_vectorization = slp
+    # It costs compile time, and gains on straight-line code only.
+    options.slp_vectorization = False
     builder = llvm.create_pass_builder(handle, options)
     for manager in (_inliner(), builder.getModulePassManager()):
         manager.run(module, builder)

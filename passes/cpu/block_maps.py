@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from dialect.mlir import ir, scf
+from dialect.mlir import ir
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory
+from passes.emit.regions import loop
 from passes.emit.stage_emission import StageEmitter
 from passes.loops.body import KernelBody, Stage
 from passes.loops.contraction import Contraction
@@ -35,9 +36,7 @@ def emit_maps(
     The block is in memory, its rows so many elements apart; `index` knows where it begins and how large it is.
     """
     memory, stride = block
-    rows = scf.ForOp(index(0), index(symbol("rows")), index(1))
-    with ir.InsertionPoint(rows.body):
-        here = index.inside({"row": rows.induction_variable})
+    with loop("row", 0, symbol("rows"), 1, index) as here:
         here.space.add("row", symbol("rows"))
         columns = _columns(body, parts)
         operand = len(body.operands)
@@ -47,7 +46,6 @@ def emit_maps(
         for stage in _stages(body, number, parts, columns):
             if stage.stores:
                 emit(stage, columns.loops, here)
-        scf.YieldOp([])
 
 
 class _Columns(NamedTuple):

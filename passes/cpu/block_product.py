@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from dialect.mlir import arith, func, ir, scf, vector
+from dialect.mlir import arith, func, ir, vector
 from passes.emit.accumulation import Product
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import strided_view
+from passes.emit.regions import branches, loop
 from passes.loops.accesses import Access
 from passes.loops.contraction import Contraction
 from passes.loops.domain import Loop, extent_of
@@ -207,12 +208,9 @@ class BlockProduct:
         lanes, kind = self.blocking.lanes, ir.MemRefType(result.type).element_type
         vectors = ir.VectorType.get([lanes], kind)
         zero = vector.BroadcastOp(vectors, arith.constant(kind, 0.0 if self.factors.parts.dtype.is_float else 0))
-        loop = scf.ForOp(index(0), index(elements), index(lanes))
-        with ir.InsertionPoint(loop.body):
-            here = index.inside({"place": loop.induction_variable})
+        with loop("place", 0, elements, lanes, index) as here:
             target = strided_view(result, symbol("place"), (lanes,), (1,), here)
             vector.StoreOp(zero.result, target, [here(0)])
-            scf.YieldOp([])
 
     def add(self, result: ir.Value, first: Dim, stride: Dim, index: IndexEmitter) -> None:
         """Add the product to the block whose element 0 is at `first`, its rows `stride` elements apart."""
@@ -223,11 +221,9 @@ class BlockProduct:
         if isinstance(of_left, Source) and not self._has_ways:
             self._fill_outer(of_left, self.left_tables, symbol("first_row"), self.padded_rows, index)
         depth = extent_of(self.factors.parts.depth)
-        blocks = scf.ForOp(index(0), index(depth), index(blocking.block_depth))
-        with ir.InsertionPoint(blocks.body):
+        with loop("first_step", 0, depth, blocking.block_depth, index) as here:
             index.space.add("first_step", depth)
             index.space.bound("steps", 1, blocking.block_depth)
-            here = index.inside({"first_step": blocks.induction_variable})
             steps = expr.minimum(blocking.block_depth, expr.sub(depth, symbol("first_step")))
             here = here.inside({"steps": here(steps)})
             at, count = symbol("first_step"), symbol("steps")
@@ -240,12 +236,9 @@ class BlockProduct:
                 product(result, first, stride, here)
             else:
                 few = arith.cmpi(arith.CmpIPredicate.sle, here(symbol("rows")), here(FEW_ROWS))
-                choice = scf.IfOp(few, has_else=True)
-                for block, product in ((choice.then_block, self._stream), (choice.else_block, self._multiply)):
-                    with ir.InsertionPoint(block):
-                        product(result, first, stride, here.inside({}))
-                        scf.YieldOp([])
-            scf.YieldOp([])
+                for are_few, region in branches(few, here):
+                    with region as inside:
+                        (self._stream if are_few else self._multiply)(result, first, stride, inside)
 
     def _stream(self, result: ir.Value, first: Dim, stride: Dim, index: IndexEmitter) -> None:
         """A block of the depth, for a few rows."""
@@ -279,11 +272,9 @@ class BlockProduct:
         costs = ((less, less + SHORT_COST), (tall, tall))
         computed = (expr.mul(expr.ceildiv(symbol("rows"), rows), cost) for rows, cost in costs)
         wastes = arith.cmpi(arith.CmpIPredicate.slt, *(here(dim) for dim in computed))
-        choice = scf.IfOp(wastes, has_else=True)
-        for block, rows in ((choice.then_block, less), (choice.else_block, tall)):
-            with ir.InsertionPoint(block):
-                self._tiles(rows, result, first, stride, here.inside({}))
-                scf.YieldOp([])
+        for is_short, region in branches(wastes, here):
+            with region as inside:
+                self._tiles(less if is_short else tall, result, first, stride, inside)
 
     def _tiles(self, rows: int, result: ir.Value, first: Dim, stride: Dim, here: IndexEmitter) -> None:
         """The register tiles of a block, of so many rows."""

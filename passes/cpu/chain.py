@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from dialect.mlir import arith, ir, scf
+from dialect.mlir import arith, ir
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, register
+from passes.emit.regions import loop
 from passes.emit.stage_emission import StageEmitter
 from passes.emit.sum_emission import emit_sum
 from passes.loops.accesses import loads
@@ -256,9 +257,7 @@ class _Emission:
         index = IndexEmitter(space, frame.symbols)
         # Without a batch one work-group is launched all the same.
         last = arith.MinSIOp(frame.last, index(expr.mul(*counts))).result
-        over_groups = scf.ForOp(frame.first, last, index(1))
-        with ir.InsertionPoint(over_groups.body):
-            here = index.inside({"group": over_groups.induction_variable})
+        with loop("group", frame.first, last, 1, index) as here:
             batch, block = space.unflatten(space.add("group", expr.mul(*counts)), counts)
             names = {name: here(at) for name, at in positions(problem.body, problem.first.batch, batch).items()}
             first_row = expr.mul(block, block_rows)
@@ -267,7 +266,6 @@ class _Emission:
             space.bound("rows", 1, block_rows)
             space.add("first_row", rows)
             self._group(here.inside(names))
-            scf.YieldOp([])
 
     def _group(self, index: IndexEmitter) -> None:
         problem, (one, other) = self.problem, self.blockings
@@ -285,21 +283,16 @@ class _Emission:
     def _columns(self, parts: Contraction, blocking: Blocking, index: IndexEmitter) -> Iterator[IndexEmitter]:
         """The blocks of the columns of a product; what is emitted meanwhile is emitted for each."""
         columns, space = extent_of(parts.columns), index.space
-        loop = scf.ForOp(index(0), index(columns), index(blocking.block_columns))
-        with ir.InsertionPoint(loop.body):
+        with loop("first_column", 0, columns, blocking.block_columns, index) as here:
             space.add("first_column", columns)
             space.bound("columns", 1, blocking.block_columns)
-            here = index.inside({"first_column": loop.induction_variable})
             count = expr.minimum(blocking.block_columns, expr.sub(columns, symbol("first_column")))
             yield here.inside({"columns": here(count)})
-            scf.YieldOp([])
 
     def _rows(self, stride: Dim, index: IndexEmitter) -> None:
         """The stages between the products, for one row after the other."""
         problem, body = self.problem, self.problem.body
-        rows = scf.ForOp(index(0), index(symbol("rows")), index(1))
-        with ir.InsertionPoint(rows.body):
-            here = index.inside({"row": rows.induction_variable})
+        with loop("row", 0, symbol("rows"), 1, index) as here:
             here.space.add("row", symbol("rows"))
             places = positions(body, problem.first.rows, expr.add(symbol("first_row"), symbol("row")))
             here = here.inside({name: here(place) for name, place in places.items()})
@@ -312,4 +305,3 @@ class _Emission:
                     emit_sum(emit, self.sums[number], self.totals[number], here)
                 else:
                     emit(stage, inner_loops(body, stage), here)
-            scf.YieldOp([])

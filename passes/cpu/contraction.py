@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from dialect.mlir import arith, ir, scf
+from dialect.mlir import arith
 from passes.emit.index_emission import IndexEmitter
+from passes.emit.regions import loop
 from passes.loops.accesses import loads
 from passes.loops.body import KernelBody, Stage
 from passes.loops.contraction import Contraction, contraction_of, match_contraction
@@ -214,10 +215,8 @@ class _Emission:
         if not expr.is_nonnegative(expr.sub(groups, 1), space.symbols):
             # Without a batch one work-group is launched all the same.
             last = arith.MinSIOp(last, index(groups)).result
-        over_groups = scf.ForOp(self.frame.first, last, index(1))
-        with ir.InsertionPoint(over_groups.body):
+        with loop("group", self.frame.first, last, 1, index) as here:
             group = space.add("group", groups)
-            here = index.inside({"group": over_groups.induction_variable})
             batch, row_block, column_block = space.unflatten(group, counts)
             positions = space.unflatten(batch, [loop.extent for loop in parts.batch])
             names = {loop.name: here(place) for loop, place in zip(parts.batch, positions, strict=False)}
@@ -234,7 +233,6 @@ class _Emission:
             space.add("first_row", extent_of(parts.rows))
             space.add("first_column", extent_of(parts.columns))
             self._group(here.inside(names))
-            scf.YieldOp([])
 
     def _group(self, index: IndexEmitter) -> None:
         if self.result:

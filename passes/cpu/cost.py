@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Final
 
-from passes.emit.strips import strip_loop
+from passes.emit.strips import asks, strip_loop
 from passes.loops.accesses import loads
 from passes.loops.body import KernelBody, Stage
 from passes.loops.contraction import Contraction
@@ -59,35 +59,36 @@ CACHE_LINE: Final = 64
 
 def stage_cycles(body: KernelBody, stage: Stage, inner: Sequence[Loop], machine: Machine, at: Evaluate) -> float:
     """Cycles of a stage whose loops inside a row are `inner`: reductions go around the parallel ones."""
-    order = sorted(inner, key=lambda loop: not loop.is_reduction)
-    outer = [loop for loop in stage.domain.loops if loop not in inner]
-    points = at(extent_of(bounded(body, stage.domain.loops)))
-    if not order:
+    if not inner:
+        points = at(extent_of(bounded(body, stage.domain.loops)))
         return ENTRY * points + OPERATION * points * operations(body, stage)
-    last = order[-1]
+    last, is_strip = _innermost(body, stage, inner, machine)
     length = at(extent_of(bounded(body, [last])))
-    entries = at(extent_of(bounded(body, (*outer, *order[:-1]))))
+    around = at(extent_of(bounded(body, [loop for loop in stage.domain.loops if loop != last])))
     lanes = machine.vectors.lanes(DType.FLOAT32)
     work = operations(body, stage) + selections(body, stage)
-    strip = strip_loop(stage, inner, body.nodes, lambda _, address: address) if machine.vectors.masked_lanes else None
-    if strip is not None:
-        around = at(extent_of(bounded(body, [loop for loop in stage.domain.loops if loop != strip])))
-        vectors = around * ceil(at(extent_of(bounded(body, [strip]))) / lanes)
-        return vectors * _strip_cycles(body, stage, strip, lanes, work)
-    return entries * _entry_cycles(body, stage, last, length, lanes, work)
+    if is_strip:
+        return around * ceil(length / lanes) * _strip_cycles(body, stage, last, lanes, work)
+    return around * _entry_cycles(body, stage, last, length, lanes, work)
 
 
 def runs_point_by_point(body: KernelBody, stage: Stage, inner: Sequence[Loop], machine: Machine) -> bool:
     """Whether reads of a stage depend on conditions on its innermost loop, and no masks of vectors stand for them."""
-    if not inner or (machine.vectors.masked_lanes and strip_loop(stage, inner, body.nodes, lambda _, at: at)):
+    if not inner:
         return False
-    last = sorted(inner, key=lambda loop: not loop.is_reduction)[-1]
-    return any(_depends(load, last) for load in loads(stage.elements, body.nodes))
+    last, is_strip = _innermost(body, stage, inner, machine)
+    return not is_strip and any(asks(load, last) for load in loads(stage.elements, body.nodes))
+
+
+def _innermost(body: KernelBody, stage: Stage, inner: Sequence[Loop], machine: Machine) -> tuple[Loop, bool]:
+    """The loop of a stage that runs innermost, the last parallel one if there is one; whether it is taken in strips."""
+    strip = strip_loop(stage, inner, body.nodes, lambda _, address: address) if machine.vectors.masked_lanes else None
+    return strip or sorted(inner, key=lambda loop: not loop.is_reduction)[-1], strip is not None
 
 
 def _entry_cycles(body: KernelBody, stage: Stage, last: Loop, length: int, lanes: int, work: int) -> float:
     read = loads(stage.elements, body.nodes)
-    guards = sum(_depends(load, last) for load in read)
+    guards = sum(asks(load, last) for load in read)
     if guards:
         return ENTRY + length * (GUARDED_POINT + guards * GUARD)
     contiguous = 0 if last.is_reduction else len(stage.stores) + 2 * (stage.combine is not None)
@@ -111,17 +112,8 @@ def _strip_cycles(body: KernelBody, stage: Stage, strip: Loop, lanes: int, work:
     for load in loads(stage.elements, body.nodes):
         stride = _stride(body, load, strip)
         cycles += ACCESS if stride in (0, 1) else 4 * ACCESS if stride == 2 else GATHERED * lanes
-        cycles += MASKED * _depends(load, strip)
+        cycles += MASKED * asks(load, strip)
     return cycles
-
-
-def _depends(load: Load, loop: Loop) -> bool:
-    """Whether a condition of the read does on the loop."""
-    return any(
-        loop.name in expr.free_symbols(condition)
-        for condition in load.conditions
-        if isinstance(condition, int | expr.Expr)
-    )
 
 
 def _stride(body: KernelBody, load: Load, loop: Loop) -> expr.Dim | None:

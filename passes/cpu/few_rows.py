@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from dialect.mlir import arith, func, ir, memref, scf, vector
+from dialect.mlir import arith, func, ir, memref, vector
 from passes.emit.accumulation import Product
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import NEAREST_CACHE, prefetch, strided_view
+from passes.emit.regions import branches, loop
 from passes.loops.index_space import IndexSpace
 from passes.scalar import mlir_scalar
 from passes.scalar.registers import zero
@@ -87,17 +88,12 @@ class _FewRows:
         self._each(lambda here: self._store(self.nothing, self._of_sums(here), here), index)
         rest = expr.mul(expr.floordiv(symbol("depth"), STEPS), STEPS)
         for first, last, steps in ((0, expr.sub(symbol("depth"), STEPS - 1), STEPS), (rest, symbol("depth"), 1)):
-            loop = scf.ForOp(index(first), index(last), index(steps))
-            with ir.InsertionPoint(loop.body):
+            with loop("step", first, last, steps, index) as here:
                 index.space.bound("step", 0, 1 << 40)
-                self._columns(steps, index.inside({"step": loop.induction_variable}))
-                scf.YieldOp([])
-
-        choice = scf.IfOp(self.starts, has_else=True)
-        for block, is_first in ((choice.then_block, True), (choice.else_block, False)):
-            with ir.InsertionPoint(block):
-                self._each(partial(self._finish, is_first), index.inside({}))
-                scf.YieldOp([])
+                self._columns(steps, here)
+        for is_first, region in branches(self.starts, index):
+            with region as here:
+                self._each(partial(self._finish, is_first), here)
 
     def _finish(self, is_first: bool, index: IndexEmitter) -> None:
         """From zero and added once: a sum over a long depth then loses as much as one over its blocks."""
@@ -119,14 +115,11 @@ class _FewRows:
 
     def _each(self, emit: Callable[[IndexEmitter], None], index: IndexEmitter) -> None:
         """Each vector of the block."""
-        rows = scf.ForOp(index(0), index(symbol("rows")), index(1))
-        with ir.InsertionPoint(rows.body):
-            here = index.inside({"row": rows.induction_variable})
-            columns = scf.ForOp(here(0), here(symbol("columns")), here(self.lanes))
-            with ir.InsertionPoint(columns.body):
-                emit(here.inside({"column": columns.induction_variable}))
-                scf.YieldOp([])
-            scf.YieldOp([])
+        with (
+            loop("row", 0, symbol("rows"), 1, index) as row,
+            loop("column", 0, symbol("columns"), self.lanes, row) as column,
+        ):
+            emit(column)
 
     def _columns(self, steps: int, index: IndexEmitter) -> None:
         """So many steps of all columns: whole vectors, then a part of one."""
@@ -139,19 +132,12 @@ class _FewRows:
         for name in names:
             index.space.bound(name, 0, 1 << 40)
         here = index.inside(names)
-        loop = scf.ForOp(here(0), here(symbol("columns")), here(self.lanes))
-        with ir.InsertionPoint(loop.body):
-            inside = here.inside({"column": loop.induction_variable})
+        with loop("column", 0, symbol("columns"), self.lanes, here) as inside:
             left_over = inside(symbol("columns") - symbol("column"))
             is_whole = arith.cmpi(arith.CmpIPredicate.sge, left_over, inside(self.lanes))
-            choice = scf.IfOp(is_whole, has_else=True)
-            with ir.InsertionPoint(choice.then_block):
-                self._vector(steps, None, inside.inside({}))
-                scf.YieldOp([])
-            with ir.InsertionPoint(choice.else_block):
-                self._vector(steps, vector.create_mask(self.masks, [left_over]), inside.inside({}))
-                scf.YieldOp([])
-            scf.YieldOp([])
+            for has_all, region in branches(is_whole, inside):
+                with region as here:
+                    self._vector(steps, None if has_all else vector.create_mask(self.masks, [left_over]), here)
 
     def _vector(self, steps: int, mask: ir.Value | None, index: IndexEmitter) -> None:
         loaded = [self._of_right(step, mask, index) for step in range(steps)]
@@ -159,9 +145,7 @@ class _FewRows:
             # What is next lies too far from here for the processor to fetch it by itself.
             for step in range(steps):
                 prefetch(self._row_of_right(f"next{step}", index), NEAREST_CACHE, index)
-        rows = scf.ForOp(index(0), index(symbol("rows")), index(1))
-        with ir.InsertionPoint(rows.body):
-            here = index.inside({"row": rows.induction_variable})
+        with loop("row", 0, symbol("rows"), 1, index) as here:
             # Two sums, so that each product waits for half of the others.
             sums = [self.nothing, self.nothing]
             for step in range(steps):
@@ -172,7 +156,6 @@ class _FewRows:
             total = self.add(sums[0], sums[1]) if steps > 1 else sums[0]
             view = self._of_sums(here)
             self._store(self.add(self._load(view, here), total), view, here)
-            scf.YieldOp([])
 
     def _of_right(self, step: int, mask: ir.Value | None, index: IndexEmitter) -> ir.Value:
         view = self._row_of_right(f"start{step}", index)

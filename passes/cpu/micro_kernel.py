@@ -10,6 +10,7 @@ from dialect.mlir import arith, ir, memref, scf, vector
 from passes.emit.accumulation import Product
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import NEAREST_CACHE, SECOND_CACHE, prefetch, strided_view
+from passes.emit.regions import branches, loop, where
 from passes.loops.index_space import IndexSpace
 from passes.scalar import mlir_scalar
 from passes.scalar.registers import zero
@@ -106,35 +107,26 @@ def _define(
     names = ("rows", "columns", *SIZES)
     known = {name: (0, 1 << 40) for name in names}
     emit = IndexEmitter(IndexSpace(known), dict(zip(names, (rows, columns, *sizes), strict=True)))
-    over_columns = scf.ForOp(emit(0), columns, emit(blocking.tile_columns))
-    with ir.InsertionPoint(over_columns.body):
+    with loop("column", 0, columns, blocking.tile_columns, emit) as here:
         emit.space.bound("column", 0, 1 << 40)
-        here = emit.inside({"column": over_columns.induction_variable})
 
-        def tiles(vectors: int) -> None:
-            inside = here.inside({})
-            over_rows = scf.ForOp(inside(0), row_tiles, inside(1))
-            with ir.InsertionPoint(over_rows.body):
-                inside = inside.inside({"row": over_rows.induction_variable})
+        def tiles(vectors: int, around: IndexEmitter) -> None:
+            with loop("row", 0, row_tiles, 1, around) as inside:
                 far = _FarPanels(right, vectors, of_right, blocking, depth, row_tiles) if ahead.right else None
                 operands = (left, right, result)
                 steps = (depth, of_left, of_right)
                 _tile(
                     product, blocking, vectors, operands, tables, steps, (ahead.result, far), starts, is_exact, inside
                 )
-                scf.YieldOp([])
 
         if last < blocking.vectors:
             left_over = here(symbol("columns") - symbol("column"))
             is_wide = arith.cmpi(arith.CmpIPredicate.sgt, left_over, here(last * blocking.lanes))
-            choice = scf.IfOp(is_wide, has_else=True)
-            for block, vectors in ((choice.then_block, blocking.vectors), (choice.else_block, last)):
-                with ir.InsertionPoint(block):
-                    tiles(vectors)
-                    scf.YieldOp([])
+            for has_all, region in branches(is_wide, here):
+                with region as inside:
+                    tiles(blocking.vectors if has_all else last, inside)
         else:
-            tiles(blocking.vectors)
-        scf.YieldOp([])
+            tiles(blocking.vectors, here.inside({}))
 
 
 def _tile(
@@ -197,11 +189,9 @@ def _tile(
     rows, columns = symbol("row") * blocking.tile_rows + blocking.tile_rows, symbol("column") + vectors * lanes
     fits = (index(dim) for dim in (symbol("rows") - rows, symbol("columns") - columns))
     is_whole = arith.andi(*(arith.cmpi(arith.CmpIPredicate.sge, rest, index(0)) for rest in fits))
-    choice = scf.IfOp(is_whole, has_else=True)
-    for block, store in ((choice.then_block, tile.store), (choice.else_block, tile.store_inside)):
-        with ir.InsertionPoint(block):
-            store(index.inside({}))
-            scf.YieldOp([])
+    for has_all, region in branches(is_whole, index):
+        with region as inside:
+            (tile.store if has_all else tile.store_inside)(inside)
 
 
 def _rows_on_the_left(
@@ -236,14 +226,12 @@ class _Tile:
 
     def store(self, index: IndexEmitter) -> None:
         """All of it."""
-        choice = scf.IfOp(self.starts, has_else=True)
-        for block, is_first in ((choice.then_block, True), (choice.else_block, False)):
-            with ir.InsertionPoint(block):
-                none = index.inside({})(0)
+        for is_first, region in branches(self.starts, index):
+            with region as here:
+                none = here(0)
                 for value, view in zip(self.sums, self.views, strict=True):
                     total = value if is_first else self._added(vector.LoadOp(value.type, view, [none]).result, value)
                     vector.StoreOp(total, view, [none])
-                scf.YieldOp([])
 
     def store_inside(self, index: IndexEmitter) -> None:
         """What is inside of the block."""
@@ -258,14 +246,12 @@ class _Tile:
         added = [arith.andi(mask, is_added) for mask in masks]
         for row in range(height):
             place = index(symbol("row") * height + row)
-            is_in = scf.IfOp(arith.cmpi(arith.CmpIPredicate.slt, place, index(symbol("rows"))))
-            with ir.InsertionPoint(is_in.then_block):
-                none = index.inside({})(0)
+            with where(arith.cmpi(arith.CmpIPredicate.slt, place, index(symbol("rows"))), index) as here:
+                none = here(0)
                 for part, mask in enumerate(masks):
                     value, view = (each[row * len(masks) + part] for each in (self.sums, self.views))
                     before = vector.MaskedLoadOp(kind, view, [none], added[part], nothing).result
                     vector.MaskedStoreOp(view, [none], mask, self._added(before, value))
-                scf.YieldOp([])
 
     def _added(self, before: ir.Value, value: ir.Value) -> ir.Value:
         return arith.addf(before, value) if self.product.dtype.is_float else arith.addi(before, value)
@@ -313,17 +299,15 @@ class _FarPanels:
         first = arith.addi(share, arith.select(is_last, self.depth, index(0)))
         few = arith.cmpi(arith.CmpIPredicate.ule, self.row_tiles, index(FEW_TILES))
         count = arith.select(few, arith.ceildivui(index(run), self.row_tiles), index(0))
-        loop = scf.ForOp(index(0), count, index(1))
-        with ir.InsertionPoint(loop.body):
+        with loop("ahead", 0, count, 1, index) as here:
             for name in ("next", "next_step"):
                 index.space.bound(name, 0, 1 << 40)
-            step = arith.addi(first, loop.induction_variable)
-            here = index.inside({"next_step": step, "next": arith.select(is_last, index(0), after)})
+            step = arith.addi(first, here.names["ahead"])
+            here = here.inside({"next_step": step, "next": arith.select(is_last, index(0), after)})
             for part in range(self.vectors):
                 at = _on_the_right(symbol("next"), part * lanes, symbol("next_step"), self.of_right, tile)
                 view = strided_view(self.right, at, (lanes,), (1,), here)
                 prefetch(view, SECOND_CACHE, here)
-            scf.YieldOp([])
 
 
 def _on_the_right(tile: Dim, column: int, step: Dim, panel: int, tile_columns: int) -> Dim:

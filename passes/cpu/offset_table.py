@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from dialect.mlir import arith, func, ir, memref, scf
+from dialect.mlir import arith, func, ir, memref
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import strided_view
+from passes.emit.regions import loop
 from passes.loops.domain import Loop
 from passes.loops.index_space import IndexSpace
 from tensorkiln import expr
@@ -41,7 +42,7 @@ def fill_tables(
         _define(arguments[: len(tables)], arguments[len(tables) :], ranks)
 
     shared_function(module, name, types, define)
-    extents: list[Dim] = [loop.extent for loop in loops] or [1]
+    extents: list[Dim] = [each.extent for each in loops] or [1]
     values: list[Dim] = [start, count, expr.sub(expr.product(extents), 1), *extents[1:]]
     for base, strides in forms:
         values += [base, *(strides or [0])]
@@ -62,10 +63,8 @@ def _define(tables: Sequence[ir.Value], scalars: Sequence[ir.Value], ranks: int)
         space.bound(f"extent{rank}", 1, 1 << 40)
     index = IndexEmitter(space, names)
     word = ir.IntegerType.get_signless(32)
-    loop = scf.ForOp(index(0), index(symbol("count")), index(1))
-    with ir.InsertionPoint(loop.body):
+    with loop("entry", 0, symbol("count"), 1, index) as here:
         space.bound("entry", 0, 1 << 40)
-        here = index.inside({"entry": loop.induction_variable})
         flat = expr.minimum(expr.add(symbol("start"), symbol("entry")), symbol("last"))
         shape: list[Dim] = [1, *(symbol(f"extent{rank}") for rank in range(1, ranks))]
         positions = [here(position) for position in space.unflatten(flat, shape)]
@@ -75,4 +74,3 @@ def _define(tables: Sequence[ir.Value], scalars: Sequence[ir.Value], ranks: int)
             value = reduce(arith.addi, terms, base)
             entry = strided_view(table, symbol("entry"), (), (), here)
             memref.store(arith.index_cast(word, value), entry, [])
-        scf.YieldOp([])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dialect.mlir import arith, func, ir, memref, scf, vector
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import strided_view
+from passes.emit.regions import branches, loop
 from passes.loops.index_space import IndexSpace
 from passes.scalar import cast
 from passes.scalar.registers import stored_type, to_scalar
@@ -94,43 +95,31 @@ class _PackFunction:
 
     def _vectors(self, first: Dim, last: Dim, index: IndexEmitter) -> None:
         """The inner elements of these outer ones, a vector at a time."""
-        outer = scf.ForOp(index(first), index(last), index(1))
-        with ir.InsertionPoint(outer.body):
-            here = index.inside({"outer": outer.induction_variable})
+        with loop("outer", first, last, 1, index) as here:
             parts = [self._part(table, symbol("outer"), here) for table in self.outer_tables]
-            self._over_places(here, lambda place: self._vector(parts, place))
-            scf.YieldOp([])
+            with loop("place", 0, symbol("padded"), self.lanes, here) as place:
+                self._vector(parts, place)
 
     def _squares(self, count: Dim, index: IndexEmitter) -> None:
         """So many outer elements, a vector of them at a time: what fills up the last tile may repeat an element."""
         (table,) = self.outer_tables
         words = ir.VectorType.get([self.lanes], self.word)
-        outer = scf.ForOp(index(0), index(count), index(self.lanes))
-        with ir.InsertionPoint(outer.body):
-            here = index.inside({"square": outer.induction_variable})
+        with loop("square", 0, count, self.lanes, index) as here:
             first = self._part(table, symbol("square"), here)
             parts = vector.LoadOp(words, strided_view(table, symbol("square"), (self.lanes,), (1,), here), [here(0)])
             lanes = vector.StepOp(ir.VectorType.get([self.lanes], ir.IndexType.get())).result
             starts = arith.subi(parts.result, arith.index_cast(words, lanes))
             is_in = arith.cmpi(arith.CmpIPredicate.eq, starts, vector.BroadcastOp(words, first).result)
-            branch = scf.IfOp(_all(is_in), has_else=True)
-            with ir.InsertionPoint(branch.then_block):
-                self._over_places(here.inside({}), lambda place: self._square(first, is_in, place))
-                scf.YieldOp([])
-            with ir.InsertionPoint(branch.else_block):
-                self._vectors(symbol("square"), expr.add(symbol("square"), self.lanes), here.inside({}))
-                scf.YieldOp([])
-            scf.YieldOp([])
+            for is_square, region in branches(_all(is_in), here):
+                with region as inside:
+                    if is_square:
+                        with loop("place", 0, symbol("padded"), self.lanes, inside) as place:
+                            self._square(first, is_in, place)
+                    else:
+                        self._vectors(symbol("square"), expr.add(symbol("square"), self.lanes), inside)
 
     def _part(self, table: ir.Value, outer: Dim, index: IndexEmitter) -> ir.Value:
         return memref.load(strided_view(table, outer, (), (), index), [])
-
-    def _over_places(self, index: IndexEmitter, emit: Callable[[IndexEmitter], None]) -> None:
-        """Emit for each vector of inner elements."""
-        inner = scf.ForOp(index(0), index(symbol("padded")), index(self.lanes))
-        with ir.InsertionPoint(inner.body):
-            emit(index.inside({"place": inner.induction_variable}))
-            scf.YieldOp([])
 
     def _square(self, part: ir.Value, is_in: ir.Value, index: IndexEmitter) -> None:
         """As many outer as inner elements: loaded along the outer ones, transposed in registers.

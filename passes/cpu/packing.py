@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
+from typing import ClassVar
 
 from passes.loops.accesses import Access, Panels
 from passes.loops.contraction import Contraction
@@ -92,13 +93,8 @@ class Packed:
     tile: int
     size: int
 
-    @property
-    def inner_tables(self) -> int:
-        return 0
-
-    @property
-    def forms(self) -> tuple[Form, ...]:
-        return ()
+    inner_tables: ClassVar[int] = 0
+    forms: ClassVar[tuple[Form, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +105,8 @@ class InRows:
     first: Dim
     stride: int
 
-    @property
-    def inner_tables(self) -> int:
-        return 0
-
-    @property
-    def forms(self) -> tuple[Form, ...]:
-        return ()
+    inner_tables: ClassVar[int] = 0
+    forms: ClassVar[tuple[Form, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +124,7 @@ class InPlace:
     def operand(self) -> int:
         return self.source.operand
 
-    @property
-    def inner_tables(self) -> int:
-        return 1
+    inner_tables: ClassVar[int] = 1
 
     @property
     def forms(self) -> tuple[Form, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dialect.mlir import ir
-from passes.bounds import drop_records, memory_of
 from passes.emit.arguments import operand_pointers
+from passes.kernel_memory import drop_records, memory_of
 from passes.schedule.attach import PROGRAM, ScheduledKernel, entry_steps, read_buffers, read_steps, scheduled_kernels
 from passes.values import functions_of, read_symbols
 from tensorkiln.buffers import Buffer

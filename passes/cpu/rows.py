@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 
-from dialect.mlir import arith, ir, scf
+from dialect.mlir import arith, ir
 from passes.emit.index_emission import IndexEmitter
+from passes.emit.regions import loop, where
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import Index, IndexSpace
 from tensorkiln import expr
@@ -25,10 +26,8 @@ Rest = Callable[[Index, IndexEmitter, ir.Value], None]
 def for_each_row(frame: Frame, space: IndexSpace, rows: Sequence[Loop], per_group: int, emit: RowEmission) -> None:
     """Emit the loops over the frame's work-groups and over the `per_group` rows of each, with `emit` inside."""
     for positions, start, end, inside in _groups(frame, space, rows, per_group):
-        over_rows = scf.ForOp(inside(start), inside(end), inside(1))
-        with ir.InsertionPoint(over_rows.body):
-            emit(positions, inside.inside({ROW: over_rows.induction_variable}))
-            scf.YieldOp([])
+        with loop(ROW, start, end, 1, inside) as here:
+            emit(positions, here)
 
 
 def for_rows_at_once(
@@ -47,9 +46,7 @@ def for_rows_at_once(
     """
     is_whole = expr.floormod(extent_of(rows), at_once) == 0 and per_group % at_once == 0
     for positions, start, end, inside in _groups(frame, space, rows, per_group):
-        over_rows = scf.ForOp(inside(start), inside(end), inside(at_once))
-        with ir.InsertionPoint(over_rows.body):
-            here = inside.inside({FIRST: over_rows.induction_variable})
+        with loop(FIRST, start, end, at_once, inside) as here:
             ahead = [expr.add(expr.symbol(FIRST), number) for number in range(at_once)]
             present = ahead if is_whole else [expr.minimum(row, expr.sub(end, 1)) for row in ahead]
             values = reduce(positions, [here.inside({ROW: here(row)}) for row in present])
@@ -57,11 +54,8 @@ def for_rows_at_once(
                 if is_whole:
                     finish(positions, here.inside({ROW: here(row)}), value)
                     continue
-                branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.slt, here(row), here(end)))
-                with ir.InsertionPoint(branch.then_block):
+                with where(arith.cmpi(arith.CmpIPredicate.slt, here(row), here(end)), here):
                     finish(positions, here.inside({ROW: here(row)}), value)
-                    scf.YieldOp([])
-            scf.YieldOp([])
 
 
 def _groups(
@@ -71,9 +65,7 @@ def _groups(
     count = extent_of(rows)
     start = expr.mul(space.add(GROUP, expr.ceildiv(count, per_group)), per_group)
     end = expr.minimum(expr.add(start, per_group), count)
-    positions = space.unflatten(space.add(ROW, count), [loop.extent for loop in rows])
+    positions = space.unflatten(space.add(ROW, count), [each.extent for each in rows])
     index = IndexEmitter(space, frame.symbols)
-    over_groups = scf.ForOp(frame.first, frame.last, index(1))
-    with ir.InsertionPoint(over_groups.body):
-        yield positions, start, end, index.inside({GROUP: over_groups.induction_variable})
-        scf.YieldOp([])
+    with loop(GROUP, frame.first, frame.last, 1, index) as inside:
+        yield positions, start, end, inside

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dialect.mlir import arith, ir, scf
+from dialect.mlir import arith, ir
 from passes.emit.emission import as_index
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import load, store
+from passes.emit.regions import loop, where
 from passes.loops.body import KernelBody
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import Index, IndexSpace
@@ -70,33 +71,25 @@ def _emit_line(
 ) -> None:
     axis, dtype = root.int("axis"), root.dtype
     indices, updates = root.operands
-    cleared = scf.ForOp(index(0), index(root.shape[axis]), index(1))
-    with ir.InsertionPoint(cleared.body):
+    with loop("zero", 0, root.shape[axis], 1, index) as here:
         position = space.add("zero", root.shape[axis])
-        here = index.inside({"zero": cleared.induction_variable})
         store(dtype, zero(dtype), memory[root], space.flatten(at(line, axis, position), root.shape), here)
-        scf.YieldOp([])
     others = [extent for number, extent in enumerate(indices.shape) if number != axis]
     reach = [expr.sub(expr.sub(extent, 1), place) for place, extent in zip(line, others, strict=True)]
     is_reached = _all([condition for condition in reach if not space.is_nonnegative(condition)], index)
     last = index(indices.shape[axis])
     if is_reached is not None:
         last = arith.select(is_reached, last, index(0))
-    walked = scf.ForOp(index(0), last, index(1))
-    with ir.InsertionPoint(walked.body):
+    with loop("update", 0, last, 1, index) as here:
         step = space.add("update", indices.shape[axis])
-        here = index.inside({"update": walked.induction_variable})
         source = space.flatten(at(line, axis, step), indices.shape)
         place = as_index(indices.dtype, load(indices.dtype, memory[indices], source, here))
         # A negative index is a huge unsigned one.
         is_inside = arith.cmpi(arith.CmpIPredicate.ult, place, here(root.shape[axis]))
-        branch = scf.IfOp(is_inside)
-        with ir.InsertionPoint(branch.then_block):
+        with where(is_inside, here) as inside:
             target = space.flatten(at(line, axis, space.add("place", root.shape[axis])), root.shape)
-            found = here.inside({"place": place})
+            found = inside.inside({"place": place})
             store(dtype, load(dtype, memory[updates], source, found), memory[root], target, found)
-            scf.YieldOp([])
-        scf.YieldOp([])
 
 
 def _all(conditions: Sequence[Dim], index: IndexEmitter) -> ir.Value | None:

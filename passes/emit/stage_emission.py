@@ -74,9 +74,7 @@ class StageEmitter:
             return
         divisors = steady_divisors(stage, loops, self.nodes) if self.traits.has_fma else ()
         if divisors:
-            with_reciprocals(
-                divisors, self.body(index), lambda found: self._points(stage, loops, index.inside({}), found)
-            )
+            with_reciprocals(divisors, self.body(index), lambda found, here: self._points(stage, loops, here, found))
         else:
             self._points(stage, loops, index)
 

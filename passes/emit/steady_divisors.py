@@ -12,7 +12,6 @@ from math import frexp
 from operator import and_
 from typing import Final
 
-from dialect.mlir import ir, scf
 from tensorkiln.expr import free_symbols, substitute, symbol
 
 from ..loops.body import KernelBody, Stage
@@ -23,6 +22,8 @@ from ..scalar.number import Number
 from ..scalar.reciprocal import Reciprocal
 from ..schedule.tiling import inner_loops
 from .emission import DIVIDED, Emitter, Reciprocals, is_float_division
+from .index_emission import IndexEmitter
+from .regions import branches
 
 Shares = AbstractSet[tuple[int, int]]
 """Pairs of operands: numbers that are not negative, and their sum, which is finite only where all of them are."""
@@ -82,15 +83,15 @@ def _is_steady(divisor: Node, varying: Iterable[str], nodes: Interner) -> bool:
     )
 
 
-def with_reciprocals(divisors: Sequence[Node], before: Emitter, emit: Callable[[Reciprocals], None]) -> None:
+def with_reciprocals(
+    divisors: Sequence[Node], before: Emitter, emit: Callable[[Reciprocals, IndexEmitter], None]
+) -> None:
     """`emit` twice in the branches of a condition: with the reciprocals of `divisors`, if they serve, and with none.
 
     `before` emits what comes before the loop.
     """
     found = {id(node): Reciprocal.of(Number(before(node), form_of(node.dtype))) for node in divisors}
     is_exact = reduce(and_, (reciprocal.is_exact() for reciprocal in found.values()))
-    branch = scf.IfOp(is_exact.value, has_else=True)
-    for block, reciprocals in ((branch.then_block, found), (branch.else_block, {})):
-        with ir.InsertionPoint(block):
-            emit(reciprocals)
-            scf.YieldOp([])
+    for serve, region in branches(is_exact.value, before.index):
+        with region as here:
+            emit(found if serve else {}, here)

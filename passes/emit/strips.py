@@ -22,6 +22,7 @@ from ..scalar.traits import Traits
 from .accumulation import combined, identity
 from .index_emission import IndexEmitter
 from .memory import Memory, strided_view
+from .regions import loop
 from .vector_emission import VectorEmitter
 
 LEAST_EXTENT: Final = 4
@@ -53,7 +54,7 @@ def strip_loop(stage: Stage, loops: Sequence[Loop], nodes: Interner, address: Ad
     found = list(walk(stage.elements, nodes))
     if isinstance(last.extent, int) and last.extent < LEAST_EXTENT:
         return None
-    if stage.combine is None and not any(_asks(node, last) for node in found if isinstance(node, Load)):
+    if stage.combine is None and not any(asks(node, last) for node in found if isinstance(node, Load)):
         return None
     stored = all(_step(address(entry.operand, stage.domain.address), last) == 1 for entry in stage.stores)
     in_memory = {node.dtype for node in found if isinstance(node, Load)} | {entry.root.dtype for entry in stage.stores}
@@ -61,7 +62,8 @@ def strip_loop(stage: Stage, loops: Sequence[Loop], nodes: Interner, address: Ad
     return last if stored and is_plain and all(_takes_vectors(node, last, nodes, address) for node in found) else None
 
 
-def _asks(load: Load, loop: Loop) -> bool:
+def asks(load: Load, loop: Loop) -> bool:
+    """Whether a condition of the read depends on the loop."""
     return any(loop.name in free_symbols(condition) for condition in load.conditions if isinstance(condition, Expr))
 
 
@@ -86,7 +88,7 @@ def _takes_vectors(node: Node, loop: Loop, nodes: Interner, address: Address) ->
     conditions = node.conditions if isinstance(node, Load | Guard | Choose) else ()
     if isinstance(node, Load):
         step = _step(address(node.operand, node.address), loop)
-        if not _is_small(step) or (step == 0 and _asks(node, loop)):
+        if not _is_small(step) or (step == 0 and asks(node, loop)):
             return False
     return all(isinstance(condition, int | Expr) for condition in conditions)
 
@@ -108,29 +110,22 @@ class StripEmitter:
         if not loops:
             emit(index)
             return
-        loop = scf.ForOp(index(0), index(loops[0].extent), index(1))
-        with ir.InsertionPoint(loop.body):
-            self._over(loops[1:], index.inside({loops[0].name: loop.induction_variable}), emit)
-            scf.YieldOp([])
+        with loop(loops[0].name, 0, loops[0].extent, 1, index) as here:
+            self._over(loops[1:], here, emit)
 
     def _strips(self, stage: Stage, strip: Loop, reduced: Sequence[Loop], index: IndexEmitter) -> None:
         """Whole vectors, then what is left; where it is not known how much that is, vectors of what there is."""
         if not isinstance(strip.extent, int):
-            left = expr.sub(strip.extent, symbol(strip.name))
-            self._loop(strip, strip.extent, index, lambda here: self._vector(stage, strip, reduced, left, here))
+            with loop(strip.name, 0, strip.extent, self.lanes, index) as here:
+                self._vector(stage, strip, reduced, expr.sub(strip.extent, symbol(strip.name)), here)
             return
         whole = strip.extent // self.lanes * self.lanes
         if whole:
-            self._loop(strip, whole, index, lambda here: self._vector(stage, strip, reduced, None, here))
+            with loop(strip.name, 0, whole, self.lanes, index) as here:
+                self._vector(stage, strip, reduced, None, here)
         if whole < strip.extent:
             rest = index.inside({strip.name: index(whole)})
             self._vector(stage, strip, reduced, strip.extent - whole, rest)
-
-    def _loop(self, strip: Loop, end: Dim, index: IndexEmitter, emit: Callable[[IndexEmitter], None]) -> None:
-        loop = scf.ForOp(index(0), index(end), index(self.lanes))
-        with ir.InsertionPoint(loop.body):
-            emit(index.inside({strip.name: loop.induction_variable}))
-            scf.YieldOp([])
 
     def _vector(
         self, stage: Stage, strip: Loop, reduced: Sequence[Loop], points: Dim | None, index: IndexEmitter
@@ -174,12 +169,12 @@ class StripEmitter:
                 here = index.inside({reduced[0].name: index(place)})
                 before = self._window(combine, element, strip, reduced[1:], points, before, here)
             return before
-        loop = scf.ForOp(index(0), index(extent), index(1), [before])
-        with ir.InsertionPoint(loop.body):
-            here = index.inside({reduced[0].name: loop.induction_variable})
-            inner = self._window(combine, element, strip, reduced[1:], points, loop.inner_iter_args[0], here)
+        terms_left = scf.ForOp(index(0), index(extent), index(1), [before])
+        with ir.InsertionPoint(terms_left.body):
+            here = index.inside({reduced[0].name: terms_left.induction_variable})
+            inner = self._window(combine, element, strip, reduced[1:], points, terms_left.inner_iter_args[0], here)
             scf.YieldOp([inner])
-        return loop.results[0]
+        return terms_left.results[0]
 
     def _points(self, strip: Loop, points: Dim | None, index: IndexEmitter) -> VectorEmitter:
         return VectorEmitter(self.nodes, self.memory, self.traits, (strip.name, self.lanes), points, index)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dialect.mlir import arith, ir, linalg, memref, scf
+from dialect.mlir import arith, ir, linalg, memref
 from passes import scalar
 
 from ..loops.domain import Loop, extent_of
@@ -12,6 +12,7 @@ from ..schedule.sum_blocks import TOTAL, Blocks
 from .accumulation import identity
 from .index_emission import IndexEmitter
 from .memory import strided_view
+from .regions import loop
 from .stage_emission import Generic, StageEmitter, Target
 
 
@@ -45,7 +46,7 @@ def _columns(emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexE
     """Sum a block where the results belong, and replace it by the totals so far."""
     columns, dtype, traits = blocks.columns, blocks.stage.elements[0].dtype, emit.traits
     strides = [extent_of(columns[number + 1 :]) for number in range(len(columns))]
-    view = strided_view(totals, 0, [loop.extent for loop in columns], strides, index)
+    view = strided_view(totals, 0, [each.extent for each in columns], strides, index)
     (entry,) = blocks.stage.stores
     result = emit.target(blocks.stage.domain.address, entry.operand, columns, index)
     targets = [Target(view, result.axes), result]
@@ -69,9 +70,6 @@ def over_blocks(
     if not loops:
         emit(rows)
         return
-    index = rows[0]
-    loop = scf.ForOp(index(0), index(loops[0].extent), index(1))
-    here = {loops[0].name: loop.induction_variable}
-    with ir.InsertionPoint(loop.body):
-        over_blocks(loops[1:], [row.inside(here) for row in rows], emit)
-        scf.YieldOp([])
+    name = loops[0].name
+    with loop(name, 0, loops[0].extent, 1, rows[0]) as first:
+        over_blocks(loops[1:], [first, *(row.inside({name: first.names[name]}) for row in rows[1:])], emit)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 
-from dialect.mlir import ir, scf
+from dialect.mlir import ir
 
-from ..loops.scalar_dag import Node
 from ..scalar.registers import stored_type
 from ..schedule.sweeps import Put, Result, Sweep
 from .accumulation import identity
 from .index_emission import IndexEmitter
 from .memory import register, store
+from .regions import where
 from .stage_emission import StageEmitter
 from .sum_emission import over_blocks
 
@@ -35,7 +35,8 @@ def emit_sweep(emit: StageEmitter, sweep: Sweep, index: IndexEmitter) -> None:
             if isinstance(step, Put):
                 put(step.register, emit.body(here)(step.value), here)
                 continue
-            with _where(step.needed, emit, here) as inside:
+            needed = None if step.needed is None else emit.body(here)(step.needed)
+            with nullcontext(here) if needed is None else where(needed, here) as inside:
                 put(step.register, emit.reduced(step.stage, sweep.within, inside), inside)
         scalars = emit.body(here)
         made = [(total.register, scalars(total.value)) for total in sweep.totals]
@@ -45,18 +46,6 @@ def emit_sweep(emit: StageEmitter, sweep: Sweep, index: IndexEmitter) -> None:
     for number, combine in sweep.begin.items():
         put(number, identity(combine, sweep.registers[number]), index)
     over_blocks(sweep.over, [index], add)
-
-
-@contextmanager
-def _where(condition: Node | None, emit: StageEmitter, index: IndexEmitter) -> Generator[IndexEmitter]:
-    """Emit what is inside under a condition, if there is one."""
-    if condition is None:
-        yield index
-        return
-    branch = scf.IfOp(emit.body(index)(condition))
-    with ir.InsertionPoint(branch.then_block):
-        yield index.inside({})
-        scf.YieldOp([])
 
 
 def emit_result(emit: StageEmitter, result: Result, index: IndexEmitter) -> None:

@@ -66,7 +66,9 @@ def _parts(cat: Value, stored: set[Value], results: frozenset[Value]) -> list[Va
         is_ours = base.kind != "argument" and base.kind != "vconst" and base not in results
         if not is_ours or split_multiple(offset, ALIGNMENT)[1] != 0 or base.size_bytes != size:
             return None
-        if base not in stored and not any(_walks_as(base, other) for other in _reductions_behind(base, stored)):
+        if base not in stored and not any(
+            base.long_dims == other.long_dims for other in _reductions_behind(base, stored)
+        ):
             return None
         found.append(base)
         offset = expr.add(offset, size)
@@ -84,9 +86,3 @@ def _reductions_behind(value: Value, stored: set[Value]) -> Iterator[Value]:
     for found in values_behind(value, lambda operand: operand.kind == "reduce_axis" or operand in stored):
         if found.kind == "reduce_axis":
             yield found
-
-
-def _walks_as(value: Value, reduction: Value) -> bool:
-    """Whether the kernel of the reduction can compute `value` too, element by element."""
-    loops = [[extent for extent in shape if extent != 1] for shape in (value.shape, reduction.shape)]
-    return loops[0] == loops[1]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dialect.mlir import func, ir
-from passes.bounds import drop_records
+from passes.kernel_memory import drop_records
 from passes.scalar.registers import stored_type
 from tensorkiln.dtypes import DType
 

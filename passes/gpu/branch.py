@@ -6,7 +6,8 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 
-from dialect.mlir import arith, ir, scf
+from dialect.mlir import arith, ir
+from passes.emit import regions
 from passes.emit.index_emission import IndexEmitter
 from tensorkiln.expr import Dim
 
@@ -20,10 +21,8 @@ def where(tests: Sequence[Test], index: IndexEmitter) -> Generator[IndexEmitter]
     if not tests:
         yield index
         return
-    branch = scf.IfOp(holds(tests, index))
-    with ir.InsertionPoint(branch.then_block):
-        yield index.inside({})
-        scf.YieldOp([])
+    with regions.where(holds(tests, index), index) as inside:
+        yield inside
 
 
 def holds(tests: Sequence[Test], index: IndexEmitter) -> ir.Value:

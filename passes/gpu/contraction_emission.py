@@ -10,6 +10,7 @@ from passes.emit.accumulation import Product, identity
 from passes.emit.emission import Emitter
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, load, store
+from passes.emit.regions import loop
 from passes.loops.accesses import Access
 from passes.loops.body import KernelBody
 from passes.loops.contraction import Contraction
@@ -164,11 +165,11 @@ class ContractionEmission:
     def _multiply(self, sums: Sequence[ir.Value], index: IndexEmitter) -> list[ir.Value]:
         tiles, space = self.tiles, self.body.space
         unrolled = min(MOST_STEPS, UNROLLED // len(sums))
-        loop = scf.ForOp(index(0), index(tiles.depth), index(unrolled), list(sums))
-        with ir.InsertionPoint(loop.body):
-            here = index.inside({"product": loop.induction_variable})
+        steps = scf.ForOp(index(0), index(tiles.depth), index(unrolled), list(sums))
+        with ir.InsertionPoint(steps.body):
+            here = index.inside({"product": steps.induction_variable})
             first = space.add("product", tiles.depth)
-            totals = list(loop.inner_iter_args)
+            totals = list(steps.inner_iter_args)
             for number in range(unrolled):
                 step = expr.add(first, number)
                 lefts = self._share(self.left, step, tiles.rows, tiles.thread_rows, self._thread_row, here)
@@ -176,7 +177,7 @@ class ContractionEmission:
                 pairs = [(left, right) for left in lefts for right in rights]
                 totals = [self.product.added(*pair, total) for total, pair in zip(totals, pairs, strict=True)]
             scf.YieldOp(totals)
-        return list(loop.results)
+        return list(steps.results)
 
     _thread_row: Dim = expr.floordiv(symbol(THREAD), SIDE)
     _thread_column: Dim = expr.floormod(symbol(THREAD), SIDE)
@@ -202,10 +203,8 @@ class ContractionEmission:
         """Store the rows of every thread from `row` on, and compute from them what the maps make of them."""
         space, tiles = self.body.space, self.tiles
         size = SIDE * self.at_once * tiles.columns
-        loop = scf.ForOp(index(symbol(THREAD)), index(size), index(THREADS))
-        with ir.InsertionPoint(loop.body):
+        with loop("place", symbol(THREAD), size, THREADS, index) as here:
             place = space.add("place", size)
-            here = index.inside({"place": loop.induction_variable})
             kept, column = expr.floordiv(place, tiles.columns), expr.floormod(place, tiles.columns)
             thread_row, behind = expr.floordiv(kept, self.at_once), expr.floormod(kept, self.at_once)
             of_thread = place_of(thread_row, tiles.thread_rows, row, self.dtype.itemsize)
@@ -216,7 +215,6 @@ class ContractionEmission:
             with where([("ult", position, self.count[which]) for which, position in at.items()], here) as inside:
                 names = self._within(at, {"row": self.parts.rows, "column": self.parts.columns}, inside)
                 self._result(place, inside.inside(names))
-            scf.YieldOp([])
 
     def _result(self, place: Dim, index: IndexEmitter) -> None:
         first, *maps = self.body.stages

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from dialect.mlir import arith, ir, scf
+from dialect.mlir import arith, ir
 from passes.emit.emission import Emitter
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, register, store
+from passes.emit.regions import branches, loop
 from passes.loops.accesses import loads
 from passes.loops.body import KernelBody, Stage
 from passes.loops.collapse import collapse
@@ -79,21 +80,14 @@ class _Emission:
             with where([("ult", symbol(ITEM), expr.floordiv(count, width))], items) as here:
                 self._points(first, self.access, here)
             return
-        whole = scf.IfOp(holds([("ult", symbol(ITEM), expr.floordiv(count, width))], items), has_else=True)
-        with ir.InsertionPoint(whole.then_block):
-            self._points(first, self.access, items.inside({}))
-            scf.YieldOp([])
-        with ir.InsertionPoint(whole.else_block):
-            self._rest(first, count, items.inside({}))
-            scf.YieldOp([])
-
-    def _rest(self, first: Dim, count: Dim, index: IndexEmitter) -> None:
-        """The elements that do not fill a vector: none for most threads, which start behind the end."""
-        loop = scf.ForOp(index(first), index(expr.minimum(count, expr.add(first, self.access.width))), index(1))
-        with ir.InsertionPoint(loop.body):
-            point = self.body.space.add("point", count)
-            self._points(point, SCALAR, index.inside({"point": loop.induction_variable}))
-            scf.YieldOp([])
+        for is_whole, region in branches(holds([("ult", symbol(ITEM), expr.floordiv(count, width))], items), items):
+            with region as here:
+                if is_whole:
+                    self._points(first, self.access, here)
+                else:
+                    # What does not fill a vector: nothing for most threads, which start behind the end.
+                    with loop("point", first, expr.minimum(count, expr.add(first, width)), 1, here) as inside:
+                        self._points(space.add("point", count), SCALAR, inside)
 
     def _points(self, first: Dim, access: VectorAccess, index: IndexEmitter) -> None:
         """The elements `first … first + access.width - 1`, stage by stage."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dialect.mlir import arith, ir
-from passes.bounds import memory_of
 from passes.emit.arguments import operand_pointers
 from passes.emit.index_emission import IndexEmitter
+from passes.kernel_memory import memory_of
 from passes.loops.index_space import IndexSpace
 from passes.schedule.attach import ScheduledKernel, read_buffers, scheduled_kernels
 from passes.schedule.record import threads_of

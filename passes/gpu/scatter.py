@@ -12,6 +12,7 @@ from dialect.mlir import arith, ir, memref, scf
 from passes.emit.emission import as_index
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import load, store, strided_view
+from passes.emit.regions import loop
 from passes.loops.body import KernelBody
 from passes.loops.domain import extent_of
 from passes.loops.index_space import IndexSpace
@@ -150,10 +151,8 @@ class _Emission:
 
     def _over(self, name: str, extent: Dim, index: IndexEmitter, emit: Callable[[Dim, IndexEmitter], None]) -> None:
         """Share `extent` positions among the threads."""
-        loop = scf.ForOp(index(symbol(THREAD)), index(extent), index(self.lanes))
-        with ir.InsertionPoint(loop.body):
-            emit(self.space.add(name, extent), index.inside({name: loop.induction_variable}))
-            scf.YieldOp([])
+        with loop(name, symbol(THREAD), extent, self.lanes, index) as here:
+            emit(self.space.add(name, extent), here)
 
     def _address(self, value: Value, line: Sequence[Dim], position: Dim) -> Dim:
         return self.space.flatten(at(line, self.axis, position), value.shape)

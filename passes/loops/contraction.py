@@ -83,7 +83,7 @@ def match_contraction(
         panel_access(load, names) if load.operand in in_panels else linear_access(load, nodes, names)
         for load in (first, second)
     ]
-    if accesses[0] is None or accesses[1] is None or not _separable(first, second, nodes, names):
+    if accesses[0] is None or accesses[1] is None or not _separable(first, second, names):
         return None
     rounding = multiplied if multiplied is not element.dtype else None
     return _oriented(domain, accesses[0], accesses[1], space, element.dtype, rounding)
@@ -128,7 +128,7 @@ def is_exact_widening(source: DType, target: DType) -> bool:
     return target.is_signed or not source.is_signed
 
 
-def _separable(first: Load, second: Load, nodes: Interner, names: list[str]) -> bool:
+def _separable(first: Load, second: Load, names: list[str]) -> bool:
     """Whether the conditions are linear in the loops, so that each splits into a part per loop."""
     for condition in (*first.conditions, *second.conditions):
         if not isinstance(condition, int | expr.Expr) or linear_form(condition, names) is None:

@@ -6,15 +6,19 @@ of a gather, say). Code that creates a loop or reads such a value registers its 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from math import gcd
+from typing import Final
 
 from tensorkiln import expr
 from tensorkiln.expr import Atom, Dim, Expr, Monomial
 
 Index = tuple[Dim, ...]
 _FLOORED = {"idiv": "floordiv", "mod": "floormod"}
+_REMEMBERED: Final = 1 << 14
+"""Results that are kept of a function: layers of a network repeat, and so does what is asked of their indices."""
 
 
 class IndexSpace:
@@ -111,12 +115,7 @@ class IndexSpace:
 
     def flatten(self, index: Index, shape: Sequence[Dim]) -> Dim:
         """The row-major position of `index` in a contiguous array of `shape`."""
-        stride: Dim = 1
-        terms: list[Dim] = []
-        for position, extent in zip(reversed(index), reversed(shape), strict=True):
-            terms.append(position if stride == 1 else expr.mul(stride, position))
-            stride = expr.mul(stride, extent)
-        return rejoin(expr.add(*terms))
+        return _flattened(index, tuple(shape))
 
     def unflatten(self, flat: Dim, shape: Sequence[Dim]) -> Index:
         """The index of the row-major position `flat` in a contiguous array of `shape`; the inverse of `flatten`."""
@@ -134,24 +133,36 @@ class IndexSpace:
         """
         result: list[Dim] = []
         taken = 0
-        for source_run, count in _runs(source, shape):
+        for source_run, count in _runs(tuple(source), tuple(shape)):
             run_shape, run_index = shape[taken : taken + count], index[taken : taken + count]
             taken += count
-            if tuple(source_run) == tuple(run_shape):
+            if source_run == tuple(run_shape):
                 result.extend(run_index)
             else:
                 result.extend(self.unflatten(self.flatten(run_index, run_shape), source_run))
         return tuple(result)
 
 
-def _runs(source: Sequence[Dim], shape: Sequence[Dim]) -> Iterable[tuple[Sequence[Dim], int]]:
+@lru_cache(_REMEMBERED)
+def _flattened(index: Index, shape: Index) -> Dim:
+    stride: Dim = 1
+    terms: list[Dim] = []
+    for position, extent in zip(reversed(index), reversed(shape), strict=True):
+        terms.append(position if stride == 1 else expr.mul(stride, position))
+        stride = expr.mul(stride, extent)
+    return rejoin(expr.add(*terms))
+
+
+@lru_cache(_REMEMBERED)
+def _runs(source: Index, shape: Index) -> Sequence[tuple[Index, int]]:
     """Pairs of (consecutive source dims, number of consecutive dims of `shape`) with equal products."""
+    runs: list[tuple[Index, int]] = []
     source_start = source_end = shape_start = shape_end = 0
     left: Dim = 1
     right: Dim = 1
     while source_end < len(source) or shape_end < len(shape):
         if left == right and (source_end > source_start or shape_end > shape_start):
-            yield source[source_start:source_end], shape_end - shape_start
+            runs.append((source[source_start:source_end], shape_end - shape_start))
             source_start, shape_start, left, right = source_end, shape_end, 1, 1
             continue
         takes_source = source_end < len(source) and (shape_end == len(shape) or _may_grow(left, right))
@@ -162,7 +173,8 @@ def _runs(source: Sequence[Dim], shape: Sequence[Dim]) -> Iterable[tuple[Sequenc
             right = expr.mul(right, shape[shape_end])
             shape_end += 1
     if source_end > source_start or shape_end > shape_start:
-        yield source[source_start:source_end], shape_end - shape_start
+        runs.append((source[source_start:source_end], shape_end - shape_start))
+    return runs
 
 
 def _may_grow(left: Dim, right: Dim) -> bool:
@@ -176,6 +188,7 @@ def _may_grow(left: Dim, right: Dim) -> bool:
     return len(left.terms[0][0]) <= len(right.terms[0][0])
 
 
+@lru_cache(_REMEMBERED)
 def split_multiple(index: Dim, divisor: Dim) -> tuple[Dim, Dim]:
     """`(q, r)` with `index == q * divisor + r`, moving into q every term whose coefficient the divisor divides.
 
@@ -229,8 +242,11 @@ def _term_count(dim: Dim) -> int:
 
 def linear_form(index: Dim, names: Sequence[str]) -> tuple[Dim, tuple[Dim, ...]] | None:
     """`(offset, strides)` with `index == offset + sum(stride * name)`; None when it is not linear in the names."""
-    if isinstance(index, int):
-        return index, (0,) * len(names)
+    return (index, (0,) * len(names)) if isinstance(index, int) else _linear_form(index, tuple(names))
+
+
+@lru_cache(_REMEMBERED)
+def _linear_form(index: Expr, names: Sequence[str]) -> tuple[Dim, tuple[Dim, ...]] | None:
     rest: list[tuple[Monomial, int]] = []
     strides: dict[str, list[tuple[Monomial, int]]] = {}
     wanted = set(names)

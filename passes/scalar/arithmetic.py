@@ -1,4 +1,4 @@
-"""+, -, *, floating division, maximum and minimum."""
+"""Sums, products, extremes and comparisons, as they differ by dtype."""
 
 from __future__ import annotations
 
@@ -15,19 +15,9 @@ def add(dtype: DType, a: Number, b: Number) -> Number:
     return a | b if dtype.is_bool else a + b
 
 
-def subtract(dtype: DType, a: Number, b: Number) -> Number:
-    """a - b."""
-    return a - b
-
-
 def multiply(dtype: DType, a: Number, b: Number) -> Number:
     """a * b; of bool, whether both are true."""
     return a & b if dtype.is_bool else a * b
-
-
-def divide_floats(dtype: DType, a: Number, b: Number) -> Number:
-    """a / b by IEEE 754: x/0 is an infinity, 0/0 NaN."""
-    return a / b
 
 
 def maximum(dtype: DType, a: Number, b: Number) -> Number:
@@ -52,13 +42,6 @@ def _extreme(
     return Number(emit(a.value, b.value), a.form)
 
 
-def logical_and(dtype: DType, a: Number, b: Number) -> Number:
-    return a & b
-
-
-def logical_or(dtype: DType, a: Number, b: Number) -> Number:
-    return a | b
-
-
-def exclusive_or(dtype: DType, a: Number, b: Number) -> Number:
-    return a ^ b
+def less(dtype: DType, a: Number, b: Number) -> Number:
+    """a < b, as i1: signed, unsigned or ordered by the dtype; false before true; false for NaN."""
+    return a.less(b) if dtype.is_float or dtype.is_signed else a.below(b)

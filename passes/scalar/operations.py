@@ -8,18 +8,7 @@ from dialect.mlir import ir
 from tensorkiln.dtypes import DType
 from tensorkiln.errors import UnsupportedGraphError
 
-from .arithmetic import (
-    add,
-    divide_floats,
-    exclusive_or,
-    logical_and,
-    logical_or,
-    maximum,
-    minimum,
-    multiply,
-    subtract,
-)
-from .compare import differs, less
+from .arithmetic import add, less, maximum, minimum, multiply
 from .division import divide_integers, remainder_of_integers
 from .exp2 import exp2
 from .form import BF16, F16, I16, form_of
@@ -37,48 +26,43 @@ from .working import held, load, store
 
 Binary = Callable[[DType, Number, Number], Number]
 
-FLOAT: dict[str, Binary] = {
+_COMPARED: dict[str, Binary] = {"cmplt": less, "cmpne": lambda _, a, b: a.differs(b)}
+_BITWISE: dict[str, Binary] = {
+    "xor": lambda _, a, b: a ^ b,
+    "or": lambda _, a, b: a | b,
+    "and": lambda _, a, b: a & b,
+}
+_NUMBERS: dict[str, Binary] = {
     "add": add,
     "mul": multiply,
-    "sub": subtract,
-    "div": divide_floats,
-    "fdiv": divide_floats,
-    "mod": remainder_of_floats,
+    "sub": lambda _, a, b: a - b,
     "max": maximum,
     "min": minimum,
-    "cmplt": less,
-    "cmpne": differs,
+    **_COMPARED,
+}
+FLOAT: dict[str, Binary] = {
+    **_NUMBERS,
+    # By IEEE 754: x/0 is an infinity, 0/0 NaN.
+    **dict.fromkeys(("div", "fdiv"), lambda _, a, b: a / b),
+    "mod": remainder_of_floats,
 }
 INTEGER: dict[str, Binary] = {
-    "add": add,
-    "mul": multiply,
-    "sub": subtract,
-    "div": divide_integers,
-    "idiv": divide_integers,
+    **_NUMBERS,
+    **dict.fromkeys(("div", "idiv"), divide_integers),
     "mod": remainder_of_integers,
     "pow": power_of_integers,
-    "max": maximum,
-    "min": minimum,
-    "cmplt": less,
-    "cmpne": differs,
-    "xor": exclusive_or,
-    "or": logical_or,
-    "and": logical_and,
+    **_BITWISE,
     "shl": shift_left,
     "shr": shift_right,
 }
 BOOL: dict[str, Binary] = {
     "add": add,
     "mul": multiply,
-    "max": logical_or,
-    "min": logical_and,
-    "cmplt": less,
-    "cmpne": differs,
-    "xor": exclusive_or,
-    "or": logical_or,
-    "and": logical_and,
+    "max": _BITWISE["or"],
+    "min": _BITWISE["and"],
+    **_COMPARED,
+    **_BITWISE,
 }
-_COMPARISONS = ("cmplt", "cmpne")
 
 
 def binop(
@@ -105,7 +89,7 @@ def binop(
     if operation is None:
         raise UnsupportedGraphError(f"binop {kind} is not defined for {dtype}: cast the operands")
     result = operation(dtype, left, right)
-    if kind not in _COMPARISONS:
+    if kind not in _COMPARED:
         return store(traits, dtype, result)
     return result.zero_extended(form_of(result_dtype or DType.BOOL)).value
 
@@ -135,20 +119,12 @@ def _negated(dtype: DType, x: Number) -> Number:
     return (x.reinterpreted(I16) ^ 0x8000).reinterpreted(x.form) if x.form.over(0) in (F16, BF16) else -x
 
 
-def _square_root(traits: Traits, x: Number) -> Number:
-    return x.square_root()
-
-
-def _reciprocal(traits: Traits, x: Number) -> Number:
-    return 1.0 / x
-
-
 UNARY: dict[str, Callable[[Traits, Number], Number]] = {
     "log2": log2,
     "exp2": exp2,
     "sin": sin,
-    "sqrt": _square_root,
-    "recip": _reciprocal,
+    "sqrt": lambda _, x: x.square_root(),
+    "recip": lambda _, x: 1.0 / x,
     "trunc": truncate,
 }
 

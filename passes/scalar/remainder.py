@@ -9,6 +9,7 @@ from __future__ import annotations
 from dialect.mlir import arith, ir, scf
 from tensorkiln.dtypes import DType
 
+from .exp2 import scaled
 from .form import F32, F64, I64
 from .number import Number, choose
 
@@ -65,7 +66,7 @@ def _of_doubles(size: Number, modulus: Number) -> Number:
         shifted = Number(loop.inner_iter_args[0], I64) << amount
         scf.YieldOp([arith.remui(shifted.value, divisor.value)])
     rest = Number(loop.results[0], I64).to_float(F64, signed=True)
-    return _scaled(rest, least)
+    return scaled(rest, least)
 
 
 def _decomposed(size: Number) -> tuple[Number, Number]:
@@ -76,13 +77,3 @@ def _decomposed(size: Number) -> tuple[Number, Number]:
     is_normal = field.differs(0)
     significand = choose(is_normal, fraction | (1 << F64.fraction), fraction)
     return significand, choose(is_normal, field, 1) - (F64.bias + F64.fraction)
-
-
-def _scaled(number: Number, exponent: Number) -> Number:
-    """number * 2**exponent for -1074 <= exponent <= 972, in two factors since one may be no normal number."""
-    half = exponent.arithmetic_shift(1)
-    return number * _power_of_two(half) * _power_of_two(exponent - half)
-
-
-def _power_of_two(exponent: Number) -> Number:
-    return ((exponent + F64.bias) << F64.fraction).reinterpreted(F64)

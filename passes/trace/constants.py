@@ -10,31 +10,6 @@ from ..values import Value
 from .tracer import Conditions, Trace, Tracer
 
 
-def trace_const_scalar(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
-    """The literal, or the value that a symbol is fixed to"""
-    return tracer.nodes.constant(value.dtype, value.literal("value"))
-
-
-def trace_vconst(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
-    """A table of one element; larger tables live in constant buffers"""
-    return tracer.nodes.constant(value.dtype, value.fields["values"].item())
-
-
-def trace_define_var(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
-    """The value of a symbol at run time"""
-    return tracer.nodes.index_value(value.dtype, expr.symbol(value.fields["sym_var"].name))
-
-
-def trace_unique(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
-    """The id"""
-    return tracer.nodes.constant(value.dtype, value.int("id"))
-
-
-def trace_zero(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
-    """Zero: a device marker, or a buffer nobody has written, whose contents are unspecified"""
-    return tracer.zero(value.dtype)
-
-
 def trace_noop(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
     """The operand, or zero when there is none"""
     if value.operands:
@@ -43,12 +18,17 @@ def trace_noop(tracer: Tracer, value: Value, index: Index, conditions: Condition
 
 
 CONSTANTS: dict[str, Trace] = {
-    "const_scalar": trace_const_scalar,
-    "vconst": trace_vconst,
-    "define_var": trace_define_var,
-    "bind": trace_const_scalar,
-    "unique": trace_unique,
-    "device": trace_zero,
-    "buffer": trace_zero,
+    # The literal; of `bind` the value that a symbol is fixed to.
+    **dict.fromkeys(
+        ("const_scalar", "bind"), lambda tracer, value, *_: tracer.nodes.constant(value.dtype, value.literal("value"))
+    ),
+    # A table of one element: larger ones are constant buffers.
+    "vconst": lambda tracer, value, *_: tracer.nodes.constant(value.dtype, value.fields["values"].item()),
+    "define_var": lambda tracer, value, *_: tracer.nodes.index_value(
+        value.dtype, expr.symbol(value.fields["sym_var"].name)
+    ),
+    "unique": lambda tracer, value, *_: tracer.nodes.constant(value.dtype, value.int("id")),
+    # A device marker, or a buffer nobody has written, whose contents are unspecified.
+    **dict.fromkeys(("device", "buffer"), lambda tracer, value, *_: tracer.zero(value.dtype)),
     "noop": trace_noop,
 }

@@ -83,7 +83,7 @@ class _Plan:
 
     def _may_join(self, root: Value, domain: Domain, members: Sequence[Value]) -> bool:
         """Whether `root` is a map over the loops of the last stage, and reads of it only the element of its point."""
-        if not _walks_as(root, members):
+        if "reduce_axis" in (root.kind, members[0].kind) or root.long_dims != members[0].long_dims:
             return False
         found = loads((self._tracer.computed(root, domain),), self.nodes)
         return all(self._is_at_hand(load, domain) for load in found)
@@ -92,14 +92,6 @@ class _Plan:
         """Whether the load reads nothing of the last stage but the element of the same point."""
         made_here = self._home.get(self._values[load.operand]) == len(self.stages) - 1
         return not made_here or load.address == domain.address
-
-
-def _walks_as(root: Value, members: Sequence[Value]) -> bool:
-    """Whether `root` is a map over the loops of the maps `members`."""
-    if root.kind == "reduce_axis" or members[0].kind == "reduce_axis":
-        return False
-    shapes = [[extent for extent in value.shape if extent != 1] for value in (root, members[0])]
-    return shapes[0] == shapes[1]
 
 
 def _row_loops(root: Value, rows: int, space: IndexSpace) -> tuple[Loop, ...]:

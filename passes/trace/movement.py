@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
@@ -127,14 +129,8 @@ def trace_cat(tracer: Tracer, value: Value, index: Index, conditions: Conditions
 
 def trace_vectorize(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
     """The operands stacked on a new last axis."""
-    lane = index[-1]
-    if isinstance(lane, int):
-        return tracer.element(value.operands[lane], index[:-1], conditions)
-    node = tracer.element(value.operands[-1], index[:-1], conditions)
-    for position in range(len(value.operands) - 2, -1, -1):
-        here = tracer.element(value.operands[position], index[:-1], conditions)
-        node = tracer.nodes.choose((expr.sub(position, lane),), here, node)
-    return node
+    parts = value.operands
+    return _lane(tracer, index[-1], len(parts), lambda at: tracer.element(parts[at], index[:-1], conditions))
 
 
 def trace_gep(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
@@ -143,13 +139,16 @@ def trace_gep(tracer: Tracer, value: Value, index: Index, conditions: Conditions
     source = value.operands[0]
     if len(lanes) == 1:
         return tracer.element(source, (*index, lanes[0]), conditions)
-    lane = index[-1]
+    return _lane(tracer, index[-1], len(lanes), lambda at: tracer.element(source, (*index[:-1], lanes[at]), conditions))
+
+
+def _lane(tracer: Tracer, lane: Dim, count: int, element: Callable[[int], Node]) -> Node:
+    """The one of `count` elements that the index `lane` says."""
     if isinstance(lane, int):
-        return tracer.element(source, (*index[:-1], lanes[lane]), conditions)
-    node = tracer.element(source, (*index[:-1], lanes[-1]), conditions)
-    for position in range(len(lanes) - 2, -1, -1):
-        here = tracer.element(source, (*index[:-1], lanes[position]), conditions)
-        node = tracer.nodes.choose((expr.sub(position, lane),), here, node)
+        return element(lane)
+    node = element(count - 1)
+    for position in range(count - 2, -1, -1):
+        node = tracer.nodes.choose((expr.sub(position, lane),), element(position), node)
     return node
 
 

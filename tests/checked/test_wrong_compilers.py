@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from dialect.mlir import arith, ir, vector
-from passes.bounds import accesses
 from passes.compile import Compilation
 from passes.cpu import block_product, chain, contraction, loops, pack_function, realise, rows, scatter
 from passes.loops.body import KernelBody, Stage
@@ -23,6 +22,7 @@ from tensorkiln.build import scatter as scattered
 from tensorkiln.expr import Dim
 from tensorkiln.graph import Graph
 from tests import checked
+from tests.bounds import accesses
 from tests.checked import CheckedFault
 from tests.checked.trap import SAYS_STORES
 from tests.compiled import compiled, runs_here

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 
 from hypothesis.strategies import SearchStrategy
 
-from passes.bounds import accesses
-from passes.bounds.walk import Access
 from tensorkiln.dtypes import DType
 from tensorkiln.graph import Graph
+from tests.bounds import accesses
+from tests.bounds.walk import Access
 from tests.models.exports import EXPORTS
 from tests.passes.modules import after
 

@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 
 from dialect.mlir import ir
-from passes.bounds import accesses
-from passes.bounds.elimination import holds, quotients
-from passes.bounds.facts import Facts
-from passes.bounds.kernel_memory import MEMORY, KernelMemory
-from passes.bounds.scope import Scope
-from passes.bounds.walk import Access
+from passes.kernel_memory import MEMORY, KernelMemory
 from tensorkiln import expr
 from tensorkiln.build import Builder, conv2d, flip, gather, gelu, pad, relu, scatter, softmax
 from tensorkiln.expr import floordiv, minimum, symbol
 from tensorkiln.graph import Graph
+from tests.bounds import accesses
+from tests.bounds.elimination import holds, quotients
+from tests.bounds.facts import Facts
+from tests.bounds.scope import Scope
+from tests.bounds.walk import Access
 from tests.passes.modules import after, output
 
 TARGETS = ("cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4", "cuda:sm_80")

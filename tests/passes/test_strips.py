@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from passes.bounds import accesses
 from tensorkiln.build import (
     Builder,
     Tensor,
@@ -31,6 +30,7 @@ from tensorkiln.expr import Dim
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
 from tests import checked
+from tests.bounds import accesses
 from tests.compiled import compiled, runs_here
 from tests.filecheck import check_ir
 from tests.passes.modules import after, output

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import gcd
 
+from passes.loops.index_space import split_multiple
 from tensorkiln import expr
 from tensorkiln.expr import Atom, Dim, Expr, Monomial
-
-from ..loops.index_space import split_multiple
 
 MAX_DIVISIONS = 64
 """Steps of a division of polynomials: one for each term of the quotient."""

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dialect.mlir import ir
+from passes.kernel_memory import MEMORY, KernelMemory
 from tensorkiln import expr
 from tensorkiln.expr import Atom, Dim, Expr
 from tensorkiln.infer import Constraint
 
-from .kernel_memory import MEMORY, KernelMemory
 from .memory import Memory, View
 from .polynomials import long_division
 from .scope import Scope

@@ -11,8 +11,8 @@ from tensorkiln.buffers import Buffer
 from tensorkiln.expr import Dim, from_derived_wire, to_wire
 from tensorkiln.schedule import work_groups
 
-from ..attributes import decode, encode
-from ..schedule.attach import ScheduledKernel
+from .attributes import decode, encode
+from .schedule.attach import ScheduledKernel
 
 MEMORY = "kiln.memory"
 """On the function of a realised kernel: what its arguments are."""
