@@ -21,8 +21,11 @@ from .tracer import Tracer
 from .traces import TRACES
 
 
-def kernel_body(function: Function, rows: int) -> KernelBody:
-    """Trace the roots of a kernel function whose first `rows` loops are shared by all of them."""
+def kernel_body(function: Function, rows: int, *, records: bool = False) -> KernelBody:
+    """Trace the roots of a kernel function whose first `rows` loops are shared by all of them.
+
+    Where it `records`, nodes are marked by the positions of the values that they compute.
+    """
     given = (*function.arguments, *dict.fromkeys(function.results))
     space, nodes = IndexSpace(function.symbols), Interner()
     roots = tuple(value for value in function.values if value.is_root)
@@ -32,16 +35,24 @@ def kernel_body(function: Function, rows: int) -> KernelBody:
     plan = _Plan(roots, rows, space, nodes, given)
     operands = (*given, *plan.kept())
     numbers = {value: number for number, value in enumerate(operands)}
-    stages = tuple(trace_stage(domain, members, space, nodes, numbers) for domain, members in plan.stages)
+    stages = tuple(
+        trace_stage(domain, members, space, nodes, numbers, records=records) for domain, members in plan.stages
+    )
     return KernelBody(function, space, nodes, plan.rows, stages, operands, len(given))
 
 
 def trace_stage(
-    domain: Domain, roots: Sequence[Value], space: IndexSpace, nodes: Interner, numbers: Mapping[Value, int]
+    domain: Domain,
+    roots: Sequence[Value],
+    space: IndexSpace,
+    nodes: Interner,
+    numbers: Mapping[Value, int],
+    *,
+    records: bool = False,
 ) -> Stage:
     """The stage that computes `roots` over `domain`; roots of one map take each other's elements from registers."""
     others = {value: number for value, number in numbers.items() if value not in roots}
-    tracer = Tracer(space, others, TRACES, nodes)
+    tracer = Tracer(space, others, TRACES, nodes, records=records)
     elements = tuple(tracer.computed(root, domain) for root in roots)
     stores = tuple(
         Store(root, numbers[root], element) for root, element in zip(roots, elements, strict=True) if root in numbers
