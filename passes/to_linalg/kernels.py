@@ -25,7 +25,7 @@ def kernels_to_linalg(module: ir.Module) -> ir.Module:
     kernels = [op.operation for op in module.body.operations if is_kernel(op.operation)]
     for function in kernels:
         rows = ir.IntegerAttr(function.attributes[ROWS]).value
-        body = kernel_body(read_function(function, symbols), rows, records=origins is not None)
+        body = kernel_body(read_function(function, symbols), rows)
         if origins is not None:
             origins.settle(body)
         with ir.InsertionPoint(module.body), function.location:

@@ -16,16 +16,14 @@ from ..loops.body import KernelBody, Stage, Store
 from ..loops.domain import Domain, Loop, domain_of
 from ..loops.index_space import IndexSpace
 from ..loops.scalar_dag import Interner, Load
+from ..origins import current
 from ..values import Function, Value, values_behind
 from .tracer import Tracer
 from .traces import TRACES
 
 
-def kernel_body(function: Function, rows: int, *, records: bool = False) -> KernelBody:
-    """Trace the roots of a kernel function whose first `rows` loops are shared by all of them.
-
-    Where it `records`, nodes are marked by the positions of the values that they compute.
-    """
+def kernel_body(function: Function, rows: int) -> KernelBody:
+    """Trace the roots of a kernel function whose first `rows` loops are shared by all of them."""
     given = (*function.arguments, *dict.fromkeys(function.results))
     space, nodes = IndexSpace(function.symbols), Interner()
     roots = tuple(value for value in function.values if value.is_root)
@@ -35,24 +33,16 @@ def kernel_body(function: Function, rows: int, *, records: bool = False) -> Kern
     plan = _Plan(roots, rows, space, nodes, given)
     operands = (*given, *plan.kept())
     numbers = {value: number for number, value in enumerate(operands)}
-    stages = tuple(
-        trace_stage(domain, members, space, nodes, numbers, records=records) for domain, members in plan.stages
-    )
+    stages = tuple(trace_stage(domain, members, space, nodes, numbers) for domain, members in plan.stages)
     return KernelBody(function, space, nodes, plan.rows, stages, operands, len(given))
 
 
 def trace_stage(
-    domain: Domain,
-    roots: Sequence[Value],
-    space: IndexSpace,
-    nodes: Interner,
-    numbers: Mapping[Value, int],
-    *,
-    records: bool = False,
+    domain: Domain, roots: Sequence[Value], space: IndexSpace, nodes: Interner, numbers: Mapping[Value, int]
 ) -> Stage:
     """The stage that computes `roots` over `domain`; roots of one map take each other's elements from registers."""
     others = {value: number for value, number in numbers.items() if value not in roots}
-    tracer = Tracer(space, others, TRACES, nodes, records=records)
+    tracer = Tracer(space, others, TRACES, nodes, records=current() is not None)
     elements = tuple(tracer.computed(root, domain) for root in roots)
     stores = tuple(
         Store(root, numbers[root], element) for root, element in zip(roots, elements, strict=True) if root in numbers
