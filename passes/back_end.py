@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tensorkiln.expr import Dim
@@ -33,7 +33,8 @@ class Launch:
 class BackEnd:
     """`pipeline` takes a module from the kiln dialect to the LLVM dialect, `emit` LLVM IR text to an artifact.
 
-    `listing` gives an artifact, and the LLVM IR that it is of, as text to be read, in the assembler's language.
+    `listing` gives an artifact, and the LLVM IR that it is of, as text to be read, in the assembler's language. It
+    takes a number for each line of the LLVM IR, and gives those of the lines of its text: of which they come from.
 
     `launch` says how a kernel with this schedule is started, `machine` what is known of what runs it. `assemble` makes
     of an artifact what a device runs as it is; None where that was not asked for, or the artifact is that already.
@@ -43,5 +44,5 @@ class BackEnd:
     emit: Callable[[str], bytes]
     launch: Callable[[KernelItem], Launch]
     machine: Machine
-    listing: Callable[[str, bytes], str]
+    listing: Callable[[str, bytes, Sequence[int]], tuple[str, list[int]]]
     assemble: Callable[[bytes], Assembly] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from tensorkiln import expr
@@ -13,6 +13,7 @@ from tensorkiln.target import Target
 
 from .back_end import BackEnd, Launch
 from .codegen import object_code
+from .codegen.debug_lines import marked, numbers_of_assembly
 from .cpu.machine import machine_of
 from .cpu.pipeline import cpu_pipeline
 from .strategy import UNMEASURED
@@ -28,8 +29,9 @@ def back_end_of(target: Target, options: CompileOptions, measured: Mapping[str, 
             machine = machine_of(target, fast_math=options.fast_math)
             pipeline = cpu_pipeline(machine, options, measured)
 
-            def listing(llvm_ir: str, code: bytes) -> str:
-                return object_code.assembly(llvm_ir, target)
+            def listing(llvm_ir: str, code: bytes, numbers: Sequence[int]) -> tuple[str, list[int]]:
+                text = object_code.assembly(llvm_ir, target)
+                return text, numbers_of_assembly(text, object_code.assembly(marked(llvm_ir, numbers), target))
 
             return BackEnd(pipeline, partial(object_code.emit, target=target), _launch_of, machine, listing)
         case "cuda":

@@ -29,6 +29,8 @@ from .back_end import BackEnd
 from .back_ends import back_end_of
 from .codegen.assembly import Assembly
 from .codegen.translate import to_llvm_ir
+from .origin_lines import ORIGINS, OriginLines
+from .origins import recorded
 from .program import ProgramParts
 from .schedule.attach import kernel_functions
 from .schedule.choice import Candidate
@@ -99,8 +101,16 @@ class _Compiler:
         self.records: list[StageRecord] = []
         self.dumps: dict[str, str] = {}
         self.inner: dict[str, Compilation] = {}
+        self.lines: OriginLines | None = None
 
     def run(self) -> Compilation:
+        if not self.request.options.dump_stages:
+            return self._run_all()
+        with recorded() as origins:
+            self.lines = OriginLines(origins)
+            return self._run_all()
+
+    def _run_all(self) -> Compilation:
         request = self.request
         context = new_context()
         with self._timed("from-graph"):
@@ -116,16 +126,24 @@ class _Compiler:
         with self._timed("translate"):
             llvm_ir = to_llvm_ir(module)
         self._keep("translate", llvm_ir)
+        groups = [] if self.lines is None else self.lines.read_llvm("translate", module, llvm_ir)
         with self._timed("codegen"):
             code = self.back_end.emit(llvm_ir)
             boundary.require_code("codegen", code, module)
-        if self.request.options.dump_stages:
-            self._keep("codegen", self.back_end.listing(llvm_ir, code))
+        if self.lines is not None:
+            listing, found = self.back_end.listing(llvm_ir, code, groups)
+            self._keep("codegen", listing)
+            self.lines.keep("codegen", found)
         assembly: Assembly | None = None
         if self.back_end.assemble is not None and kernel_functions(scheduled):
             with self._timed("assemble"):
                 assembly = self.back_end.assemble(code)
                 boundary.require_code("assemble", assembly.cubin, module)
+        if self.lines is not None:
+            with self._timed(ORIGINS):
+                self.lines.read_calls(scheduled)
+                text = self.lines.text()
+            self._keep(ORIGINS, text)
         with expressions_bounded("program"):
             return self._finish(scheduled, code, assembly)
 
@@ -201,8 +219,9 @@ class _Compiler:
         self.records.append(StageRecord(name=name, seconds=time.perf_counter() - start))
 
     def _dump(self, name: str, module: ir.Module) -> None:
-        if self.request.options.dump_stages:
+        if self.lines is not None:
             self._keep(name, stage_text.write(module, name))
+            self.lines.read_module(name, stage_text.write(module, name, locations=True))
 
     def _keep(self, name: str, text: str) -> None:
         if self.request.options.dump_stages:

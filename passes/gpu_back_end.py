@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tensorkiln.options import CompileOptions
 from tensorkiln.schedule import KernelItem, work_groups
@@ -11,6 +11,7 @@ from tensorkiln.target import Target
 from .back_end import BackEnd, Launch
 from .codegen import cubin, nvptx
 from .codegen.assembly import Assembly
+from .codegen.debug_lines import marked, numbers_of_assembly
 from .gpu.machine import VECTOR_BYTES, machine_of
 from .gpu.pipeline import gpu_pipeline
 from .gpu.shared_memory import dynamic_bytes, static_bytes
@@ -26,14 +27,14 @@ def gpu_back_end_of(target: Target, options: CompileOptions, measured: Mapping[s
     def assemble(ptx: bytes) -> Assembly:
         return cubin.assemble(ptx.decode(), nvptx.architecture_of(target).name)
 
+    def listing(llvm_ir: str, ptx: bytes, numbers: Sequence[int]) -> tuple[str, list[int]]:
+        # PTX is text already. Compiled again, it says where its lines come from.
+        text = ptx.decode()
+        return text, numbers_of_assembly(text, nvptx.emit(marked(llvm_ir, numbers), target))
+
     machine = machine_of(target, fast_math=options.fast_math)
     pipeline = gpu_pipeline(machine, options, measured)
-    return BackEnd(pipeline, emit, _launch_of, machine, _listing, assemble if options.cubin else None)
-
-
-def _listing(llvm_ir: str, ptx: bytes) -> str:
-    """PTX is text already."""
-    return ptx.decode()
+    return BackEnd(pipeline, emit, _launch_of, machine, listing, assemble if options.cubin else None)
 
 
 def _launch_of(item: KernelItem) -> Launch:

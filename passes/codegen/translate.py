@@ -15,4 +15,9 @@ def to_llvm_ir(module: ir.Module) -> str:
     Raises DiagnosticError when an operation is not of the LLVM dialect.
     """
     only_llvm(module)
-    return share_bodies(downgrade(str(llvm.translate_module_to_llvmir(module.operation))))
+    return share_bodies(downgrade(untouched(module)))
+
+
+def untouched(module: ir.Module) -> str:
+    """LLVM IR text as MLIR spells it, of a module that `only_llvm` accepts."""
+    return str(llvm.translate_module_to_llvmir(module.operation))

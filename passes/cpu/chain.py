@@ -21,6 +21,7 @@ from passes.loops.collapse import collapse
 from passes.loops.contraction import Contraction, match_contraction
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import linear_form
+from passes.origins import at_stage
 from passes.scalar.registers import stored_type
 from passes.schedule.choice import Choice, Scratch, bounded
 from passes.schedule.cost import Cost, Evaluate
@@ -270,14 +271,17 @@ class _Emission:
     def _group(self, index: IndexEmitter) -> None:
         problem, (one, other) = self.problem, self.blockings
         stride, scores = _stride(problem, one), self.bases[problem.scores]
-        self.first.clear(scores, _of_rows(problem, one, self.first.padded_rows), index)
-        for here in self._columns(problem.first, one, index):
-            self.first.add(scores, symbol("first_column"), stride, here)
+        nodes, stages = problem.body.nodes, problem.body.stages
+        with at_stage(nodes, stages[0]):
+            self.first.clear(scores, _of_rows(problem, one, self.first.padded_rows), index)
+            for here in self._columns(problem.first, one, index):
+                self.first.add(scores, symbol("first_column"), stride, here)
         self._rows(stride, index)
         width = other.block_columns
         for here in self._columns(problem.second, other, index):
-            self.second.clear(self.result, expr.mul(self.second.padded_rows, width), here)
-            self.second.add(self.result, 0, width, here)
+            with at_stage(nodes, stages[problem.last]):
+                self.second.clear(self.result, expr.mul(self.second.padded_rows, width), here)
+                self.second.add(self.result, 0, width, here)
             emit_maps(problem.body, problem.last, problem.second, (self.result, width), self.bases, self.frame, here)
 
     def _columns(self, parts: Contraction, blocking: Blocking, index: IndexEmitter) -> Iterator[IndexEmitter]:

@@ -17,6 +17,7 @@ from passes.loops.body import KernelBody, Stage
 from passes.loops.contraction import Contraction, contraction_of, match_contraction
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import linear_form
+from passes.origins import at_stage
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate, at_typical
 from passes.schedule.panels import Tiling, tiling_of
@@ -235,13 +236,14 @@ class _Emission:
             self._group(here.inside(names))
 
     def _group(self, index: IndexEmitter) -> None:
-        if self.result:
-            self.product.add(self.block, self.result.first, self.result.stride, index)
-            return
-        stride = self.blocking.block_columns
-        self.product.clear(self.block, expr.mul(self.product.padded_rows, stride), index)
-        self.product.add(self.block, 0, stride, index)
-        emit_maps(self.problem.body, 0, self.problem.parts, (self.block, stride), self.bases, self.frame, index)
+        body, stride = self.problem.body, self.blocking.block_columns
+        with at_stage(body.nodes, body.stages[0]):
+            if self.result:
+                self.product.add(self.block, self.result.first, self.result.stride, index)
+                return
+            self.product.clear(self.block, expr.mul(self.product.padded_rows, stride), index)
+            self.product.add(self.block, 0, stride, index)
+        emit_maps(body, 0, self.problem.parts, (self.block, stride), self.bases, self.frame, index)
 
 
 BLOCK = ("first_row", "first_column", "rows", "columns")

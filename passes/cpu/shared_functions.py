@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dialect.mlir import func, ir
+from passes.origins import shared
 
 INTERNAL = "#llvm.linkage<internal>"
 
@@ -28,7 +29,7 @@ def shared_function(
     defined = (op.operation for op in body.operations)
     if any("sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == name for op in defined):
         return name
-    with ir.InsertionPoint.at_block_begin(body):
+    with ir.InsertionPoint.at_block_begin(body), shared():
         function = func.FuncOp(name, (list(arguments), []), visibility="private")
     function.attributes["llvm.linkage"] = ir.Attribute.parse(INTERNAL)
     function.attributes["llvm.no_inline"] = ir.UnitAttr.get()
@@ -37,7 +38,7 @@ def shared_function(
         [unshared if isinstance(argument, ir.MemRefType) else plain for argument in arguments]
     )
     block = function.add_entry_block()
-    with ir.InsertionPoint(block):
+    with ir.InsertionPoint(block), shared():
         define(list(block.arguments))
         func.ReturnOp([])
     return name

@@ -26,6 +26,7 @@ from ..loops.scalar_dag import (
     Load,
     Node,
 )
+from ..origins import at_node
 from ..scalar.form import form_of
 from ..scalar.number import Number
 from ..scalar.reciprocal import Reciprocal
@@ -78,7 +79,8 @@ class Emitter:
         """The value of `node`, as it travels."""
         value = self._values.get(id(node))
         if value is None:
-            value = self._values[id(node)] = self._emit(node)
+            with at_node(self.nodes, node):
+                value = self._values[id(node)] = self._emit(node)
         return value
 
     def stored(self, stage: Stage) -> list[ir.Value]:

@@ -21,6 +21,7 @@ from ..loops.body import Stage
 from ..loops.domain import Loop, extent_of
 from ..loops.index_space import linear_form
 from ..loops.scalar_dag import Apply, Interner, Load, Node, walk
+from ..origins import at_stage
 from ..scalar.registers import from_memory, register_type, to_memory
 from ..to_linalg.write_kernel import iterator_types
 from .accumulation import Accumulation, LikelyMaximum, Maximum, accumulation_of, combined, identity
@@ -46,6 +47,10 @@ class StageEmitter:
 
     def __call__(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
         """Emit `stage`; `loops` are those inside the row, outermost first."""
+        with at_stage(self.nodes, stage):
+            self._stage(stage, loops, index)
+
+    def _stage(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
         strip = strip_loop(stage, loops, self.nodes, self.memory.address) if self.lanes else None
         if strip is not None:
             StripEmitter(self.nodes, self.memory, self.traits, self.lanes)(stage, loops, strip, index)
@@ -93,6 +98,10 @@ class StageEmitter:
 
     def reduced_together(self, stage: Stage, loops: Sequence[Loop], rows: Sequence[IndexEmitter]) -> list[ir.Value]:
         """The combination of all points of `loops`, which are reduction loops, for each of `rows` in one loop."""
+        with at_stage(self.nodes, stage):
+            return self._reduced(stage, loops, rows)
+
+    def _reduced(self, stage: Stage, loops: Sequence[Loop], rows: Sequence[IndexEmitter]) -> list[ir.Value]:
         assert stage.combine is not None, "only a reduction is reduced"
         (entry,) = stage.stores
         accumulation = accumulation_of(stage.combine, entry.element.dtype, self.traits)
@@ -132,7 +141,8 @@ class StageEmitter:
         """Store the only result of a row."""
         (entry,) = stage.stores
         memory, address = self.memory, self.memory.address(entry.operand, stage.domain.address)
-        store(entry.element.dtype, value, memory.bases[entry.operand], address, index)
+        with at_stage(self.nodes, stage):
+            store(entry.element.dtype, value, memory.bases[entry.operand], address, index)
 
     def _columns(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
         """Reduce many columns at once into memory, the columns innermost."""

@@ -26,6 +26,7 @@ from ..loops.scalar_dag import (
     indices,
     walk,
 )
+from ..origins import at_node
 from ..scalar.form import form_of
 from ..scalar.number import literal
 from ..scalar.registers import stored_type, zero
@@ -67,7 +68,8 @@ class VectorEmitter:
         """The values of `node`."""
         value = self._values.get(id(node))
         if value is None:
-            value = self._values[id(node)] = self._emit(node)
+            with at_node(self.nodes, node):
+                value = self._values[id(node)] = self._emit(node)
         return value
 
     def _emit(self, node: Node) -> ir.Value:

@@ -15,6 +15,7 @@ from passes.loops.accesses import Access
 from passes.loops.body import KernelBody
 from passes.loops.contraction import Contraction
 from passes.loops.domain import Loop, extent_of
+from passes.origins import at_stage
 from passes.scalar import cast
 from passes.scalar.registers import register_type, to_register, to_scalar, zero
 from tensorkiln import expr
@@ -67,7 +68,8 @@ class ContractionEmission:
         space.add(FIRST_ROW, self.count["row"])
         space.add(FIRST_COLUMN, self.count["column"])
         here = index.inside(names)
-        sums = self._products(here)
+        with at_stage(self.body.nodes, self.body.stages[0]):
+            sums = self._products(here)
         for row in range(0, tiles.thread_rows, self.at_once):
             if row:
                 self.frame.machine.intrinsics.barrier()
@@ -227,8 +229,9 @@ class ContractionEmission:
         bases = dict(enumerate(buffers)) | dict.fromkeys(own, self.result)
         memory = Memory(bases, {}, self.frame.entry, dict.fromkeys(own, place))
         for stage in maps:
-            for entry, value in zip(stage.stores, self._emitter(index, memory).stored(stage), strict=True):
-                store(entry.root.dtype, value, buffers[entry.operand], stage.domain.address, index)
+            with at_stage(self.body.nodes, stage):
+                for entry, value in zip(stage.stores, self._emitter(index, memory).stored(stage), strict=True):
+                    store(entry.root.dtype, value, buffers[entry.operand], stage.domain.address, index)
 
     def _inputs(self) -> Memory:
         return Memory(dict(enumerate(self.frame.buffers)), {}, self.frame.entry)

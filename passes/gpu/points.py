@@ -18,6 +18,7 @@ from passes.loops.body import KernelBody, Stage
 from passes.loops.collapse import collapse
 from passes.loops.domain import extent_of
 from passes.loops.scatter import is_scatter
+from passes.origins import at_stage
 from passes.scalar.registers import stored_type
 from passes.schedule.choice import Choice
 from passes.schedule.record import PlacedAxis, constant_extent, kernel_item, on_threads
@@ -100,7 +101,8 @@ class _Emission:
             lanes.append(index.inside({**names, rows[-1].name: last}))
         memories = [self._memory() for _ in lanes]
         for stage in body.stages:
-            self._stage(stage, access, lanes, memories)
+            with at_stage(body.nodes, stage):
+                self._stage(stage, access, lanes, memories)
 
     def _memory(self) -> Memory:
         """Buffers as they are, and what never leaves the kernel in registers."""

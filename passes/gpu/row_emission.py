@@ -19,6 +19,7 @@ from passes.loops.accesses import loads
 from passes.loops.body import KernelBody, Stage, Store
 from passes.loops.domain import Loop, extent_of
 from passes.loops.scalar_dag import Load
+from passes.origins import at_stage
 from passes.scalar import cast
 from passes.scalar.registers import stored_type
 from passes.schedule.row_storage import row_size, row_start
@@ -97,8 +98,9 @@ class RowEmission:
         places = space.unflatten(space.add("row", count), [loop.extent for loop in body.rows])
         here = here.inside({loop.name: here(at) for loop, at in zip(body.rows, places, strict=True)})
         for stage in body.stages:
-            self._wait_for(stage)
-            self._stage(stage, here)
+            with at_stage(body.nodes, stage):
+                self._wait_for(stage)
+                self._stage(stage, here)
 
     def _wait_for(self, stage: Stage) -> None:
         """Put a barrier before a stage that reads what other lanes have stored since the last one."""

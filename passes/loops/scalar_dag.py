@@ -98,21 +98,38 @@ Node: TypeAlias = "Constant | IndexValue | Load | Apply | Guard | Choose"
 
 @dataclass(slots=True)
 class Interner:
-    """Makes nodes so that equal ones are the same object, and names run-time indices after the node they come from."""
+    """Makes nodes so that equal ones are the same object, and names run-time indices after the node they come from.
+
+    What nodes come from may be recorded: `mark` is noted of those that are made, in `marks` by the identity of each;
+    `loops` has that of stages, by an operand that they store. All are empty where nobody records.
+    """
 
     _nodes: dict[tuple[object, ...], object] = field(default_factory=dict[tuple[object, ...], object])
     dynamic: dict[str, Node] = field(default_factory=dict[str, "Node"])
     _names: dict[tuple[int, Dim], str] = field(default_factory=dict[tuple[int, Dim], str])
+    mark: tuple[int, ...] = ()
+    marks: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
+    loops: dict[int, int] = field(default_factory=dict[int, int])
 
     @contextmanager
     def apart(self) -> Generator[None]:
         """Nodes and names that are made inside are forgotten afterwards."""
-        before = self._nodes, self.dynamic, self._names
+        before = self._nodes, self.dynamic, self._names, self.marks
         self._nodes, self.dynamic, self._names = dict(self._nodes), dict(self.dynamic), dict(self._names)
+        self.marks = dict(self.marks)
         try:
             yield
         finally:
-            self._nodes, self.dynamic, self._names = before
+            self._nodes, self.dynamic, self._names, self.marks = before
+
+    @contextmanager
+    def marked(self, mark: tuple[int, ...]) -> Generator[None]:
+        """Nodes that are made inside have this mark."""
+        before, self.mark = self.mark, mark
+        try:
+            yield
+        finally:
+            self.mark = before
 
     def constant(self, dtype: DType, value: int | float | bool) -> Constant:
         return self._one(Constant, dtype, value)
@@ -156,7 +173,13 @@ class Interner:
         node = self._nodes.get(key)
         if node is None:
             node = self._nodes[key] = make(*parts)
+        if self.mark:
+            self._note(node)
         return cast("T", node)
+
+    def _note(self, node: object) -> None:
+        known = self.marks.get(id(node), ())
+        self.marks[id(node)] = tuple(dict.fromkeys((*known, *self.mark)))
 
 
 def _key(part: object) -> object:

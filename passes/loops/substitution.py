@@ -60,7 +60,12 @@ class Substitution:
         """`node` in the new terms."""
         known = self._memo.get(id(node))
         if known is None:
-            known = self._memo[id(node)] = self._node(node)
+            if marks := self.nodes.marks.get(id(node), ()):
+                with self.nodes.marked(marks):
+                    known = self._node(node)
+            else:
+                known = self._node(node)
+            self._memo[id(node)] = known
         return known
 
     def dim(self, dim: Dim) -> Dim:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dialect.mlir import func, ir
 
 from ..loops.body import KernelBody
+from ..origins import current
 from ..trace.kernel_body import kernel_body
 from ..values import ROWS, is_kernel, read_function, read_symbols
 from .scalar_ops import ScalarFunctions
@@ -20,11 +21,13 @@ def kernels_to_linalg(module: ir.Module) -> ir.Module:
     What `@graph` calls stays as a declaration, which has the types of the graph: the shapes in terms of the symbols.
     """
     symbols = read_symbols(module)
-    scalars = ScalarFunctions(module.body)
+    scalars, origins = ScalarFunctions(module.body), current()
     kernels = [op.operation for op in module.body.operations if is_kernel(op.operation)]
     for function in kernels:
         rows = ir.IntegerAttr(function.attributes[ROWS]).value
         body = kernel_body(read_function(function, symbols), rows)
+        if origins is not None:
+            origins.settle(body)
         with ir.InsertionPoint(module.body), function.location:
             _mark_stores(write_kernel(body, scalars), body)
         with ir.InsertionPoint(function), function.location:

@@ -16,6 +16,7 @@ from ..loops.body import KernelBody, Stage, Store
 from ..loops.domain import Domain, Loop
 from ..loops.index_space import IndexSpace
 from ..loops.scalar_dag import Apply, Interner, Node
+from ..origins import current, numbers_of
 from ..values import ROWS, Function, Range, Value, kernel_text, marked_arguments
 from .read_element import ElementReader
 from .read_index import IndexReader, apply
@@ -46,7 +47,7 @@ class _Reader:
     def __init__(
         self, functions: Mapping[str, ir.Operation], name: str, symbols: Mapping[str, Range], text: str
     ) -> None:
-        self.functions, self.text = functions, text
+        self.functions, self.text, self.records = functions, text, current() is not None
         declared, self.defined = functions[name], functions[name + SUFFIX]
         self.row_count = ir.IntegerAttr(declared.attributes[ROWS]).value
         self.space, self.nodes = IndexSpace(symbols), Interner()
@@ -148,6 +149,9 @@ class _Reader:
             if inner.name == "linalg.index":
                 axis = ir.IntegerAttr(inner.attributes["dim"]).value
                 self.index.names[inner.results[0]] = values[axis]
+            elif self.records:
+                with self.nodes.marked(numbers_of(inner.location)):
+                    reader.read(inner)
             else:
                 reader.read(inner)
         yielded = list(block.operations[len(block.operations) - 1].operands)
@@ -169,6 +173,8 @@ class _Reader:
             self._result(value, target, node)
             for value, target, node in zip(operation.results, outputs, made, strict=True)
         ]
+        if self.records and (numbers := numbers_of(operation.location)):
+            self.nodes.loops |= dict.fromkeys(results, numbers[0])
         address = self.space.flatten(places[len(inputs)], self.operands[results[0]].shape)
         stores = tuple(Store(self.operands[number], number, node) for number, node in zip(results, made, strict=True))
         elements = tuple(dict.fromkeys([*computed, *made]))

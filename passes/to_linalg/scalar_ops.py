@@ -16,6 +16,7 @@ from passes.scalar import mlir_scalar
 from tensorkiln.dtypes import DType
 
 from ..loops.scalar_dag import Apply
+from ..origins import shared
 from ..scalar.registers import register_type, to_register, to_scalar
 
 SCALAR: Final = "kiln.scalar"
@@ -228,7 +229,7 @@ def _name(operation: Operation) -> str:
 
 
 def _define(name: str, operation: Operation, module_body: ir.Block) -> None:
-    with ir.InsertionPoint(module_body):
+    with ir.InsertionPoint(module_body), shared():
         kinds = [register_type(dtype) for dtype in operation.args]
         function = func.FuncOp(name, (kinds, [register_type(operation.dtype)]), visibility="private")
         function.attributes[SCALAR] = _encoded(operation)

@@ -22,6 +22,7 @@ from ..loops.scalar_dag import (
     Load,
     Node,
 )
+from ..origins import at_node
 from ..scalar.registers import constant, from_memory, register_type, to_memory, zero
 from .scalar_ops import Operation, ScalarFunctions, operation_of
 from .write_index import IndexWriter
@@ -59,7 +60,8 @@ class ElementWriter:
         """The value of `node`, as it travels."""
         value = self._values.get(id(node))
         if value is None:
-            value = self._values[id(node)] = self._write(node)
+            with at_node(self.nodes, node):
+                value = self._values[id(node)] = self._write(node)
         return value
 
     def _write(self, node: Node) -> ir.Value:

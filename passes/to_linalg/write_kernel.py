@@ -16,6 +16,7 @@ from ..loops.domain import Loop
 from ..loops.index_space import linear_form, name_of
 from ..loops.scalar_dag import Interner, Load, indices, walk
 from ..loops.scatter import is_scatter, root_of
+from ..origins import at_stage
 from ..scalar.registers import register_type, stored_type, to_register
 from ..values import Value
 from .scalar_ops import COMBINE, Operation, ScalarFunctions
@@ -78,7 +79,8 @@ class _Writer:
                 )
             for stage in body.stages:
                 if stage.stores:
-                    self._stage(stage)
+                    with at_stage(body.nodes, stage):
+                        self._stage(stage)
             func.ReturnOp([self.tensors[numbers[value]] for value in function.results])
         return made.operation
 

@@ -16,6 +16,7 @@ from ..loops.body import KernelBody, Stage, Store
 from ..loops.domain import Domain, Loop, domain_of
 from ..loops.index_space import IndexSpace
 from ..loops.scalar_dag import Interner, Load
+from ..origins import current
 from ..values import Function, Value, values_behind
 from .tracer import Tracer
 from .traces import TRACES
@@ -41,7 +42,7 @@ def trace_stage(
 ) -> Stage:
     """The stage that computes `roots` over `domain`; roots of one map take each other's elements from registers."""
     others = {value: number for value, number in numbers.items() if value not in roots}
-    tracer = Tracer(space, others, TRACES, nodes)
+    tracer = Tracer(space, others, TRACES, nodes, records=current() is not None)
     elements = tuple(tracer.computed(root, domain) for root in roots)
     stores = tuple(
         Store(root, numbers[root], element) for root, element in zip(roots, elements, strict=True) if root in numbers

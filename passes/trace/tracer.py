@@ -27,12 +27,19 @@ class Tracer:
     """Builds the scalar program of values over one index space.
 
     `operands` maps the values that live in buffers to their position among the kernel's operands. `traces` has one
-    function per op kind.
+    function per op kind. Where it `records`, nodes are marked by the positions of the values that they compute.
     """
 
     def __init__(
-        self, space: IndexSpace, operands: Mapping[Value, int], traces: Mapping[str, Trace], nodes: Interner
+        self,
+        space: IndexSpace,
+        operands: Mapping[Value, int],
+        traces: Mapping[str, Trace],
+        nodes: Interner,
+        *,
+        records: bool = False,
     ) -> None:
+        self.records = records
         self.space = space
         self.operands = operands
         self.nodes = nodes
@@ -60,7 +67,10 @@ class Tracer:
         trace = self._traces.get(value.kind)
         if trace is None:
             raise UnsupportedGraphError(f"{value.kind} cannot be computed element by element", pointers=[value.pointer])
-        return trace(self, value, index, conditions)
+        if not self.records:
+            return trace(self, value, index, conditions)
+        with self.nodes.marked((value.position,)):
+            return trace(self, value, index, conditions)
 
     def computed(self, root: Value, domain: Domain) -> Node:
         """What the loops of `domain` compute of `root`: its element, or that of what it reduces."""

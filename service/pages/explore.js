@@ -32,6 +32,9 @@ b.output(relu(x @ w))
 };
 let graph; // What was sent, for the pointers of errors.
 let job;
+// What is asked for is numbered: what comes late of anything older is not shown.
+let asked = 0;
+let reported = 0;
 
 const form = () => document.querySelector("input[name=form]:checked").value;
 
@@ -79,6 +82,7 @@ function request() {
 }
 
 function clear() {
+  reported += 1;
   $("progress").replaceChildren();
   $("result").replaceChildren();
   $("report").replaceChildren();
@@ -92,7 +96,9 @@ async function stageOf(digest, name, place) {
 
 // Asked for here, with the key: a frame would ask without.
 async function reportOf(program) {
+  const mine = ++reported;
   const { body } = await ask(`/programs/${program.digest}/report`, { text: true });
+  if (mine !== reported) return;
   const title = `Report of ${program.name || "the program"} for ${target(program.target)}`;
   const save = button("save the page", () => saved(body, `${program.digest.slice(0, 12)}.html`));
   showReport(element("h2", title), save, confined(body, "Report"));
@@ -142,27 +148,32 @@ function showPrograms(programs) {
   return reportOf(programs[0]).catch((error) => showReport(problem(error, graph)));
 }
 
-async function compile() {
+async function compile(isCurrent) {
   const { status, body } = await ask("/compile", {
     method: "POST",
     body: request(),
     headers: { Prefer: "respond-async, wait=1" },
   });
+  if (!isCurrent()) return undefined;
   if (status === 200) return showPrograms(body.programs);
   job = body.id;
   $("cancel").hidden = false;
-  for await (const event of events(`/jobs/${job}/events`)) {
+  const followed = job;
+  for await (const event of events(`/jobs/${followed}/events`)) {
+    if (!isCurrent()) return undefined;
     const where = event.data?.target === undefined || event.data?.target === null ? "" : ` (target ${event.data.target})`;
     $("progress").append(element("li", `${event.data?.stage ?? event.kind}${where}`));
   }
-  const ended = (await ask(`/jobs/${job}`)).body;
+  const ended = (await ask(`/jobs/${followed}`)).body;
+  if (!isCurrent()) return undefined;
   if (ended.error) throw new Problem(ended.error, ended.error.status);
   if (ended.state === "cancelled") throw new Problem({ code: "job.cancelled", detail: "The job was cancelled." }, 0);
   return showPrograms(ended.programs);
 }
 
-async function validate() {
+async function validate(isCurrent) {
   const { body } = await ask("/validate", { method: "POST", body: `{${source()}}` });
+  if (!isCurrent()) return;
   const facts = element("dl");
   fact(facts, "Graph", `${body.name}: ${body.nodes} nodes, ${body.live_nodes} of them live`);
   fact(facts, "Inputs", body.inputs.map(shape).join(", "));
@@ -170,34 +181,39 @@ async function validate() {
   $("result").replaceChildren(facts);
 }
 
-async function explain() {
+async function explain(isCurrent) {
   const { body } = await ask("/explain", { method: "POST", body: request() });
+  if (!isCurrent()) return;
   const rows = body.actions.map((each) => [each.digest.slice(0, 12), each.stored ? "stored" : "not stored", each.cache.reason ?? ""]);
   $("result").replaceChildren(table(["digest", "store", "why"], rows));
 }
 
-async function load() {
+async function load(isCurrent) {
   const found = DIGEST.exec(location.hash);
   if (!found) return;
-  clear();
-  await showPrograms([(await ask(`/programs/${found[1]}`)).body]);
+  const { body } = await ask(`/programs/${found[1]}`);
+  if (isCurrent()) await showPrograms([body]);
 }
 
 const failed = (error) => $("result").replaceChildren(problem(error, graph));
 
 async function act(action) {
   clear();
+  const mine = ++asked;
+  const isCurrent = () => mine === asked;
   useKey($("key").value);
   const buttons = ["compile", "validate", "explain"].map($);
   for (const each of buttons) each.disabled = true;
   try {
-    await action();
+    await action(isCurrent);
   } catch (error) {
-    failed(error);
+    if (isCurrent()) failed(error);
   } finally {
-    for (const each of buttons) each.disabled = false;
-    $("cancel").hidden = true;
-    job = undefined;
+    if (isCurrent()) {
+      for (const each of buttons) each.disabled = false;
+      $("cancel").hidden = true;
+      job = undefined;
+    }
   }
 }
 
@@ -227,4 +243,4 @@ $("key").addEventListener("change", () => act(load));
 window.addEventListener("hashchange", () => act(load));
 changeForm();
 targets().catch(failed);
-load().catch(failed);
+act(load);

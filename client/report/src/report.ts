@@ -3,6 +3,7 @@
 import { type Part, partsOf } from "./data";
 import type { Values, Wire } from "./expression";
 import { graphOfText } from "./graph-of-text";
+import { ORIGINS, type OriginTable, tableOf } from "./origins";
 import type { GraphNode, GraphRecord, KernelOperation, Measured, Profile, ProgramRecord, ScheduleItem, Signed } from "./records";
 
 export interface NodeView {
@@ -109,6 +110,7 @@ export class Report {
   readonly readers = new Map<number, number[]>();
   readonly stages: readonly string[];
   readonly order: readonly number[];
+  private table: Promise<OriginTable | undefined> | undefined;
 
   constructor(
     readonly program: ProgramRecord,
@@ -146,7 +148,7 @@ export class Report {
         else this.readers.set(operand, [node.index]);
       }
     }
-    const texts = [...parts.keys()].filter((name) => name.startsWith("stage:")).map((name) => name.slice(6));
+    const texts = [...parts.keys()].filter((name) => name.startsWith("stage:") && !name.endsWith(ORIGINS)).map((name) => name.slice(6));
     const known = program.stages.map((stage) => stage.name);
     this.stages = texts.sort((a, b) => place(known, a) - place(known, b));
     this.order = executionOrder(program.schedule.items);
@@ -161,6 +163,12 @@ export class Report {
   async stage(name: string): Promise<string> {
     const text = await this.parts.get(`stage:${name}`)?.content();
     return typeof text === "string" ? text : "";
+  }
+
+  /** Which lines come from which nodes, where that is known. */
+  async origins(): Promise<OriginTable | undefined> {
+    this.table ??= this.stage(ORIGINS).then(tableOf);
+    return this.table;
   }
 
   /** The user's node of a canonical one. */

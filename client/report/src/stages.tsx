@@ -11,6 +11,8 @@ import type { State } from "./state";
 import type { StageText } from "./texts";
 import { tinted } from "./tint";
 
+const NONE: readonly number[] = [];
+
 interface Shown {
   readonly report: Report;
   readonly side: "this" | "other";
@@ -72,14 +74,16 @@ interface PaneProps {
 
 interface Marks {
   readonly nodes: ReadonlySet<number>;
+  /** Of these, the lines that come from other nodes too. */
+  readonly shared: ReadonlySet<number>;
   readonly own: readonly (readonly [number, number])[];
   readonly called: readonly (readonly [number, number])[];
   readonly first: number;
 }
 
-function marksOf(text: StageText, report: Report, item: number, node: number): Marks {
+function marksOf(text: StageText, report: Report, item: number, node: number, several: readonly number[]): Marks {
   const view = report.items[item];
-  const wanted = node >= 0 ? [node] : (view?.nodes ?? []);
+  const wanted = node >= 0 ? [node] : several.length > 0 ? several : (view?.nodes ?? []);
   const nodes = new Set(wanted.flatMap((each) => text.linesOf(each)));
   const { own, called } = view ? text.rangesOf(view) : { own: [], called: [] };
   // A node's own line where it has one, then what is about few others, then the code of its kernel.
@@ -89,18 +93,24 @@ function marksOf(text: StageText, report: Report, item: number, node: number): M
     if (width < least || (width === least && line < exact)) [exact, least] = [line, width];
   }
   const any = nodes.size > 0 ? Math.min(...nodes) : -1;
-  return { nodes, own, called, first: exact >= 0 ? exact : (own[0]?.[0] ?? any) };
+  const shared = new Set(node >= 0 ? [...nodes].filter((line) => text.width(line, node) > 1) : []);
+  return { nodes, shared, own, called, first: exact >= 0 ? exact : (own[0]?.[0] ?? any) };
 }
 
 /** How closely the selection is known in a text, where that is not by its own lines. */
-function closeness(text: StageText, report: Report, item: number, node: number): string {
+function closeness(text: StageText, report: Report, item: number, node: number, several: readonly number[]): string {
   const view = report.items[item];
   if (view === undefined) return "";
+  if (node < 0 && several.length > 0) return several.map((each) => labelled(report, each)).join(", ");
   if (node < 0) return text.rangesOf(view).own.length > 0 || view.nodes.some((each) => text.linesOf(each).length > 0) ? named(report, view) : "";
-  const label = `#${node} ${report.nodes.find((each) => each.index === node)?.label ?? ""}`.trim();
+  const label = labelled(report, node);
   const known = text.closeness(node);
   if (known === "node") return label;
   return known === "loop" ? `${label}: one of those that these loops compute` : text.rangesOf(view).own.length > 0 ? `${label}: known by its kernel, ${view.name}, here` : "";
+}
+
+function labelled(report: Report, node: number): string {
+  return `#${node} ${report.nodes.find((each) => each.index === node)?.label ?? ""}`.trim();
 }
 
 function isIn(ranges: readonly (readonly [number, number])[], line: number): boolean {
@@ -111,8 +121,9 @@ function Pane({ state, shown, text, marked, title, onPick }: PaneProps) {
   const isTheirs = shown.side === "other";
   const { item, node: mine, theirs } = state.selection.value;
   const [here, node] = isTheirs ? [theirs, state.nodeOfOther] : [item, mine];
-  const marks = useMemo(() => (text ? marksOf(text, shown.report, here, node) : undefined), [text, here, node]);
-  const known = useMemo(() => (text && here >= 0 ? closeness(text, shown.report, here, node) : ""), [text, here, node]);
+  const several = isTheirs ? NONE : state.several.value;
+  const marks = useMemo(() => (text ? marksOf(text, shown.report, here, node, several) : undefined), [text, here, node, several]);
+  const known = useMemo(() => (text && here >= 0 ? closeness(text, shown.report, here, node, several) : ""), [text, here, node, several]);
   const widest = useMemo(() => (text ? Math.min(4000, text.lines.reduce((most, line) => Math.max(most, line.length), 0)) : 0), [text]);
   const select = (chosen: number, of = -1): void => (isTheirs ? state.selectTheirs(chosen, of) : state.select(chosen, of));
   const choose = (line: number): void => {
@@ -123,7 +134,9 @@ function Pane({ state, shown, text, marked, title, onPick }: PaneProps) {
     const [only, ...others] = place?.nodes ?? [];
     if (place !== undefined && only !== undefined) {
       const home = place.item >= 0 ? place.item : (shown.report.nodes.find((each) => each.index === only)?.item ?? -1);
-      select(home, others.length === 0 ? only : -1);
+      if (others.length === 0) select(home, only);
+      else if (isTheirs) select(home);
+      else state.selectSeveral(home, place.nodes);
       return;
     }
     const runs = text.itemsAt(line);
@@ -155,7 +168,7 @@ function Pane({ state, shown, text, marked, title, onPick }: PaneProps) {
           row={(line) => {
             const mark = marks === undefined ? "" : marks.nodes.has(line) ? "node" : isIn(marks.own, line) ? "own" : isIn(marks.called, line) ? "called" : "";
             return (
-              <div class={`line ${mark}${marked?.has(line) ? " changed" : ""}`} data-line={line + 1} onClick={() => choose(line)}>
+              <div class={`line ${mark}${marks?.shared.has(line) ? " several" : ""}${marked?.has(line) ? " changed" : ""}`} data-line={line + 1} onClick={() => choose(line)}>
                 <span class="gutter">{line + 1}</span>
                 {tinted(text.lines[line] ?? "")}
               </div>

@@ -24,6 +24,8 @@ const TYPICAL = 256n;
 export class State {
   readonly values;
   readonly selection = signal<Selection>(NOTHING);
+  /** The nodes that a line comes from which was clicked, where they are several. */
+  readonly several = signal<readonly number[]>([]);
   readonly search = signal("");
   readonly expanded = signal<ReadonlySet<number>>(new Set());
   /** Whether the time of what is prepared once is left out. */
@@ -61,7 +63,10 @@ export class State {
   text(of: Report, name: string): Promise<StageText> {
     const key = `${of === this.report ? "this" : "other"} ${name}`;
     let text = this.texts.get(key);
-    if (text === undefined) this.texts.set(key, (text = of.stage(name).then((found) => new StageText(found, of))));
+    if (text === undefined) {
+      text = Promise.all([of.stage(name), of.origins()]).then(([found, table]) => new StageText(found, of, name, table));
+      this.texts.set(key, text);
+    }
     return text;
   }
 
@@ -71,6 +76,14 @@ export class State {
 
   select(item: number, node = -1): void {
     this.choose({ item, node, theirs: this.matches.get(item) ?? -1 });
+  }
+
+  /** The item of a line, and all nodes that the line comes from. */
+  selectSeveral(item: number, nodes: readonly number[]): void {
+    batch(() => {
+      this.select(item);
+      this.several.value = nodes;
+    });
   }
 
   /** An item of the other program or a node of it, with what does the same in this one, if anything does. */
@@ -86,6 +99,7 @@ export class State {
   }
 
   clear(): void {
+    this.several.value = [];
     this.selection.value = NOTHING;
   }
 
@@ -108,6 +122,7 @@ export class State {
   }
 
   private choose(chosen: Selection): void {
+    if (this.several.value.length > 0) this.several.value = [];
     const { item, node, theirs } = this.selection.value;
     if (chosen.item === item && chosen.node === node && chosen.theirs === theirs) return;
     batch(() => {

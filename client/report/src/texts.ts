@@ -1,8 +1,10 @@
 // Where kernels and nodes of the graph are in the text of a stage.
 //
 // Calls of kernels say which nodes their operations are of, and which their loops compute: what they call is known by
-// node or by loop. Text that has no such calls, from `realise` on, is known by the kernel.
+// node or by loop. Where a table says which lines come from which nodes, as it does from `to-linalg` to the assembly, it
+// is by that. Other text that has no such calls is known by the kernel.
 
+import { keysOf, type OriginTable, runsOf } from "./origins";
 import type { ItemView, Report } from "./report";
 
 /** The nodes that a line is about, and the item that runs it; -1 in the graph itself, where a line is of no item. */
@@ -63,13 +65,17 @@ export class StageText {
   constructor(
     text: string,
     private readonly report: Report,
+    name = "",
+    table?: OriginTable,
   ) {
     this.lines = text.trimEnd().split("\n");
     this.findFunctions();
+    const isKnown = table?.lines[name] !== undefined;
     for (const call of this.findCalls()) {
       this.findOperations(call);
-      this.findLoops(call);
+      if (!isKnown) this.findLoops(call);
     }
+    if (table !== undefined && isKnown) this.takeOrigins(name, table);
   }
 
   /** What a line is about: kernels that are the same are one text, which is about other nodes for each of them. */
@@ -240,6 +246,15 @@ export class StageText {
       for (const end = `${stores[1]}}`; at < body.last; at++) {
         this.name(at, nodes, item);
         if (this.lines[at]?.startsWith(end)) break;
+      }
+    }
+  }
+
+  private takeOrigins(name: string, table: OriginTable): void {
+    for (const { first, count, places, isLoops } of runsOf(table, name, this.report, keysOf(this.report.items, key), key)) {
+      for (let line = first; line < first + count; line++) {
+        if (isLoops) this.loops.add(line);
+        for (const { item, nodes } of places) this.name(line, nodes, item);
       }
     }
   }

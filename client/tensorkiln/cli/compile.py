@@ -109,9 +109,9 @@ def _stage_files(program: CompiledProgram) -> list[tuple[str, Path]]:
 
 
 def _suffix(stage: str, program: CompiledProgram) -> str:
-    """By which an editor knows the language: LLVM IR, an assembler's, and MLIR of every other stage."""
+    """By which an editor knows the language: LLVM IR, an assembler's, JSON, and MLIR of every other stage."""
     assembler = ".ptx" if program.target.kind == "cuda" else ".s"
-    return {"translate": ".ll", "codegen": assembler}.get(stage, ".mlir")
+    return {"translate": ".ll", "codegen": assembler, "origins": ".json"}.get(stage, ".mlir")
 
 
 def _summary(targets: Sequence[str], programs: Sequence[CompiledProgram]) -> Table:

@@ -67,38 +67,6 @@ def test_a_line_of_a_stage_selects_the_node_that_it_is_of(browser: Any, tmp_path
         page.wait_for_selector(".outline-item[data-item='0'][aria-selected=true]")
 
 
-def test_a_node_is_found_in_the_text_of_every_stage(browser: Any, tmp_path: Path) -> None:
-    stages = {
-        "from-graph": "",
-        "form-kernels": "",
-        "merge-kernels": "",
-        "to-linalg": ": one of those that these loops compute",
-        "schedule": ": one of those that these loops compute",
-        **dict.fromkeys(
-            ("realise", "lower", "entries", "translate", "codegen"), ": known by its kernel, kernel_1, here"
-        ),
-    }
-    with opened(browser, report_of_layer().html(), tmp_path) as page:
-        page.locator("#search").fill("exp2")
-        page.locator(".outline-node").click()
-        number = page.locator(".outline-node[aria-selected=true]").inner_text().split()[0]
-        right = page.locator(".pane:nth-child(2)")
-        for stage, known in stages.items():
-            right.locator("select").select_option(stage)
-            becomes(right.locator(".known").inner_text, f"{number} unary exp2{known}")
-            if not known:
-                right.locator(".line.node", has_text='"kiln.unary"').wait_for()
-            elif "loops" in known:
-                for text in ("linalg.generic", "linalg.yield"):
-                    right.locator(".line.node", has_text=text).first.wait_for()
-            else:
-                becomes(lambda: right.locator(".line.own").count() > 3, True)
-                assert right.locator(".line.node").count() == 0
-        # From the assembly back: it begins with a function that only the other kernel calls.
-        click_from_the_top(page, re.compile(r"^\d+[a-z]\w+:"))
-        becomes(lambda: selected(page), ["0"])
-
-
 def test_remarks_give_the_compilers_reasons_in_the_names_of_the_graph(browser: Any, tmp_path: Path) -> None:
     with opened(browser, report_of_layer().html(), tmp_path) as page:
         page.locator(".kernel-row[data-item='1']").click()

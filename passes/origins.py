@@ -1,0 +1,135 @@
+"""Which nodes code comes from, below the stage where operations name them: recorded where texts of stages are wanted.
+
+An origin is a number. It stands for operations of a kernel, or for values that it computes with loops of their own, and
+travels as the line of a location, through MLIR's passes and through LLVM. Where nobody records, there are no such
+locations, and nothing is marked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Final, NamedTuple
+
+from dialect.mlir import ir
+
+from .loops.body import KernelBody, Stage
+from .loops.scalar_dag import Interner, Node
+
+FILE: Final = "kiln"
+"""The file of locations whose line is an origin."""
+_NUMBER: Final = re.compile(rf'"{FILE}":(\d+):')
+
+
+class Origin(NamedTuple):
+    """Operations of a kernel by position (`is_loops` is false), or roots by position, which its loops compute."""
+
+    kernel: str
+    is_loops: bool
+    members: tuple[int, ...]
+
+
+class Origins:
+    """The origins of one compile, numbered from 1."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Origin, int] = {}
+        self._locations: dict[tuple[int, ...], ir.Location] = {}
+        self._pointers: dict[int, str] = {}
+
+    @property
+    def all(self) -> list[Origin]:
+        """Each origin at its number less one."""
+        return list(self._numbers)
+
+    def number(self, origin: Origin, pointer: str) -> int:
+        """The number of an origin, whose first node is at `pointer`."""
+        number = self._numbers.setdefault(origin, len(self._numbers) + 1)
+        self._pointers.setdefault(number, pointer)
+        return number
+
+    def at(self, numbers: tuple[int, ...]) -> AbstractContextManager[object]:
+        """Where what is emitted inside comes from: of several origins, all operations that they stand for."""
+        location = self._locations.get(numbers)
+        if location is None:
+            number = self._joined(numbers)
+            name = self._pointers[number] or FILE
+            location = ir.Location.name(name, childLoc=ir.Location.file(FILE, number, 1))
+            self._locations[numbers] = location
+        return location
+
+    def _joined(self, numbers: tuple[int, ...]) -> int:
+        first = self.all[numbers[0] - 1]
+        if len(numbers) == 1:
+            return numbers[0]
+        members = {each for number in numbers for each in self.all[number - 1].members}
+        return self.number(first._replace(members=tuple(sorted(members))), self._pointers[numbers[0]])
+
+    def settle(self, body: KernelBody) -> None:
+        """Number what a body was traced from: its nodes are marked by positions before, by origins after."""
+        function, nodes = body.function, body.nodes
+        pointers = {value.position: value.pointer for value in function.values}
+        nodes.marks = {
+            node: (self.number(Origin(function.name, False, tuple(sorted(found))), pointers[found[0]]),)
+            for node, found in nodes.marks.items()
+        }
+        places = {root: at for at, root in enumerate(value for value in function.values if value.is_root)}
+        for stage in body.stages:
+            members = tuple(sorted(places[entry.root] for entry in stage.stores))
+            for entry in stage.stores:
+                nodes.loops[entry.operand] = self.number(Origin(function.name, True, members), entry.root.pointer)
+
+
+_CURRENT: ContextVar[Origins | None] = ContextVar("origins", default=None)
+
+
+@contextmanager
+def recorded() -> Generator[Origins]:
+    """Record the origins of what is compiled inside."""
+    origins = Origins()
+    token = _CURRENT.set(origins)
+    try:
+        yield origins
+    finally:
+        _CURRENT.reset(token)
+
+
+def current() -> Origins | None:
+    """The origins that are being recorded, if any are."""
+    return _CURRENT.get()
+
+
+def numbers_in(text: str) -> tuple[int, ...]:
+    """The origins that the text of a location names."""
+    return tuple(dict.fromkeys(map(int, _NUMBER.findall(text))))
+
+
+def numbers_of(location: ir.Location) -> tuple[int, ...]:
+    """The origins that a location names."""
+    return numbers_in(str(location))
+
+
+def at_node(nodes: Interner, node: Node) -> AbstractContextManager[object]:
+    """Where the code of a node comes from; where that is not known, it is that of what it is emitted for."""
+    return _at(nodes.marks[id(node)]) if id(node) in nodes.marks else _ANYWHERE
+
+
+def at_stage(nodes: Interner, stage: Stage) -> AbstractContextManager[object]:
+    """Where the code of a stage comes from, beside that of its nodes."""
+    number = nodes.loops.get(stage.stores[0].operand) if nodes.loops and stage.stores else None
+    return _ANYWHERE if number is None else _at((number,))
+
+
+def shared() -> AbstractContextManager[object]:
+    """For what is emitted inside, which several kernels use, and so is of none of them."""
+    return _ANYWHERE if current() is None else ir.Location.unknown()
+
+
+def _at(numbers: tuple[int, ...]) -> AbstractContextManager[object]:
+    origins = current()
+    return _ANYWHERE if origins is None else origins.at(numbers)
+
+
+_ANYWHERE: Final = nullcontext()
