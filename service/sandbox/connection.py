@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TypeVar
@@ -53,13 +54,13 @@ class Connection:
         *,
         wall: Wall = Wall.AUTO,
         gives_way: bool = True,
-        rehearses: bool = True,
+        later: Sequence[str] = (),
     ) -> tuple[Connection, Ready]:
         """Have a fork server get ready; UnavailableError when it is not in time.
 
-        What compiles `gives_way` to all else on the machine, or does not; it `rehearses` before it is ready, or later.
+        What compiles `gives_way` to all else on the machine, or does not. Warm-ups that may be called `later` are.
         """
-        spawned.begin(wall, gives_way=gives_way, rehearses=rehearses)
+        spawned.begin(wall, gives_way=gives_way, later=later)
         spawned.orders.setblocking(False)
         connection = Connection(spawned.process, spawned.orders, spawned.scratch)
         try:

@@ -88,8 +88,7 @@ def _try_canary(forker: Forker, scratch: Path) -> Findings | str:
     with ours:
         ours.settimeout(_LIMITS.deadline_s)
         with theirs:
-            forked = forker.fork()
-            forked.hand_over(Fork(-1, "canary", _LIMITS), theirs.fileno())
+            forked = forker.fork(Fork(-1, "canary", _LIMITS), theirs.fileno())
         try:
             header = {"planted": str(victim.planted), "pid": victim.pid}
             sizes = {"file_bytes": victim.file_bytes, "memory_bytes": victim.memory_bytes}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
 import structlog
 
@@ -27,8 +26,7 @@ from .reply import OutOfMemory, Reply, TooMuchOutput
 from .scratch import sweep
 from .spawn import Spawned
 from .spending import Spending
-
-Respond: TypeAlias = Callable[[Message], Awaitable[Message]]
+from .warm_ups import AFTERWARDS
 
 START_TIMEOUT_S: Final = 60.0
 
@@ -45,8 +43,8 @@ class Sandbox:
     server that dies is replaced; a task that it had is started once more, as tasks depend on nothing but their request.
     `max_output_mib` bounds the answer of a task. Tasks are confined by `wall`, at the level `required` or a stronger.
     Compiles give way to all else on the machine, as is right where requests are answered; with `gives_way=False` they
-    do not. With `rehearses=False` the compiler is used for the first time by a task, which takes a little longer: right
-    where somebody waits for the first. `spawn` may give a fork server that has been begun already.
+    do not. The warm-ups named by `later` are called in the first quiet moment: a task that comes before takes a little
+    longer, and the first comes sooner. `spawn` may give a fork server that has been begun already.
     """
 
     def __init__(
@@ -57,7 +55,7 @@ class Sandbox:
         wall: Wall = Wall.AUTO,
         required: Level = Level.PROCESS,
         gives_way: bool = True,
-        rehearses: bool = True,
+        later: Sequence[str] = (AFTERWARDS,),
         spawn: Callable[[], Spawned | None] = lambda: None,
     ) -> None:
         self._warm_ups = tuple(warm_ups)
@@ -66,7 +64,7 @@ class Sandbox:
         self._wall = wall
         self._required = required
         self._gives_way = gives_way
-        self._rehearses = rehearses
+        self._later = tuple(later)
         self._connection: Connection | None = None
         self._ends: set[asyncio.Task[None]] = set()
         self._lock = asyncio.Lock()
@@ -92,12 +90,10 @@ class Sandbox:
         request: Message,
         limits: Limits,
         on_stage: Callable[[str], None] = lambda _: None,
-        on_question: Respond | None = None,
         spending: Spending | None = None,
     ) -> Message:
         """The answer of a task of this kind, or the TensorkilnError that it raised.
 
-        `on_question` answers what a task asks while it runs, on the time of the task; what it raises ends the task.
         `spending` gets what all that takes of the processors, some of it after the answer.
 
         CrashedError when its process died, DeadlineExceededError and ResourceExhaustedError when it was ended for
@@ -105,7 +101,7 @@ class Sandbox:
         died twice under it.
         """
         with Seen(kind, request.header, on_stage) as seen:
-            asked = (kind, request, limits, seen.begins, on_question, spending or Spending())
+            asked = (kind, request, limits, seen.begins, spending or Spending())
             try:
                 return await self._attempt(await self._connect(), *asked)
             except LostWorkerError:
@@ -135,12 +131,14 @@ class Sandbox:
                     end = asyncio.create_task(_remove(self._connection))
                     self._ends.add(end)
                     end.add_done_callback(self._ends.discard)
+                # One that takes another's place does all before it is ready: the other may have ended by that.
+                later = self._later if self.ready is None else ()
                 connection, ready = await Connection.open(
-                    self._begun(),
+                    self._spawn() or Spawned(self._warm_ups, self._wall),
                     START_TIMEOUT_S,
                     wall=self._wall,
                     gives_way=self._gives_way,
-                    rehearses=self._rehearses,
+                    later=later,
                 )
                 self._connection = connection
                 try:
@@ -150,9 +148,6 @@ class Sandbox:
                     raise
                 self.ready = ready
             return self._connection
-
-    def _begun(self) -> Spawned:
-        return self._spawn() or Spawned(self._warm_ups, self._wall)
 
     def _require(self, ready: Ready) -> None:
         """What is said of the first fork server holds for those that replace it, so none of them may be weaker."""
@@ -173,7 +168,6 @@ class Sandbox:
         request: Message,
         limits: Limits,
         on_stage: Callable[[str], None],
-        on_question: Respond | None,
         spending: Spending,
     ) -> Message:
         ours, theirs = socket.socketpair()
@@ -191,8 +185,7 @@ class Sandbox:
             connection.cancel(watch)
             raise
         sending = asyncio.create_task(_send(writer, request))
-        respond = None if on_question is None else partial(_respond, on_question, sending, writer)
-        reply = Reply(self._max_output_mib * MIB, on_stage, respond)
+        reply = Reply(self._max_output_mib * MIB, on_stage)
         try:
             async with asyncio.timeout(limits.deadline_s + OVERDUE_S):
                 answer = await self._outcome(reply, reader, connection, watch, limits)
@@ -247,14 +240,6 @@ async def _remove(lost: Connection) -> None:
         await lost.close()
     except Exception:
         _log.exception("the files of a lost fork server could not be deleted")
-
-
-async def _respond(
-    on_question: Respond, sending: asyncio.Task[None], writer: asyncio.StreamWriter, question: Message
-) -> None:
-    response = await on_question(question)
-    await sending
-    await _send(writer, response)
 
 
 async def _send(writer: asyncio.StreamWriter, request: Message) -> None:
