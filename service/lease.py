@@ -65,6 +65,10 @@ class Leases:
             self._leases[holder] = Lease()
         return self._leases[holder].hear(number)
 
+    def renew(self, holder: str) -> None:
+        """`holder` has a whole lease again, whatever its number."""
+        self._leases[holder] = Lease()
+
     def lives(self, holder: str) -> bool:
         """Whether `holder` has said something new within a lease."""
         return holder in self._leases and not self._leases[holder].is_over

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -94,26 +94,10 @@ def _try_canary(forker: Forker, scratch: Path) -> Findings | str:
             sizes = {"file_bytes": victim.file_bytes, "memory_bytes": victim.memory_bytes}
             for piece in frames.encode_message(Message({**header, **sizes})):
                 ours.sendall(piece)
-            findings = _findings_of(b"".join(iter(lambda: ours.recv(64 << 10), b"")))
+            findings = Findings(**{name: tuple(found) for name, found in frames.receive_message(ours).header.items()})
         except (OSError, FrameError):
             findings = None
     end = forked.bury()
     remove(forked.scratch)
     planted.unlink(missing_ok=True)
     return findings or f"ends with status {end.status}: {end.stderr[-_QUOTED:].strip()}"
-
-
-def _findings_of(said: bytes) -> Findings | None:
-    for kind, payload in _split(said):
-        if kind == frames.DONE:
-            header = frames.decode_json(payload)
-            return Findings(tuple(header["escaped"]), tuple(header["refused"]), tuple(header["hindered"]))
-    return None
-
-
-def _split(said: bytes) -> Iterator[tuple[bytes, bytes]]:
-    while len(said) >= frames.PREFIX.size:
-        kind, length = frames.decode_prefix(said[: frames.PREFIX.size])
-        end = frames.PREFIX.size + length
-        yield kind, said[frames.PREFIX.size : end]
-        said = said[end:]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from service.engine.idempotency import Resubmissions
 from service.engine.job import Job
 from service.engine.order import Tell
+from service.engine.submissions import Submissions
 from service.identity.caller import LOCAL, acting_as
 from service.store.blobs import Blobs
 from service.store.records import unsealed
@@ -64,7 +65,8 @@ def test_a_request_whose_body_is_lost_or_damaged_may_be_sent_again(tmp_path: Pat
         house = House(tmp_path, work)
         jobs, blobs = house.jobs(), Blobs(house.store)
         notary = Notary(Keyring(tmp_path / "keys"), "here", "process")
-        submissions = Resubmissions(jobs, blobs, house.records, notary)
+        unused: Any = None
+        submissions = Submissions(jobs, unused, unused, unused, blobs, house.records, notary)
 
         async def begin(identifier: str) -> Job:
             return await jobs.accept(BODY, identifier=identifier)

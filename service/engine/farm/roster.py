@@ -69,8 +69,7 @@ class Roster:
     async def _see(self, path: str, written: float) -> None:
         if path.startswith(self._path("service", "")):
             # `look` has told a new time from the last one, though the clock of the store may have gone back.
-            self._leases.forget(path)
-            self._leases.hear(path, 0)
+            self._leases.renew(path)
             self._members[path] = "service", 0
             return
         record, about = await self._records.get(path), _about(path)

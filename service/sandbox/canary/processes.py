@@ -11,8 +11,7 @@ import threading
 import time
 from typing import Final
 
-from .native import LIBC, call
-from .victim import Attempts, Victim
+from .victim import LIBC, Attempts, Victim, call
 
 FORKS: Final = 1000
 
