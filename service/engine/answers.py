@@ -22,7 +22,7 @@ from tensorkiln.trust import SignedRecord
 
 from .compiles import Compiled, Compiles
 from .flights import Flights
-from .order import News, Rendered, Tell, Wanted
+from .order import OnProgress, Progress, Rendered, Wanted
 from .pointers import in_user_terms
 from .reader import Reader, of_actions
 from .task_answers import Prepared, believable, rendered
@@ -55,7 +55,7 @@ class Answers:
         self._notary = notary
         self._readiness = readiness
         self._seals = seals
-        self._flights: Flights[bytes, News] = Flights()
+        self._flights: Flights[bytes, Progress] = Flights()
 
     async def repeated(self, body: Body) -> bytes | None:
         """The body of the answer to a request that was made before, byte for byte; None when there is none."""
@@ -71,20 +71,22 @@ class Answers:
         """What is known of such a request, if anything that the caller may read."""
         return await self._repeats.find(self._key(body)) if self._tenancy.reads_store else None
 
-    async def compile(self, body: Body, tell: Tell = lambda _: None) -> bytes:
+    async def compile(self, body: Body, on_progress: OnProgress = lambda _: None) -> bytes:
         """The body of the answer to a compile request that is no `repeated` one.
 
-        `tell` gets the stages as they begin: `stage`, and `target`, the position of the target that is compiled for.
+        `on_progress` gets the stages as they begin: `stage`, and `target`, the position of the target that it is for.
         """
         with self._fairness.request():
-            return await self.make(body, tell)
+            return await self.make(body, on_progress)
 
-    async def make(self, body: Body, tell: Tell) -> bytes:
+    async def make(self, body: Body, on_progress: OnProgress) -> bytes:
         """As `compile`, of a request that is counted already."""
         key = self._key(body)
         async with self._tenancy.reproducers(), telling_queue_time():
             flight = (key, self._tenancy.equals)
-            return await self._flights.join(flight, lambda tell: self._answer(body, key, tell), tell)
+            return await self._flights.join(
+                flight, lambda on_progress: self._answer(body, key, on_progress), on_progress
+            )
 
     async def close(self) -> None:
         """Cancel what is under way."""
@@ -93,15 +95,15 @@ class Answers:
     def _key(self, body: Body) -> str:
         return self._repeats.key(self._tenancy.request_digest(body.digest))
 
-    async def _answer(self, body: Body, key: str, tell: Tell) -> bytes:
+    async def _answer(self, body: Body, key: str, on_progress: OnProgress) -> bytes:
         salt = self._tenancy.salt
 
-        def tell_stage(stage: str) -> None:
-            tell({"stage": stage, "target": None})
+        def on_stage(stage: str) -> None:
+            on_progress({"stage": stage, "target": None})
 
         read = partial(Prepared.from_message, salt=salt)
-        prepared = await self._reader.run("prepare", body, read, of_actions(body, salt), tell_stage)
-        compiled, answers = await self._compiled(prepared, body, tell)
+        prepared = await self._reader.run("prepare", body, read, of_actions(body, salt), on_stage)
+        compiled, answers = await self._compiled(prepared, body, on_progress)
         await self._readiness.started()
         signatures = [each.entry.signature for each in compiled]
         blobs = dict.fromkeys(digest for each in compiled for digest in each.blobs)
@@ -116,11 +118,13 @@ class Answers:
             await self._keep(key, Repeat(repeat, tuple(blobs), tuple(programs), tuple(keys), isolation=level))
         return with_signatures(answers.answer, signatures)
 
-    async def _compiled(self, prepared: Prepared, body: Body, tell: Tell) -> tuple[Sequence[Compiled], Rendered]:
+    async def _compiled(
+        self, prepared: Prepared, body: Body, on_progress: OnProgress
+    ) -> tuple[Sequence[Compiled], Rendered]:
         """The programs that a request asks for, and the answers that they make."""
         renaming = prepared.renaming
         try:
-            compiled = await programs_of(prepared, self._compiles, tell)
+            compiled = await programs_of(prepared, self._compiles, on_progress)
         except TensorkilnError as error:
             await self._readiness.started()  # It may fail for the same reason, which says more.
             raise in_user_terms(error, renaming) from None
@@ -151,17 +155,17 @@ class Answers:
         return await self._reader.run("render", body, partial(rendered, renaming=renaming), request)
 
 
-async def programs_of(prepared: Prepared, compiles: Compiles, tell: Tell) -> Sequence[Compiled]:
-    """The programs of all targets. `tell` gets the news of each, with its position as `target`.
+async def programs_of(prepared: Prepared, compiles: Compiles, on_progress: OnProgress) -> Sequence[Compiled]:
+    """The programs of all targets. `on_progress` gets that of each, with its position as `target`.
 
     When one fails for good, the others are given up: nobody waits for them any more. What is to be asked for again
     finds more of them.
     """
 
-    def telling(target: int) -> Tell:
-        return lambda news: tell({**news, "target": target})
+    def progress_of(target: int) -> OnProgress:
+        return lambda progress: on_progress({**progress, "target": target})
 
-    wanted = (compiles.program(each, telling(target)) for target, each in enumerate(_wanted_of(prepared)))
+    wanted = (compiles.program(each, progress_of(target)) for target, each in enumerate(_wanted_of(prepared)))
     tasks = [asyncio.create_task(each) for each in wanted]
     try:
         return await asyncio.gather(*tasks)

@@ -47,14 +47,14 @@ class Reader:
         body: Body,
         read: Callable[[Message], T],
         request: Message | None = None,
-        tell: Callable[[str], None] = lambda _: None,
+        on_progress: Callable[[str], None] = lambda _: None,
     ) -> T:
         """What `read` makes of the answer of a task about `body`, which it is given if there is no other `request`."""
         sandbox = self._compiler if _MODULE in body.content else self._sandbox
         try:
             async with self._turns.turn(len(body.content)) as turn:
                 request = request or of_body(body)
-                answer = await sandbox.run(kind, request, self._limits, tell, spending=Spending(turn.charge))
+                answer = await sandbox.run(kind, request, self._limits, on_progress, spending=Spending(turn.charge))
                 return await believed(read, answer)
         except TensorkilnError as error:
             if not needs_reproducer(error) or not self._tenancy.may_compile:

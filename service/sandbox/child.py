@@ -91,7 +91,7 @@ Task = Callable[[Message, Outlet], Message]
 
 
 @dataclass(frozen=True, slots=True)
-class Birth:
+class Child:
     """What the fork server hands to a child. `scratch` is a directory that is the child's alone.
 
     `channel` is the socket at which the request of the task is read and answered. A task that `gives_way` computes for
@@ -109,16 +109,16 @@ class Birth:
     gives_way: bool
 
 
-def live(birth: Birth, tasks: Mapping[str, Task]) -> NoReturn:
+def run_child(child: Child, tasks: Mapping[str, Task]) -> NoReturn:
     """Run the one of `tasks` that is ordered, and end the process."""
     status = EXIT_DEFECT
     outlet: Outlet | None = None
     try:
-        _settle(birth)
-        confine.limit_resources(birth.order.limits, birth.baseline_bytes)
+        _confine(child)
+        confine.limit_resources(child.order.limits, child.baseline_bytes)
         channel = socket.socket(fileno=_CHANNEL)
-        outlet = Outlet(channel, birth.confinement.level)
-        _work(birth.order.kind, tasks[birth.order.kind], channel, outlet)
+        outlet = Outlet(channel, child.confinement.level)
+        _work(child.order.kind, tasks[child.order.kind], channel, outlet)
         status = 0
     except MemoryError:
         status = 0 if outlet is not None and outlet.out_of_memory() else EXIT_OUT_OF_MEMORY
@@ -137,26 +137,26 @@ def _work(kind: str, task: Task, channel: socket.socket, outlet: Outlet) -> None
         outlet.failed(error)
 
 
-def _settle(birth: Birth) -> None:
+def _confine(child: Child) -> None:
     os.setsid()
-    confine.call_process(f"kiln {birth.order.kind}")
-    if birth.cgroup is not None:
-        birth.cgroup.enter()
-    confine.die_with_parent(birth.parent)
-    if birth.gives_way:
-        confine.give_way(os.getpid())
-    _keep_only(birth.channel, birth.stderr)
+    confine.call_process(f"kiln {child.order.kind}")
+    if child.cgroup is not None:
+        child.cgroup.enter()
+    confine.die_with_parent(child.parent)
+    if child.gives_way:
+        confine.give_way()
+    _keep_only(child.channel, child.stderr)
     gc.set_threshold(*_COLLECT_EVERY)
     # Python ignores the last two; a task is to end by them, which says more than an error number in native code.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     faulthandler.enable(2)
-    birth.scratch.mkdir(mode=0o700)
-    os.chdir(birth.scratch)
-    tempfile.tempdir = str(birth.scratch)
+    child.scratch.mkdir(mode=0o700)
+    os.chdir(child.scratch)
+    tempfile.tempdir = str(child.scratch)
     confine.volunteer_for_oom_killer()
     confine.renounce_privileges()
-    birth.confinement.enter(birth.scratch)
+    child.confinement.enter(child.scratch)
 
 
 def _keep_only(channel: int, stderr: int) -> None:

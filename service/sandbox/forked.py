@@ -12,7 +12,7 @@ from pathlib import Path
 
 from . import confine, control
 from .cgroups import Cgroup, Cgroups
-from .child import Birth, Task, live
+from .child import Child, Task, run_child
 from .confinement import Confinement
 from .control import Ended, Fork
 
@@ -41,7 +41,7 @@ class Forked:
         """Seconds since it was forked."""
         return time.monotonic() - self.begun
 
-    def listen(self) -> bool:
+    def read_stderr(self) -> bool:
         """Keep the end of what the process writes to its standard error; False when it has closed it."""
         try:
             written = os.read(self.stderr, _READ_BYTES)
@@ -64,11 +64,11 @@ class Forked:
             except ProcessLookupError:
                 continue  # it has not made its group yet, or its group is empty
 
-    def bury(self) -> Ended:
+    def reap(self) -> Ended:
         """Kill the process and reap it; how it ended."""
         self.kill()
         _, status, usage = os.wait4(self.pid, 0)
-        self.listen()
+        self.read_stderr()
         ran_out = None if self.cgroup is None else self.cgroup.end()
         os.close(self.pidfd)
         os.close(self.stderr)
@@ -131,7 +131,7 @@ class Forker:
                 os.close(stderr_of_child)
         if pid == 0:
             confined = self.confinement, cgroup, self.baseline_bytes, self.gives_way
-            live(Birth(parent, order, channel, stderr_of_child, scratch, *confined), self._tasks)
+            run_child(Child(parent, order, channel, stderr_of_child, scratch, *confined), self._tasks)
         os.set_blocking(stderr, False)
         deadline = begun + order.limits.deadline_s
         pidfd = os.pidfd_open(pid)

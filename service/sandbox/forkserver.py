@@ -60,7 +60,7 @@ class ForkServer:
         self._forker = forker
         self._ready = ready
         self._selector = selectors.DefaultSelector()
-        self._selector.register(orders, selectors.EVENT_READ, self._obey)
+        self._selector.register(orders, selectors.EVENT_READ, self._handle_order)
         self._remover = Remover(self._selector)
         self._running: dict[int, Forked] = {}
         self._later = list(later)
@@ -71,30 +71,30 @@ class ForkServer:
         """Until the service is gone."""
         self._report(self._ready)
         while self._is_open:
-            events = self._selector.select(self._to_quiet_s())
+            events = self._selector.select(self._timeout_s())
             for key, _ in events:
                 # An event before this one may have closed its descriptor, and another may have it by now.
                 if self._selector.get_map().get(key.fd) is key:
                     key.data()
             self._expire()
             if self._later and (not (events or self._running) or time.monotonic() > self._quiet_by):
-                self._load(self._later.pop(0))
+                self._warm_up(self._later.pop(0))
         for forked in tuple(self._running.values()):
-            self._bury(forked)
+            self._reap(forked)
         self._remover.end()
         remove(self._scratch)
 
-    def _to_quiet_s(self) -> float | None:
+    def _timeout_s(self) -> float | None:
         """Seconds to the next deadline, or until it is quiet where something waits for that."""
         to_deadline_s = self._to_deadline_s()
         if not self._later:
             return to_deadline_s
         return _QUIET_S if to_deadline_s is None else min(_QUIET_S, to_deadline_s)
 
-    def _load(self, more: WarmUp) -> None:
+    def _warm_up(self, warm_up: WarmUp) -> None:
         try:
             with frozen_heap():
-                more()
+                warm_up()
                 gc.collect()
             self._forker.measure()
         except Exception:
@@ -108,7 +108,7 @@ class ForkServer:
         awaited = [running.deadline for running in self._running.values() if not running.is_expired]
         return max(min(awaited) - time.monotonic(), 0.0) if awaited else None
 
-    def _obey(self) -> None:
+    def _handle_order(self) -> None:
         try:
             datagram, descriptors, _, _ = socket.recv_fds(self._orders, control.MAX_DATAGRAM, 1)
         except ConnectionResetError:  # the service has left a report unread
@@ -135,11 +135,11 @@ class ForkServer:
         finally:
             os.close(channel)
         self._running[order.task] = forked
-        self._selector.register(forked.pidfd, selectors.EVENT_READ, lambda: self._bury(forked))
-        self._selector.register(forked.stderr, selectors.EVENT_READ, lambda: self._listen(forked))
+        self._selector.register(forked.pidfd, selectors.EVENT_READ, lambda: self._reap(forked))
+        self._selector.register(forked.stderr, selectors.EVENT_READ, lambda: self._read_stderr(forked))
 
-    def _listen(self, forked: Forked) -> None:
-        if not forked.listen():
+    def _read_stderr(self, forked: Forked) -> None:
+        if not forked.read_stderr():
             self._selector.unregister(forked.stderr)
 
     def _expire(self) -> None:
@@ -151,12 +151,12 @@ class ForkServer:
                 self._report(Expired(task, running.ran_s))
                 running.kill()
 
-    def _bury(self, forked: Forked) -> None:
+    def _reap(self, forked: Forked) -> None:
         for descriptor in (forked.pidfd, forked.stderr):
             if descriptor in self._selector.get_map():
                 self._selector.unregister(descriptor)
         del self._running[forked.task]
-        self._report(forked.bury())
+        self._report(forked.reap())
         self._remover.take(forked.scratch)
 
     def _report(self, report: control.Report) -> None:
@@ -179,7 +179,7 @@ def main(arguments: Sequence[str]) -> None:
     with frozen_heap():
         tasks: Mapping[str, Task] = resolve_name(f"{__package__}.tasks:TASKS")
         warm_ups = {name: _loaded(name, orders) for name in names}
-    begin = _told(orders)
+    begin = _await_begin(orders)
     if begin is None:
         return
     compiles = COMPILING in warm_ups
@@ -192,18 +192,18 @@ def main(arguments: Sequence[str]) -> None:
             _call(name, warm_up, orders)
         gc.collect()
     scratch = Path(begin.scratch)
-    forker, ready = probe.settle(scratch, tasks, Wall(begin.wall), begin.namespaces)
+    forker, ready = probe.choose_confinement(scratch, tasks, Wall(begin.wall), begin.namespaces)
     forker.gives_way = compiles and begin.gives_way
     ForkServer(orders, scratch, forker, ready, later).serve()
 
 
 def _loaded(name: str, orders: socket.socket) -> WarmUp:
     """The function `module:function`."""
-    with _told_if_it_fails(name, orders):
+    with _reporting_failure(name, orders):
         return resolve_name(name)
 
 
-def _told(orders: socket.socket) -> Begin | None:
+def _await_begin(orders: socket.socket) -> Begin | None:
     """What to begin with; None when the service is gone."""
     datagram = orders.recv(control.MAX_DATAGRAM)
     order = control.decode(datagram) if datagram else None
@@ -212,7 +212,7 @@ def _told(orders: socket.socket) -> Begin | None:
 
 def _call(name: str, warm_up: WarmUp, orders: socket.socket) -> None:
     """One thread must be left."""
-    with _told_if_it_fails(name, orders):
+    with _reporting_failure(name, orders):
         warm_up()
         _require_one_thread()
 
@@ -223,7 +223,7 @@ def _require_one_thread() -> None:
 
 
 @contextmanager
-def _told_if_it_fails(name: str, orders: socket.socket) -> Generator[None]:
+def _reporting_failure(name: str, orders: socket.socket) -> Generator[None]:
     """A fork server whose warm-up fails says why and ends."""
     try:
         yield

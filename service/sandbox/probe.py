@@ -28,7 +28,9 @@ _QUOTED: Final = 500
 _LEFT_OUT: Final = Support(0, "KILN_ISOLATION=process leaves Landlock out")
 
 
-def settle(scratch: Path, tasks: Mapping[str, Task], wall: Wall, outside: tuple[str, ...]) -> tuple[Forker, Ready]:
+def choose_confinement(
+    scratch: Path, tasks: Mapping[str, Task], wall: Wall, outside: tuple[str, ...]
+) -> tuple[Forker, Ready]:
     """Where processes are forked that are confined as strongly as works here, and what is to be said about it.
 
     `outside` are the namespaces of the service.
@@ -97,7 +99,7 @@ def _try_canary(forker: Forker, scratch: Path) -> Findings | str:
             findings = Findings(**{name: tuple(found) for name, found in frames.receive_message(ours).header.items()})
         except (OSError, FrameError):
             findings = None
-    end = forked.bury()
+    end = forked.reap()
     remove(forked.scratch)
     planted.unlink(missing_ok=True)
     return findings or f"ends with status {end.status}: {end.stderr[-_QUOTED:].strip()}"

@@ -12,13 +12,13 @@ from typing import Final
 import structlog
 
 from service.observe.instruments import FORK_SERVER_RESTARTS
-from service.observe.watch import Watch as Seen
+from service.observe.watch import TaskFigures
 from service.timeouts import OVERDUE_S
 from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
 
 from . import verdict
 from .confine import MIB
-from .connection import Connection, Watch
+from .connection import Connection, RunningTask
 from .control import Ended, Limits, Ready
 from .frames import FrameError, Message, encode_message, gathered
 from .levels import Level, Wall
@@ -100,8 +100,8 @@ class Sandbox:
         that, each with `stage`, `signal` and what else is known in `details`. LostWorkerError when the fork server
         died twice under it.
         """
-        with Seen(kind, request.header, on_stage) as seen:
-            asked = (kind, request, limits, seen.begins, spending or Spending())
+        with TaskFigures(kind, request.header, on_stage) as figures:
+            asked = (kind, request, limits, figures.begins, spending or Spending())
             try:
                 return await self._attempt(await self._connect(), *asked)
             except LostWorkerError:
@@ -173,7 +173,7 @@ class Sandbox:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                watch = connection.fork(kind, limits, theirs, spending)
+                running = connection.fork(kind, limits, theirs, spending)
         except TensorkilnError:
             ours.close()
             raise
@@ -182,20 +182,20 @@ class Sandbox:
         except BaseException:
             # Whoever waited for the task has left.
             ours.close()
-            connection.cancel(watch)
+            connection.cancel(running)
             raise
         sending = asyncio.create_task(_send(writer, request))
         reply = Reply(self._max_output_mib * MIB, on_stage)
         try:
             async with asyncio.timeout(limits.deadline_s + OVERDUE_S):
-                answer = await self._outcome(reply, reader, connection, watch, limits)
+                answer = await self._outcome(reply, reader, connection, running, limits)
         except TimeoutError:
             connection.kill()
             raise LostWorkerError("The fork server did not report the end of the compile; it was replaced.") from None
         finally:
             sending.cancel()
             writer.transport.abort()
-            connection.cancel(watch)
+            connection.cancel(running)
         try:
             if isinstance(answer, TensorkilnError):
                 raise answer
@@ -205,16 +205,18 @@ class Sandbox:
             del answer
 
     async def _outcome(
-        self, reply: Reply, reader: asyncio.StreamReader, connection: Connection, watch: Watch, limits: Limits
+        self, reply: Reply, reader: asyncio.StreamReader, connection: Connection, running: RunningTask, limits: Limits
     ) -> Message | TensorkilnError:
         reading = asyncio.create_task(reply.read(reader))
         try:
-            await asyncio.wait({reading, watch.expired}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({reading, running.expired}, return_when=asyncio.FIRST_COMPLETED)
             if not reading.done():
-                return verdict.deadline_exceeded(limits, reply.stage, {"ran_s": round(watch.expired.result().ran_s, 3)})
+                return verdict.deadline_exceeded(
+                    limits, reply.stage, {"ran_s": round(running.expired.result().ran_s, 3)}
+                )
             answer = reading.result()
         except OutOfMemory:
-            return verdict.out_of_memory(limits, reply.stage, verdict.usage(await self._end(connection, watch)))
+            return verdict.out_of_memory(limits, reply.stage, verdict.usage(await self._end(connection, running)))
         except TooMuchOutput:
             return verdict.too_much_output(self._max_output_mib, reply.stage)
         except FrameError as error:
@@ -225,13 +227,13 @@ class Sandbox:
             del reading
         if answer is not None:
             return answer
-        await asyncio.wait({watch.ended}, timeout=REAP_S)
-        return verdict.verdict(await self._end(connection, watch), limits, reply.stage)
+        await asyncio.wait({running.ended}, timeout=REAP_S)
+        return verdict.verdict(await self._end(connection, running), limits, reply.stage)
 
-    async def _end(self, connection: Connection, watch: Watch) -> Ended:
+    async def _end(self, connection: Connection, running: RunningTask) -> Ended:
         """The end of a task that has nothing more to say, and is killed unless it has ended by itself."""
-        connection.cancel(watch)
-        return await asyncio.shield(watch.ended)
+        connection.cancel(running)
+        return await asyncio.shield(running.ended)
 
 
 async def _remove(lost: Connection) -> None:

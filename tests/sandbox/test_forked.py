@@ -31,7 +31,7 @@ def forked(tmp_path: Path) -> Forked:
 
 def ended(forked: Forked) -> TensorkilnError:
     """How a process ended by what its fork server tells of it."""
-    return verdict(forked.bury(), LIMITS, "codegen")
+    return verdict(forked.reap(), LIMITS, "codegen")
 
 
 def await_death(forked: Forked) -> None:

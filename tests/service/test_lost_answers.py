@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from service.engine.job import Job
-from service.engine.order import Tell
+from service.engine.order import OnProgress
 from service.engine.submissions import Submissions
 from service.identity.caller import LOCAL, acting_as
 from service.store.blobs import Blobs
@@ -58,7 +58,7 @@ def test_what_a_job_with_a_key_came_to_is_made_again_when_it_is_lost(server: Ser
 
 @pytest.mark.parametrize("is_there", [False, True])
 def test_a_request_whose_body_is_lost_or_damaged_may_be_sent_again(tmp_path: Path, is_there: bool) -> None:
-    async def work(body: Body, tell: Tell) -> bytes:
+    async def work(body: Body, on_progress: OnProgress) -> bytes:
         return body.content
 
     async def run() -> None:

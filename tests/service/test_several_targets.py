@@ -9,7 +9,7 @@ import pytest
 
 from service.engine.answers import programs_of
 from service.engine.compiles import Compiled, Compiles
-from service.engine.order import Tell, Wanted
+from service.engine.order import OnProgress, Wanted
 from service.engine.task_answers import Prepared
 from service.sandbox.frames import Message
 from service.sandbox.tasks.prepare import prepare
@@ -29,9 +29,9 @@ def test_when_one_target_fails_the_others_are_given_up() -> None:
     given_up: list[int] = []
 
     class Failing:
-        async def program(self, wanted: Wanted, tell: Tell) -> Compiled:
+        async def program(self, wanted: Wanted, on_progress: OnProgress) -> Compiled:
             del wanted
-            tell({"stage": "codegen"})
+            on_progress({"stage": "codegen"})
             try:
                 await asyncio.sleep(0.01 if begun[-1] == 1 else 30.0)
             except asyncio.CancelledError:
