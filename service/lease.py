@@ -24,9 +24,9 @@ _log = structlog.get_logger()
 
 
 class Lease:
-    """What one holder has until it was silent for LEASE_S, since `heard_at` in s of the clock of this process.
+    """What one holder has until it was silent for LEASE_S, since `renewed_at` in s of the clock of this process.
 
-    No two clocks have to agree. A heartbeat that was heard before, or before a later one, is not new.
+    No two clocks have to agree. A heartbeat with a number that is not above all before is not new.
     """
 
     def __init__(self) -> None:
@@ -35,10 +35,10 @@ class Lease:
 
     def renew(self) -> None:
         """It lasts as long again."""
-        self.heard_at = clock.monotonic()
+        self.renewed_at = clock.monotonic()
 
-    def hear(self, number: int) -> bool:
-        """The holder is found to have said for the `number`th time that it lives; whether that is new."""
+    def heartbeat(self, number: int) -> bool:
+        """Renew it by the heartbeat with this `number`, unless that is not new; whether it is."""
         is_new = number > self._number
         if is_new:
             self._number = number
@@ -48,43 +48,47 @@ class Lease:
     @property
     def is_over(self) -> bool:
         """Whether the holder was silent for too long."""
-        return clock.monotonic() - self.heard_at > LEASE_S
+        return clock.monotonic() - self.renewed_at > LEASE_S
 
 
 class Leases:
-    """The lease of each holder that was heard."""
+    """The lease of each holder that has sent a heartbeat."""
 
     def __init__(self) -> None:
         self._leases: dict[str, Lease] = {}
 
-    def hear(self, holder: str, number: int) -> bool:
+    def heartbeat(self, holder: str, number: int) -> bool:
         """As `Lease` has it."""
         if holder not in self._leases:
             long_ago = clock.monotonic() - _FORGOTTEN_S
-            self._leases = {name: lease for name, lease in self._leases.items() if lease.heard_at > long_ago}
+            self._leases = {name: lease for name, lease in self._leases.items() if lease.renewed_at > long_ago}
             self._leases[holder] = Lease()
-        return self._leases[holder].hear(number)
+        return self._leases[holder].heartbeat(number)
 
-    def lives(self, holder: str) -> bool:
-        """Whether `holder` has said something new within a lease."""
+    def renew(self, holder: str) -> None:
+        """`holder` has a whole lease again, whatever its number."""
+        self._leases[holder] = Lease()
+
+    def is_alive(self, holder: str) -> bool:
+        """Whether `holder` has sent a new heartbeat within a lease."""
         return holder in self._leases and not self._leases[holder].is_over
 
     def forget(self, holder: str) -> None:
-        """`holder` says no more that it lives."""
+        """`holder` has given its lease back."""
         self._leases.pop(holder, None)
 
 
-async def keep(over: asyncio.Event, every_s: float, say: Callable[[int], Awaitable[bool]]) -> None:
-    """Have `say` say that somebody lives, with numbers from 1 on, until it is `over` or `say` says that it is.
+async def send_heartbeats(over: asyncio.Event, every_s: float, send: Callable[[int], Awaitable[bool]]) -> None:
+    """`send` a heartbeat again and again, with numbers from 1 on, until it is `over` or `send` returns False.
 
-    What the store does not take now is said the next time.
+    One that the store does not take is not repeated: the next comes.
     """
     for number in count(1):
         with suppress(TimeoutError):
             await asyncio.wait_for(over.wait(), every_s)
             return
         try:
-            if not await say(number):
+            if not await send(number):
                 return
         except InfrastructureError as error:
             _log.error("a heartbeat could not be written", reason=error.message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 
@@ -16,17 +17,15 @@ from service.trust.attach import with_signatures
 from service.trust.notary import Notary
 from service.wire.body import Body
 from service.wire.hit_reasons import SAME_REQUEST
-from tensorkiln.errors import TensorkilnError
+from tensorkiln.errors import InfrastructureError, RateLimitedError, TensorkilnError
 from tensorkiln.trust import SignedRecord
 
 from .compiles import Compiled, Compiles
 from .flights import Flights
-from .known_crashes import KnownCrashes
-from .lookup import Answered, Asked, Lookup, to_render
-from .order import News, Rendered, Tell
+from .order import OnProgress, Progress, Rendered, Wanted
 from .pointers import in_user_terms
 from .reader import Reader, of_actions
-from .task_answers import believable, rendered
+from .task_answers import Prepared, believable, rendered
 
 
 class Answers:
@@ -56,8 +55,7 @@ class Answers:
         self._notary = notary
         self._readiness = readiness
         self._seals = seals
-        self._flights: Flights[bytes, News] = Flights()
-        self._crashed = KnownCrashes()
+        self._flights: Flights[bytes, Progress] = Flights()
 
     async def repeated(self, body: Body) -> bytes | None:
         """The body of the answer to a request that was made before, byte for byte; None when there is none."""
@@ -73,21 +71,22 @@ class Answers:
         """What is known of such a request, if anything that the caller may read."""
         return await self._repeats.find(self._key(body)) if self._tenancy.reads_store else None
 
-    async def compile(self, body: Body, tell: Tell = lambda _: None) -> bytes:
+    async def compile(self, body: Body, on_progress: OnProgress = lambda _: None) -> bytes:
         """The body of the answer to a compile request that is no `repeated` one.
 
-        `tell` gets the stages as they begin: `stage`, and `target`, the position of the target that is compiled for.
+        `on_progress` gets the stages as they begin: `stage`, and `target`, the position of the target that it is for.
         """
         with self._fairness.request():
-            return await self.make(body, tell)
+            return await self.make(body, on_progress)
 
-    async def make(self, body: Body, tell: Tell) -> bytes:
+    async def make(self, body: Body, on_progress: OnProgress) -> bytes:
         """As `compile`, of a request that is counted already."""
         key = self._key(body)
         async with self._tenancy.reproducers(), telling_queue_time():
-            with self._crashed.raising_known(key):
-                flight = (key, self._tenancy.equals)
-                return await self._flights.join(flight, lambda tell: self._answer(body, key, tell), tell)
+            flight = (key, self._tenancy.equals)
+            return await self._flights.join(
+                flight, lambda on_progress: self._answer(body, key, on_progress), on_progress
+            )
 
     async def close(self) -> None:
         """Cancel what is under way."""
@@ -96,44 +95,47 @@ class Answers:
     def _key(self, body: Body) -> str:
         return self._repeats.key(self._tenancy.request_digest(body.digest))
 
-    async def _answer(self, body: Body, key: str, tell: Tell) -> bytes:
+    async def _answer(self, body: Body, key: str, on_progress: OnProgress) -> bytes:
         salt = self._tenancy.salt
-        lookup = Lookup(salt, self._compiles)
 
-        def tell_stage(stage: str) -> None:
-            tell({"stage": stage, "target": None})
+        def on_stage(stage: str) -> None:
+            on_progress({"stage": stage, "target": None})
 
-        asked, found = await self._reader.run("answer", body, lookup.read, of_actions(body, salt), tell_stage, lookup)
-        found = found or await self._compiled(asked, body, tell)
+        read = partial(Prepared.from_message, salt=salt)
+        prepared = await self._reader.run("prepare", body, read, of_actions(body, salt), on_stage)
+        compiled, answers = await self._compiled(prepared, body, on_progress)
         await self._readiness.started()
-        signatures = [each.entry.signature for each in found.compiled]
-        blobs = dict.fromkeys(digest for each in found.compiled for digest in each.blobs)
-        programs = dict.fromkeys(each.action.digest for each in found.compiled)
+        signatures = [each.entry.signature for each in compiled]
+        blobs = dict.fromkeys(digest for each in compiled for digest in each.blobs)
+        programs = dict.fromkeys(each.action.digest for each in compiled)
         await self._tenancy.grant([*programs, *blobs])
         # What is stored of measurements may be more the next time.
-        if programs.keys() == {action.digest for action in asked.prepared.actions}:
+        if programs.keys() == {action.digest for action in prepared.actions}:
             keys = dict.fromkeys(SignedRecord.model_validate_json(each).record.key for each in signatures)
-            repeat = with_signatures(found.answers.repeat, signatures)
+            repeat = with_signatures(answers.repeat, signatures)
             # Each program was signed or believed at this level.
             level = self._notary.isolation
             await self._keep(key, Repeat(repeat, tuple(blobs), tuple(programs), tuple(keys), isolation=level))
-        return with_signatures(found.answers.answer, signatures)
+        return with_signatures(answers.answer, signatures)
 
-    async def _compiled(self, asked: Asked, body: Body, tell: Tell) -> Answered:
-        renaming = asked.prepared.renaming
+    async def _compiled(
+        self, prepared: Prepared, body: Body, on_progress: OnProgress
+    ) -> tuple[Sequence[Compiled], Rendered]:
+        """The programs that a request asks for, and the answers that they make."""
+        renaming = prepared.renaming
         try:
-            compiled = await asked.programs(self._compiles, tell)
+            compiled = await programs_of(prepared, self._compiles, on_progress)
         except TensorkilnError as error:
             await self._readiness.started()  # It may fail for the same reason, which says more.
             raise in_user_terms(error, renaming) from None
-        answers = compiled[0].rendered
-        if answers is not None and answers.renaming == renaming:
-            answered = Answered(compiled, believable(answers))
+        made = compiled[0].rendered
+        if made is not None and made.renaming == renaming:
+            answers = believable(made)
         else:
-            answered = Answered(compiled, await self._render(compiled, renaming, body))
-        if answers is not None:
+            answers = await self._render(compiled, renaming, body)
+        if made is not None:
             self._readiness.prove()  # It was made here, and is believed.
-        return answered
+        return compiled, answers
 
     async def _keep(self, key: str, repeat: Repeat) -> None:
         # A caller without the scope to compile stores nothing.
@@ -143,6 +145,43 @@ class Answers:
             self._repeats.remember(key, repeat)
 
     async def _render(self, compiled: Sequence[Compiled], renaming: bytes, body: Body) -> Rendered:
-        programs = to_render(compiled)
-        request = Message(programs.header, {**programs.parts, "renaming": renaming})
+        parts = {f"program:{position}": each.program for position, each in enumerate(compiled)}
+        header = {
+            "caches": [dict(each.cache) for each in compiled],
+            "seconds": [dict(each.entry.seconds) for each in compiled],
+            "stages": [dict(each.entry.stages) for each in compiled],
+        }
+        request = Message(header, {**parts, "renaming": renaming})
         return await self._reader.run("render", body, partial(rendered, renaming=renaming), request)
+
+
+async def programs_of(prepared: Prepared, compiles: Compiles, on_progress: OnProgress) -> Sequence[Compiled]:
+    """The programs of all targets. `on_progress` gets that of each, with its position as `target`.
+
+    When one fails for good, the others are given up: nobody waits for them any more. What is to be asked for again
+    finds more of them.
+    """
+
+    def progress_of(target: int) -> OnProgress:
+        return lambda progress: on_progress({**progress, "target": target})
+
+    wanted = (compiles.program(each, progress_of(target)) for target, each in enumerate(_wanted_of(prepared)))
+    tasks = [asyncio.create_task(each) for each in wanted]
+    try:
+        return await asyncio.gather(*tasks)
+    except (InfrastructureError, RateLimitedError):
+        raise
+    except BaseException:
+        while tasks:
+            tasks.pop().cancel()
+        raise
+    finally:
+        # An error of theirs has this frame in its traceback: it would hold itself, and the graph.
+        tasks.clear()
+
+
+def _wanted_of(prepared: Prepared) -> list[Wanted]:
+    """What a request wants for each of its targets."""
+    graph, renaming, with_dumps = prepared.graph, prepared.renaming, prepared.dump_stages
+    alone = renaming if len(prepared.actions) == 1 else None
+    return [Wanted(action, graph, with_dumps, alone) for action in prepared.actions]

@@ -21,7 +21,7 @@ from tensorkiln.errors import InfrastructureError, UnavailableError
 from .first_turn import FirstTurns, Overtaken
 from .flights import Flights
 from .misses import NOT_READ, Misses
-from .order import CompileEngine, Cost, Made, News, Order, Rendered, Tell, Wanted
+from .order import CompileEngine, Cost, Made, OnProgress, Order, Progress, Rendered, Wanted
 from .tunings import Tunings, to_measure
 
 
@@ -42,15 +42,6 @@ class Compiled:
     def blobs(self) -> Sequence[str]:
         """What the store has of it, with the measurements that it was compiled by."""
         return [*self.entry.blobs, *([self.action.tuned] if self.action.is_tuned else [])]
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What the store had of an action when `ended` searches and compiles had ended."""
-
-    action: Action
-    found: Compiled | Miss
-    ended: int
 
 
 class Compiles:
@@ -74,78 +65,51 @@ class Compiles:
         self._turns = turns
         self._tenancy = tenancy
         self._programs = programs
-        self._flights: Flights[Compiled, News] = Flights()
+        self._flights: Flights[Compiled, Progress] = Flights()
         self._first_turns = FirstTurns(turns, self._flights)
-        self._ended = 0
 
-    async def look(self, wanted: Wanted) -> Look | None:
-        """What the store has; None for what is compiled without a look at it."""
-        if not self._tenancy.reads_store:
-            return None
-        ended = self._ended
-        action = await self._tunings.settled(wanted.action)
-        return None if action is None else Look(action, await self._find(replace(wanted, action=action)), ended)
-
-    async def program(self, wanted: Wanted, tell: Tell = lambda _: None, look: Look | None = None) -> Compiled:
-        """The program that is wanted. A CompileError of its own when there is none. `tell` gets the news.
-
-        What a `look` has found is not looked up again.
-        """
+    async def program(self, wanted: Wanted, on_progress: OnProgress = lambda _: None) -> Compiled:
+        """The program that is wanted. A CompileError of its own when there is none. `on_progress` gets its stages."""
         action = await self._tunings.settled(wanted.action)
         if action is None:
-            measured = await self._program(to_measure(wanted), tell, None)
+            measured = await self._program(to_measure(wanted), on_progress)
             action = wanted.action.with_tuned(measured.entry.program)
-        of_this = look if look is not None and look.action == action else None
-        return await self._program(replace(wanted, action=action), tell, of_this)
+        return await self._program(replace(wanted, action=action), on_progress)
 
-    async def _program(self, wanted: Wanted, tell: Tell, look: Look | None) -> Compiled:
-        miss = None
-        if look is not None:
-            if isinstance(look.found, Compiled):
-                count_cache(SAME_ACTION.status, SAME_ACTION.reason)
-                return look.found
-            # What was missing then may have been made since; what is damaged is made again.
-            miss = look.found if look.found.reason or look.ended == self._ended else None
+    async def _program(self, wanted: Wanted, on_progress: OnProgress) -> Compiled:
         work = (wanted.action.digest, wanted.with_dumps, self._tenancy.equals)
         own = (*work, caller().tenant)
-        return await self._flights.join(own, lambda tell: self._find_or_compile(wanted, miss, tell, work, own), tell)
+        return await self._flights.join(
+            own, lambda on_progress: self._find_or_compile(wanted, on_progress, work, own), on_progress
+        )
 
     async def close(self) -> None:
         """Cancel what is under way."""
         await self._flights.close()
 
     async def _find_or_compile(
-        self, wanted: Wanted, miss: Miss | None, tell: Tell, work: Hashable, own: Hashable
+        self, wanted: Wanted, on_progress: OnProgress, work: Hashable, own: Hashable
     ) -> Compiled:
-        try:
-            if not self._tenancy.reads_store:
-                return await self._compile(wanted, NOT_READ.model_dump(mode="json"), tell, self._turn(wanted))
-            while not self._flights.has(work):
-                found = miss or await self._find(wanted)
-                if isinstance(found, Compiled):
-                    count_cache(SAME_ACTION.status, SAME_ACTION.reason)
-                    return found
-                cache = await self._misses.explain(wanted.action, found)
-                turn = self._first_turns.turn(work, own, len(wanted.graph))
-                with suppress(Overtaken):
-                    return await self._compile(wanted, cache, tell, turn)
-                miss = None
-            return await self._flights.follow(work, tell)
-        finally:
-            self._ended += 1
-
-    async def _find(self, wanted: Wanted) -> Compiled | Miss:
-        found = await self._programs.load(wanted.action, with_dumps=wanted.with_dumps)
-        if isinstance(found, Miss):
-            return found
-        entry, program = found
-        return Compiled(wanted.action, program, entry, SAME_ACTION.model_dump(mode="json"))
-
-    def _turn(self, wanted: Wanted) -> AbstractAsyncContextManager[Turn]:
-        return self._turns.turn(len(wanted.graph))
+        size = len(wanted.graph)
+        if not self._tenancy.reads_store:
+            return await self._compile(wanted, NOT_READ.model_dump(mode="json"), on_progress, self._turns.turn(size))
+        while not self._flights.has(work):
+            found = await self._programs.load(wanted.action, with_dumps=wanted.with_dumps)
+            if not isinstance(found, Miss):
+                count_cache(SAME_ACTION.status, SAME_ACTION.reason)
+                entry, program = found
+                return Compiled(wanted.action, program, entry, SAME_ACTION.model_dump(mode="json"))
+            cache = await self._misses.explain(wanted.action, found)
+            with suppress(Overtaken):
+                return await self._compile(wanted, cache, on_progress, self._first_turns.turn(work, own, size))
+        return await self._flights.follow(work, on_progress)
 
     async def _compile(
-        self, wanted: Wanted, cache: Mapping[str, Any], tell: Tell, turns: AbstractAsyncContextManager[Turn]
+        self,
+        wanted: Wanted,
+        cache: Mapping[str, Any],
+        on_progress: OnProgress,
+        turns: AbstractAsyncContextManager[Turn],
     ) -> Compiled:
         self._tenancy.require_compile()
         async with turns as turn:
@@ -158,7 +122,7 @@ class Compiles:
 
             order = Order(wanted, cache, not self._tenancy.reads_store, cost, computed)
             try:
-                made = await _counted(self._engine, order, tell)
+                made = await _counted(self._engine, order, on_progress)
             finally:
                 turn.cost_s = cost.seconds
         if wanted.action.tuned != MEASURE:
@@ -171,17 +135,17 @@ def attempts(error: InfrastructureError) -> int:
     return int(error.details.get("attempts", 0))
 
 
-async def _counted(engine: CompileEngine, order: Order, tell: Tell) -> Made:
+async def _counted(engine: CompileEngine, order: Order, on_progress: OnProgress) -> Made:
     """What becomes of an order. When the infrastructure fails it, its error says whether it had begun."""
     has_begun = False
 
-    def telling(news: News) -> None:
+    def counting(progress: Progress) -> None:
         nonlocal has_begun
-        has_begun = has_begun or "attempt" not in news  # that one more is begun says nothing yet
-        tell(news)
+        has_begun = has_begun or "attempt" not in progress  # that one more is begun says nothing yet
+        on_progress(progress)
 
     try:
-        return await engine.make(order, telling)
+        return await engine.make(order, counting)
     except UnavailableError as error:
         if not has_begun or attempts(error):
             raise

@@ -10,60 +10,60 @@ from typing import Any, Generic, TypeVar
 from service.fairness.queue_time import queue_time
 
 T = TypeVar("T")
-N = TypeVar("N")
+P = TypeVar("P")
 
 
-class _News(Generic[N]):
-    """The news of some work so far, and who listens to them. The work tells them, so that they do not know it."""
+class _Progress(Generic[P]):
+    """The progress of some work so far, and who listens to it. The work publishes it, without being known to it."""
 
     def __init__(self) -> None:
-        self._past: list[N] = []
-        self._listeners: list[Callable[[N], None]] = []
+        self._past: list[P] = []
+        self._listeners: list[Callable[[P], None]] = []
 
-    def tell(self, news: N) -> None:
-        self._past.append(news)
+    def publish(self, progress: P) -> None:
+        self._past.append(progress)
         for listener in self._listeners:
-            listener(news)
+            listener(progress)
 
-    def listen(self, listener: Callable[[N], None]) -> None:
-        for news in self._past:
-            listener(news)
+    def listen(self, listener: Callable[[P], None]) -> None:
+        for progress in self._past:
+            listener(progress)
         self._listeners.append(listener)
 
-    def remove(self, listener: Callable[[N], None]) -> None:
+    def remove(self, listener: Callable[[P], None]) -> None:
         self._listeners.remove(listener)
 
 
-class _Flight(Generic[T, N]):
-    """Work under way: the keys it is joined by, its news, and how many wait for it."""
+class _Flight(Generic[T, P]):
+    """Work under way: the keys it is joined by, its progress, and how many wait for it."""
 
-    def __init__(self, key: Hashable, start: Callable[[Callable[[N], None]], Coroutine[Any, Any, T]]) -> None:
+    def __init__(self, key: Hashable, start: Callable[[Callable[[P], None]], Coroutine[Any, Any, T]]) -> None:
         self.keys = [key]
-        self.news: _News[N] = _News()
+        self.progress: _Progress[P] = _Progress()
         self.waiting = 0
         self.queue_time = queue_time()
-        self.task = asyncio.create_task(start(self.news.tell))
+        self.task = asyncio.create_task(start(self.progress.publish))
 
 
-class Flights(Generic[T, N]):
+class Flights(Generic[T, P]):
     """Work by its key. It goes on while anybody waits for it, and is cancelled when the last who waits is."""
 
     def __init__(self) -> None:
-        self._flights: dict[Hashable, _Flight[T, N]] = {}
+        self._flights: dict[Hashable, _Flight[T, P]] = {}
 
     async def join(
         self,
         key: Hashable,
-        start: Callable[[Callable[[N], None]], Coroutine[Any, Any, T]],
-        tell: Callable[[N], None] = lambda _: None,
+        start: Callable[[Callable[[P], None]], Coroutine[Any, Any, T]],
+        on_progress: Callable[[P], None] = lambda _: None,
     ) -> T:
         """The result of the work under `key`, which is started unless it is under way.
 
-        `tell` gets all of its news, those from before the caller came first.
+        `on_progress` gets all of its progress, that from before the caller came first.
         """
         if not self.has(key):
             self._begin(key, start)
-        return await self.follow(key, tell)
+        return await self.follow(key, on_progress)
 
     def has(self, key: Hashable) -> bool:
         """Whether there is work under `key` that can be joined."""
@@ -75,17 +75,17 @@ class Flights(Generic[T, N]):
         flight.keys.append(other)
         self._flights[other] = flight
 
-    async def follow(self, key: Hashable, tell: Callable[[N], None] = lambda _: None) -> T:
+    async def follow(self, key: Hashable, on_progress: Callable[[P], None] = lambda _: None) -> T:
         """As `join`, of work that is under way. KeyError when there is none."""
         flight = self._flights[key]
-        flight.news.listen(tell)
+        flight.progress.listen(on_progress)
         flight.waiting += 1
         try:
             with queue_time().since(flight.queue_time):
                 return await asyncio.shield(flight.task)
         finally:
             flight.waiting -= 1
-            flight.news.remove(tell)
+            flight.progress.remove(on_progress)
             if flight.waiting == 0 and not flight.task.done():
                 self._forget(flight)
                 flight.task.cancel()
@@ -99,16 +99,16 @@ class Flights(Generic[T, N]):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _begin(self, key: Hashable, start: Callable[[Callable[[N], None]], Coroutine[Any, Any, T]]) -> None:
+    def _begin(self, key: Hashable, start: Callable[[Callable[[P], None]], Coroutine[Any, Any, T]]) -> None:
         flight = self._flights[key] = _Flight(key, start)
         flight.task.add_done_callback(partial(self._land, flight))
 
-    def _land(self, flight: _Flight[T, N], task: asyncio.Task[T]) -> None:
+    def _land(self, flight: _Flight[T, P], task: asyncio.Task[T]) -> None:
         self._forget(flight)
         if not task.cancelled():
             task.exception()  # when every caller has left, nobody else retrieves it
 
-    def _forget(self, flight: _Flight[T, N]) -> None:
+    def _forget(self, flight: _Flight[T, P]) -> None:
         for key in flight.keys:
             if self._flights.get(key) is flight:
                 del self._flights[key]

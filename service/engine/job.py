@@ -32,11 +32,11 @@ class Job:
         self.task: asyncio.Task[None] | None = None
         self.is_over = record.has_ended
         self.is_cancelled = self.is_failing = self.is_abandoned = False
-        self.news = asyncio.Event()
+        self.changed = asyncio.Event()
         self.queue_time = QueueTime()
         self._accepted_at = clock.monotonic()
         if not record.events:
-            self.happens("queued", {"attempt": record.attempt})
+            self.add_event("queued", {"attempt": record.attempt})
 
     def is_for(self, who: Caller) -> bool:
         """Whether the caller may know of it, and have what comes of it.
@@ -50,24 +50,24 @@ class Job:
         may_read = who.may(Scope.CACHE_READ) or made_by.get("name") == who.name
         return may_read and (who.tenant, who.namespace) == (made_by.get("tenant"), made_by.get("namespace"))
 
-    def happens(self, kind: str, data: Mapping[str, Any], **changes: Any) -> None:
+    def add_event(self, kind: str, data: Mapping[str, Any], **changes: Any) -> None:
         """Add an event, and change fields of the record. Beyond MAX_EVENTS, stages are told no more."""
         if kind == "stage" and len(self.record.events) >= MAX_EVENTS:
             return
         self._adds(Event(f"{self.record.attempt}.{len(self.record.events) + 1}", kind, data), changes)
 
-    def hears(self, news: Mapping[str, Any]) -> None:
+    def report(self, progress: Mapping[str, Any]) -> None:
         """What the work tells: a stage that begins, or that a compile is begun once more."""
-        again = "attempt" in news
-        self.happens("stage", news, **({"attempt": self.record.attempt + 1} if again else {}))
+        again = "attempt" in progress
+        self.add_event("stage", progress, **({"attempt": self.record.attempt + 1} if again else {}))
 
-    def begins(self) -> None:
+    def start(self) -> None:
         """The work starts. It may have to wait for further turns."""
         queue_ms = self.queue_time.milliseconds
-        self.happens("started", {"queue_ms": queue_ms}, state="running", queue_ms=queue_ms)
+        self.add_event("started", {"queue_ms": queue_ms}, state="running", queue_ms=queue_ms)
 
-    def ends(self, state: str, **changes: Any) -> None:
-        """The work is over. It has to be stored before anybody is told: see `settle`."""
+    def finish(self, state: str, **changes: Any) -> None:
+        """The work is over. It has to be stored before anybody is told: see `stored_end`."""
         queue_ms = run_ms = None
         if self.record.queue_ms is not None:
             queue_ms, total_ms = self._took(self.record.queue_ms)
@@ -78,7 +78,7 @@ class Job:
 
     def _adds(self, event: Event, changes: Mapping[str, Any]) -> None:
         self.record = replace(self.record, events=(*self.record.events, event), **changes)
-        self.wake()
+        self.notify()
 
     def _took(self, queue_ms: float) -> tuple[float, float]:
         """How long it waited and how long it took in all, in milliseconds. `queue_ms` is what is recorded of it."""
@@ -89,7 +89,7 @@ class Job:
         # Of several targets, some may wait for the work of others.
         return min(self.queue_time.milliseconds, total_ms), total_ms
 
-    def fails(self, error: Mapping[str, Any]) -> None:
+    def fail(self, error: Mapping[str, Any]) -> None:
         """The job is to end by a defect of the service, whatever else it was about to come to."""
         self.is_failing = True
         self.record = self.record.failed(error)
@@ -97,9 +97,9 @@ class Job:
     def abandon(self) -> None:
         """Nobody here works on it any more, though it has not ended."""
         self.is_abandoned = True
-        self.wake()
+        self.notify()
 
-    def settle(self, record: JobRecord) -> None:
+    def stored_end(self, record: JobRecord) -> None:
         """The store has it: `record` is how the job has ended.
 
         Another service that ended it did not know of all that whoever listens here has heard of, which stays.
@@ -108,19 +108,19 @@ class Job:
         reached = max(stored, self.record.before_end, key=_reach)
         self.record = replace(record, events=(*reached, *record.events[len(stored) :]))
         self.is_over = True
-        self.wake()
+        self.notify()
 
-    def wake(self) -> None:
-        """Let those who wait for `news` look again."""
-        self.news.set()
-        self.news = asyncio.Event()
+    def notify(self) -> None:
+        """Let those who wait until it has `changed` look again."""
+        self.changed.set()
+        self.changed = asyncio.Event()
 
     async def end(self, seconds: float) -> bool:
         """Wait for the end, so long; whether it has come."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while not self.is_over:
-                    await self.news.wait()
+                    await self.changed.wait()
         return self.is_over
 
     def events_after(self, last: str) -> tuple[Event, ...]:
@@ -152,10 +152,10 @@ async def follow(job: Job, last: str, is_closing: asyncio.Event) -> AsyncGenerat
     """The events of a job after `last`, until its end or the service's, or until it is left."""
     while True:
         # Taken before the look at the events, so that none is missed.
-        news, is_over = job.news, job.is_over
+        changed, is_over = job.changed, job.is_over
         for event in job.events_after(last):
             last = event.id
             yield event
         if is_over or job.is_abandoned or is_closing.is_set():
             return
-        await news.wait()
+        await changed.wait()

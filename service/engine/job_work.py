@@ -30,7 +30,7 @@ from tensorkiln.errors import (
 from .compiles import attempts
 from .job import Job
 from .job_outcome import kept
-from .order import Tell
+from .order import OnProgress
 
 MAX_ATTEMPTS: Final = 5
 """Services, or processes of one, that may be lost over a job, and compiles of it that came to nothing by no fault."""
@@ -43,7 +43,7 @@ ROOM_S: Final = 10.0
 """So long a job waits for requests to give back what they hold, with a turn that others would want."""
 
 T = TypeVar("T")
-Work: TypeAlias = Callable[[Body, Tell], Awaitable[bytes]]
+Work: TypeAlias = Callable[[Body, OnProgress], Awaitable[bytes]]
 
 DEFECT: Final = TensorkilnError("The service has a defect; its log tells where.")
 
@@ -75,22 +75,22 @@ class JobWork:
         self._memory = memory
         self._memory_limit = memory_limit
 
-    async def see_through(self, job: Job) -> None:
-        """Do a job on behalf of its caller, and conclude it."""
+    async def run(self, job: Job) -> None:
+        """Do a job on behalf of its caller, and store_end it."""
         who = Caller.from_record(job.record.caller)
         # A job that was taken up has neither from the request that it was made by.
         bind_contextvars(job=job.record.id, tenant=who.tenant)
         job.queue_time = begin_queue_time()
         with acting_as(who), continuing(job.record.trace):
-            outcome = await self._patiently(lambda: self._in_turn(job))
+            outcome = await self._retrying(lambda: self._in_turn(job))
         if outcome is not None:
             state, changes = outcome
-            job.ends(state, **changes)
-            await self.conclude(job)
+            job.finish(state, **changes)
+            await self.store_end(job)
 
-    async def conclude(self, job: Job) -> None:
+    async def store_end(self, job: Job) -> None:
         """Write how a job has ended, as often as it takes."""
-        job.settle(await self._patiently(lambda: self._records.end(job.record)))
+        job.stored_end(await self._retrying(lambda: self._records.end(job.record)))
 
     async def _in_turn(self, job: Job) -> tuple[str, dict[str, Any]] | None:
         """How the work ends; None when another service has ended the job while it was queued."""
@@ -98,11 +98,11 @@ class JobWork:
         # Before the turn: who has one and no room would keep a place from others.
         room = self._memory.room(str(record.caller.get("tenant", "")), record.body_bytes)
         async with room, self._turns.turn(0):
-            job.begins()
-            ended = await self._patiently(lambda: self._records.renew(job.record))
+            job.start()
+            ended = await self._retrying(lambda: self._records.renew(job.record))
             if ended is None:
                 return await self._outcome(job)
-            job.settle(ended)
+            job.stored_end(ended)
             return None
 
     async def _outcome(self, job: Job) -> tuple[str, dict[str, Any]]:
@@ -139,10 +139,10 @@ class JobWork:
             # Not raised: that it is tried again here brings nothing back.
             lost = UnavailableError("The request of this job was lost or damaged in the store; send it again.")
             return "failed", {"error": lost.to_problem()}
-        answer = await self._work(body, job.hears)
+        answer = await self._work(body, job.report)
         return "done", await kept(answer, self._blobs)
 
-    async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def _retrying(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Try again and again while the store or the turns refuse: an accepted job is not dropped for that."""
         pause = _FIRST_PAUSE_S
         while True:

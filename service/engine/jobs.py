@@ -68,13 +68,13 @@ class Jobs:
         UnavailableError when the store does not say what that is. One that is full has them taken up when it has room.
         """
         try:
-            await self._look_around()
+            await self._take_over_jobs()
         except FullStoreError as error:
             _log.error("the jobs of lost services have to wait", reason=error.message)
         published: dict[str, int] = {}
         loops = (
-            periodically("write its heartbeat", BEAT_S, self._live),
-            periodically("take over jobs of lost services", BEAT_S, self._look_around),
+            periodically("write its heartbeat", BEAT_S, self._send_heartbeat),
+            periodically("take over jobs of lost services", BEAT_S, self._take_over_jobs),
             periodically("write the progress of its jobs", TELL_S, lambda: self._publish(published)),
         )
         self._watching = [asyncio.create_task(each) for each in loops]
@@ -86,7 +86,7 @@ class Jobs:
         return Job(record) if record is not None else job
 
     async def _end_elsewhere(self, job: Job) -> JobRecord | None:
-        """How a job of this service has ended by another one, before `_look_around` finds that out."""
+        """How a job of this service has ended by another one, before `_take_over_jobs` finds that out."""
         with suppress(UnavailableError, TimeoutError):
             async with asyncio.timeout(LOOK_S):
                 return None if job.record.has_ended else await self._records.ended(job.record.id)
@@ -120,8 +120,8 @@ class Jobs:
         queue_ms = None if answer is None else 0.0
         job = Job(replace(record, trace=traceparent(), body_bytes=len(body.content), queue_ms=queue_ms))
         if answer is not None:
-            job.ends("done", **await kept(answer, self._blobs))
-            job.settle(await self._records.end(job.record))
+            job.finish("done", **await kept(answer, self._blobs))
+            job.stored_end(await self._records.end(job.record))
             return job
         if not self._jobs:
             await self._records.beat(self._owner)
@@ -164,8 +164,8 @@ class Jobs:
         if job.is_over:
             return job
         if job.task is None:
-            job.ends("cancelled")
-            job.settle(await self._records.end(job.record))
+            job.finish("cancelled")
+            job.stored_end(await self._records.end(job.record))
             return job
         if not job.is_cancelled:
             job.is_cancelled = True
@@ -208,7 +208,7 @@ class Jobs:
         """Accept nothing more, and let nobody wait any longer."""
         self.is_closing.set()
         for job in self._jobs.values():
-            job.wake()
+            job.notify()
 
     async def close(self) -> None:
         """Stop, and leave what has not ended to the next service."""
@@ -225,21 +225,21 @@ class Jobs:
 
     def _begin(self, job: Job) -> None:
         self._jobs[job.record.id] = job
-        self._go_on(job, self._work.see_through)
+        self._run_in_task(job, self._work.run)
 
-    def _go_on(self, job: Job, work: Callable[[Job], Awaitable[None]]) -> None:
+    def _run_in_task(self, job: Job, work: Callable[[Job], Awaitable[None]]) -> None:
         async def to_its_end() -> None:
             await work(job)
             self._jobs.pop(job.record.id, None)
 
         job.task = asyncio.create_task(to_its_end())
-        job.task.add_done_callback(lambda task: self._land(job, task))
+        job.task.add_done_callback(lambda task: self._on_task_end(job, task))
 
-    def _land(self, job: Job, task: asyncio.Task[None]) -> None:
+    def _on_task_end(self, job: Job, task: asyncio.Task[None]) -> None:
         """See that a job ends though its task has broken off, by somebody who cancels it or by a defect.
 
-        One whose failure cannot be written either is left: sooner or later `_look_around` takes it up, as it does those
-        of others, and so often.
+        One whose failure cannot be written either is left: sooner or later `_take_over_jobs` takes it up, as it does
+        those of others, and so often.
         """
         if job.is_over or self._is_closed:
             return
@@ -247,7 +247,7 @@ class Jobs:
             if not job.is_cancelled:
                 return  # given up: it has ended elsewhere
             if not job.record.has_ended:
-                job.ends("cancelled")
+                job.finish("cancelled")
         else:
             error = None if task.cancelled() else task.exception()
             _log.error("a job was abandoned because of a defect of the service", job=job.record.id, exc_info=error)
@@ -255,16 +255,16 @@ class Jobs:
                 self._jobs.pop(job.record.id, None)
                 job.abandon()
                 return
-            job.fails(DEFECT.to_problem())
-        self._go_on(job, self._work.conclude)
+            job.fail(DEFECT.to_problem())
+        self._run_in_task(job, self._work.store_end)
 
-    async def _live(self) -> None:
+    async def _send_heartbeat(self) -> None:
         """Say that this service lives while it has jobs; apart from all that may take its time."""
         if self._jobs:
             await self._records.beat(self._owner)
 
     async def _publish(self, published: dict[str, int]) -> None:
-        """Tell how far the jobs are of which more is known than was `published`, a count of events by job."""
+        """Tell other services the progress of jobs that have more events than were `published`, a count by job."""
         under_way = {job.record.id: job for job in self._jobs.values() if job.record.state == "running"}
         for identifier in published.keys() - under_way.keys():
             del published[identifier]
@@ -277,7 +277,7 @@ class Jobs:
                 if identifier not in self._jobs or job.record.has_ended:
                     await self._records.unpublish(identifier)
 
-    async def _look_around(self) -> None:
+    async def _take_over_jobs(self) -> None:
         """Give up jobs that somebody has cancelled, and take up those that nobody has."""
         opened = set(await self._records.opened())
         await self._records.beat(self._owner)
@@ -285,8 +285,8 @@ class Jobs:
         self._others = {each: owner for each, owner in self._others.items() if each in opened}
         gone = [each for each, job in self._jobs.items() if each not in opened and not job.is_over]
         left = sorted(opened - self._jobs.keys() - self._accepting.keys())
-        looks = {each: partial(self._give_up, each) for each in gone}
-        looks |= {each: partial(self._take_up, each, alive) for each in left}
+        looks = {each: partial(self._drop, each) for each in gone}
+        looks |= {each: partial(self._take_over, each, alive) for each in left}
         self._put_off &= looks.keys()
         for identifier in sorted(looks, key=self._put_off.__contains__):
             (error,) = await asyncio.gather(looks[identifier](), return_exceptions=True)
@@ -299,7 +299,7 @@ class Jobs:
             if error is not None:  # The others are not to wait for it.
                 _log.error("a job cannot be run", job=identifier, exc_info=error)
 
-    async def _take_up(self, identifier: str, alive: dict[str, bool]) -> None:
+    async def _take_over(self, identifier: str, alive: dict[str, bool]) -> None:
         if len(self._jobs) >= self._most or await self._has_living_owner(identifier, alive):
             return  # It is for others, or for later.
         record = await self._records.orphan(identifier, self._owner)
@@ -318,20 +318,20 @@ class Jobs:
         if owner == self._owner:
             return False  # This service has lost hold of it.
         if owner not in alive:
-            alive[owner] = await self._records.lives(owner)
+            alive[owner] = await self._records.is_alive(owner)
         self._others[identifier] = owner
         if not alive[owner]:
             del self._others[identifier]
         return alive[owner]
 
-    async def _give_up(self, identifier: str) -> None:
+    async def _drop(self, identifier: str) -> None:
         record = await self._records.find(identifier)
         job = self._jobs.get(identifier)
         if job is None or job.task is None or record is None or not record.has_ended:
             return
         job.task.cancel()
         await asyncio.wait([job.task])
-        job.settle(record)
+        job.stored_end(record)
         self._jobs.pop(identifier, None)
         # Since it ended, this service may have told how far it is.
         await self._records.unpublish(identifier)

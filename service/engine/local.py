@@ -21,7 +21,7 @@ from service.store.programs import MEASURE, Entry, Miss, Programs
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError, UnavailableError, error_from_problem
 
-from .order import Made, Order, Rendered, Tell, Wanted
+from .order import Made, OnProgress, Order, Rendered, Wanted
 from .reproducer import compile_reproducer, needs_reproducer, with_details, with_reproducer
 
 _LOOK_EVERY_S: Final = 0.1
@@ -54,7 +54,7 @@ class LocalEngine:
         """Orders end with whoever waits for them; what is said of them is written."""
         await self._crashes.settle()
 
-    async def make(self, order: Order, tell: Tell) -> Made:
+    async def make(self, order: Order, on_progress: OnProgress) -> Made:
         """Carry an order out. What crashes is begun MAX_CRASHES times in all, wherever that happens, and then known."""
         attempts = Attempts(self._crashes, order.wanted.action.digest)
         has_crashed = False
@@ -72,10 +72,10 @@ class LocalEngine:
                 await asyncio.sleep(_LOOK_EVERY_S)
                 continue
             if has_crashed:
-                tell({"stage": "retry", "attempt": attempt.number})
+                on_progress({"stage": "retry", "attempt": attempt.number})
             async with attempt:
                 try:
-                    return await self._attempt(order, attempt.number, tell)
+                    return await self._attempt(order, attempt.number, on_progress)
                 except CrashedError as error:
                     has_crashed = True
                     await attempt.crash(self._problem(order.wanted, error, attempt.number))
@@ -89,7 +89,7 @@ class LocalEngine:
         found = await self._programs.load(order.wanted.action, with_dumps=order.wanted.with_dumps)
         return Made(found[1], found[0], None) if not isinstance(found, Miss) else None
 
-    async def _attempt(self, order: Order, attempts: int, tell: Tell) -> Made:
+    async def _attempt(self, order: Order, attempts: int, on_progress: OnProgress) -> Made:
         begin = clock.monotonic()
         wanted = order.wanted
         try:
@@ -97,7 +97,7 @@ class LocalEngine:
                 "tune" if wanted.action.tuned == MEASURE else "compile",
                 await self._request(order),
                 self._limits,
-                _stages(tell),
+                _stages(on_progress),
                 spending=order.cost.spending,
             )
         finally:
@@ -170,5 +170,5 @@ def _final(crash: Crash, **more: bool) -> TensorkilnError:
     return with_details(error_from_problem(crash.problem), attempts=MAX_CRASHES, **more)
 
 
-def _stages(tell: Tell) -> Callable[[str], None]:
-    return lambda stage: tell({"stage": stage})
+def _stages(on_progress: OnProgress) -> Callable[[str], None]:
+    return lambda stage: on_progress({"stage": stage})

@@ -10,9 +10,9 @@ from service.action import Action
 from service.sandbox.spending import Spending
 from service.store.programs import Entry
 
-News: TypeAlias = Mapping[str, Any]
-"""Something that happens to an order: `stage` is what begins, `attempt` the number of a new attempt."""
-Tell: TypeAlias = Callable[[News], None]
+Progress: TypeAlias = Mapping[str, Any]
+"""A step of an order: `stage` is what begins, `attempt` the number of a new attempt."""
+OnProgress: TypeAlias = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,8 @@ class CompileEngine(Protocol):
     async def start(self) -> None:
         """Be ready for orders."""
 
-    async def make(self, order: Order, tell: Tell) -> Made:
-        """Carry an order out, whose news go to `tell`; given up when the caller is cancelled.
+    async def make(self, order: Order, on_progress: OnProgress) -> Made:
+        """Carry an order out, whose progress is given to `on_progress`; given up when the caller is cancelled.
 
         The error that it ended with: CompileError of the compile's own, LostWorkerError when one worker after the other
         was lost over it, UntrustedArtifactError when what workers make is not believed here, UnavailableError when it

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
-from service import clock
 from service.fairness.turns import Turns
 from service.identity.tenancy import Tenancy
 from service.sandbox.control import Limits
@@ -17,7 +16,6 @@ from service.wire.body import Body
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import TensorkilnError
 
-from .lookup import Lookup
 from .reproducer import needs_reproducer, with_reproducer
 from .task_answers import believed
 
@@ -49,31 +47,15 @@ class Reader:
         body: Body,
         read: Callable[[Message], T],
         request: Message | None = None,
-        tell: Callable[[str], None] = lambda _: None,
-        lookup: Lookup | None = None,
+        on_progress: Callable[[str], None] = lambda _: None,
     ) -> T:
-        """What `read` makes of the answer of a task about `body`, whose question is one for `lookup`.
-
-        The task is given the body itself where there is no other `request`.
-        """
-        respond = None if lookup is None else lookup.respond
+        """What `read` makes of the answer of a task about `body`, which it is given if there is no other `request`."""
         sandbox = self._compiler if _MODULE in body.content else self._sandbox
         try:
             async with self._turns.turn(len(body.content)) as turn:
-                begin = clock.monotonic()
-                try:
-                    answer = await sandbox.run(
-                        kind,
-                        request or of_body(body),
-                        self._limits,
-                        tell,
-                        respond,
-                        spending=Spending(turn.charge),
-                    )
-                    return await believed(read, answer)
-                finally:
-                    # Whoever waits for the store keeps no processor from others.
-                    turn.cost_s = clock.monotonic() - begin - (0.0 if lookup is None else lookup.waited_s)
+                request = request or of_body(body)
+                answer = await sandbox.run(kind, request, self._limits, on_progress, spending=Spending(turn.charge))
+                return await believed(read, answer)
         except TensorkilnError as error:
             if not needs_reproducer(error) or not self._tenancy.may_compile:
                 raise

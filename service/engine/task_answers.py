@@ -151,11 +151,6 @@ async def believed(read: Callable[[Message], T], message: Message) -> T:
     return await asyncio.to_thread(read, message)
 
 
-def asked_nothing() -> CrashedError:
-    """What the task `answer` has done wrong that never asked for a program."""
-    return _crashed("It names no action.")
-
-
 def rendered(message: Message, renaming: bytes) -> Rendered:
     """What the task `render` answered."""
     return believable(Rendered(renaming, _part(message, "answer"), _part(message, "repeat")))

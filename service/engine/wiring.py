@@ -33,7 +33,6 @@ from .farm.engine import FarmEngine
 from .farm.ledger import Ledger
 from .farm.roster import Roster
 from .farm.statements import Statements
-from .idempotency import Resubmissions
 from .job_work import JobWork
 from .jobs import Jobs
 from .local import LocalEngine
@@ -97,12 +96,11 @@ def engine_of(
     intake = Shares(settings.intake_mib << 20)
     work = JobWork(answers.make, job_records, blobs, bodies, fairness.jobs, intake, memory_limit)
     jobs = Jobs(work, job_records, blobs, bodies, settings.width + settings.queue)
-    resubmissions = Resubmissions(jobs, blobs, records, notary)
     return Engine(
         answers=answers,
         questions=Questions(reading, fairness, tenancy, answers, Explain(tenancy, programs, misses, tunings)),
         jobs=jobs,
-        submissions=Submissions(jobs, resubmissions, answers, fairness, tenancy),
+        submissions=Submissions(jobs, answers, fairness, tenancy, blobs, records, notary),
         compiles=compiles,
         fairness=fairness,
         tenancy=tenancy,

@@ -15,7 +15,7 @@ OK: Final = "ok"
 
 STAGES: Final = frozenset(
     (
-        *("start", "parse", "validate", "canonicalize", "look-up", "render", "load", "return", "canary"),
+        *("start", "parse", "validate", "canonicalize", "render", "load", "return"),
         *(
             "from-graph",
             "decompose",

@@ -17,7 +17,7 @@ _FIRST: Final = "start"
 _COMPILE: Final = "compile"
 
 
-class Watch:
+class TaskFigures:
     """Counts and traces a task while the block runs; a stage lasts until the next one begins.
 
     `kind` and `header` are those of the task, and `on_stage` is told what `begins` is told.

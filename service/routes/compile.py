@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import APIRouter, Header, Request, Response
 
-from service.engine import idempotency
+from service.engine import submissions
 from service.engine.engine import Engine
 from service.engine.job import Job
 from service.fairness.queue_time import begin_queue_time
@@ -39,8 +39,8 @@ ATTEMPTS_HEADER: Final = "Kiln-Attempts"
 IdempotencyKey = Annotated[
     str | None,
     Header(
-        alias=idempotency.HEADER,
-        pattern=idempotency.PATTERN,
+        alias=submissions.HEADER,
+        pattern=submissions.PATTERN,
         description="A request with the same key and body returns the same job.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""The forked process: confine it, wait for a task, run it, answer, end.
+"""The forked process: confine it, run its task, answer, end.
 
 It never returns to the fork server.
 """
@@ -19,7 +19,7 @@ from typing import Final, NoReturn
 
 from tensorkiln.errors import TensorkilnError
 
-from . import confine, control, frames
+from . import confine, frames
 from .cgroups import Cgroup
 from .confinement import Confinement
 from .control import Fork
@@ -31,15 +31,13 @@ EXIT_OUT_OF_MEMORY: Final = 97
 EXIT_DEFECT: Final = 70
 """The status of a task that raised an exception which is no TensorkilnError."""
 
-_ASSIGNMENTS: Final = 3
+_CHANNEL: Final = 3
 # A process ends soon and its memory with it; what a warm-up has left is frozen and looked at no more.
 _COLLECT_EVERY: Final = (50_000, 20, 100)
-_UNCOLLECTED: Final = frozenset({"answer", "prepare", "render", "split", "translate", "validate"})
+_UNCOLLECTED: Final = frozenset({"prepare", "render", "split", "translate", "validate"})
 """Tasks that read graphs and programs, whose objects have no cycles: to look for some takes a tenth of their time, and
 a third of a translation's.
 """
-RESERVE: Final = "kiln reserve"
-"""What a process without a task is called; one with a task is called `kiln ` and the kind of it."""
 _OUT_OF_MEMORY: Final = frames.encode(frames.OUT_OF_MEMORY)
 
 
@@ -61,11 +59,6 @@ class Outlet:
     def part(self, name: str, content: bytes) -> None:
         """Bytes that belong to the answer."""
         self._send(*frames.encode_part(name, content))
-
-    def ask(self, question: Message) -> Message:
-        """What the service says to a question; a task has one at most."""
-        self._send(*frames.encode_message(question, frames.QUESTION))
-        return frames.receive_message(self._channel)
 
     def done(self, answer: Message) -> None:
         """The answer; nothing follows it."""
@@ -98,15 +91,16 @@ Task = Callable[[Message, Outlet], Message]
 
 
 @dataclass(frozen=True, slots=True)
-class Birth:
+class Child:
     """What the fork server hands to a child. `scratch` is a directory that is the child's alone.
 
-    At `assignments` its task arrives: a `Fork` order, and the socket at which the request is read and answered. A task
-    that `gives_way` computes for long.
+    `channel` is the socket at which the request of the task is read and answered. A task that `gives_way` computes for
+    long.
     """
 
     parent: int
-    assignments: int
+    order: Fork
+    channel: int
     stderr: int
     scratch: Path
     confinement: Confinement
@@ -115,16 +109,16 @@ class Birth:
     gives_way: bool
 
 
-def live(birth: Birth, tasks: Mapping[str, Task]) -> NoReturn:
-    """Run the one of `tasks` that is assigned, and end the process."""
+def run_child(child: Child, tasks: Mapping[str, Task]) -> NoReturn:
+    """Run the one of `tasks` that is ordered, and end the process."""
     status = EXIT_DEFECT
     outlet: Outlet | None = None
     try:
-        _settle(birth)
-        order, channel = _await_assignment()
-        confine.limit_resources(order.limits, birth.baseline_bytes)
-        outlet = Outlet(channel, birth.confinement.level)
-        _work(order, tasks[order.kind], channel, outlet)
+        _confine(child)
+        confine.limit_resources(child.order.limits, child.baseline_bytes)
+        channel = socket.socket(fileno=_CHANNEL)
+        outlet = Outlet(channel, child.confinement.level)
+        _work(child.order.kind, tasks[child.order.kind], channel, outlet)
         status = 0
     except MemoryError:
         status = 0 if outlet is not None and outlet.out_of_memory() else EXIT_OUT_OF_MEMORY
@@ -134,9 +128,8 @@ def live(birth: Birth, tasks: Mapping[str, Task]) -> NoReturn:
         os._exit(status)
 
 
-def _work(order: Fork, task: Task, channel: socket.socket, outlet: Outlet) -> None:
-    confine.call_process(f"kiln {order.kind}")
-    if order.kind in _UNCOLLECTED:
+def _work(kind: str, task: Task, channel: socket.socket, outlet: Outlet) -> None:
+    if kind in _UNCOLLECTED:
         gc.disable()
     try:
         outlet.done(task(frames.receive_message(channel), outlet))
@@ -144,48 +137,38 @@ def _work(order: Fork, task: Task, channel: socket.socket, outlet: Outlet) -> No
         outlet.failed(error)
 
 
-def _settle(birth: Birth) -> None:
+def _confine(child: Child) -> None:
     os.setsid()
-    if birth.cgroup is not None:
-        birth.cgroup.enter()
-    confine.die_with_parent(birth.parent)
-    if birth.gives_way:
-        confine.give_way(os.getpid())
-    _keep_only(birth.assignments, birth.stderr)
-    confine.call_process(RESERVE)
+    confine.call_process(f"kiln {child.order.kind}")
+    if child.cgroup is not None:
+        child.cgroup.enter()
+    confine.die_with_parent(child.parent)
+    if child.gives_way:
+        confine.give_way()
+    _keep_only(child.channel, child.stderr)
     gc.set_threshold(*_COLLECT_EVERY)
     # Python ignores the last two; a task is to end by them, which says more than an error number in native code.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     faulthandler.enable(2)
-    birth.scratch.mkdir(mode=0o700)
-    os.chdir(birth.scratch)
-    tempfile.tempdir = str(birth.scratch)
+    child.scratch.mkdir(mode=0o700)
+    os.chdir(child.scratch)
+    tempfile.tempdir = str(child.scratch)
     confine.volunteer_for_oom_killer()
     confine.renounce_privileges()
-    birth.confinement.enter(birth.scratch)
+    child.confinement.enter(child.scratch)
 
 
-def _await_assignment() -> tuple[Fork, socket.socket]:
-    with socket.socket(fileno=_ASSIGNMENTS) as assignments:
-        datagram, descriptors, _, _ = socket.recv_fds(assignments, control.MAX_DATAGRAM, 1)
-    if not datagram:
-        os._exit(0)
-    order = control.decode(datagram)
-    assert isinstance(order, Fork), "the fork server assigns nothing else"
-    return order, socket.socket(fileno=descriptors[0])
-
-
-def _keep_only(assignments: int, stderr: int) -> None:
-    """Standard input from nowhere, both outputs into `stderr`, `assignments` as descriptor 3, and nothing else."""
+def _keep_only(channel: int, stderr: int) -> None:
+    """Standard input from nowhere, both outputs into `stderr`, `channel` as descriptor 3, and nothing else."""
     # Clear of 0 to 3, so that no dup2 below closes what a later one needs.
-    assignments, stderr = (_above(descriptor, 3) for descriptor in (assignments, stderr))
+    channel, stderr = (_above(descriptor, 3) for descriptor in (channel, stderr))
     nowhere = _above(os.open(os.devnull, os.O_RDONLY), 3)
     os.dup2(nowhere, 0)
     os.dup2(stderr, 1)
     os.dup2(stderr, 2)
-    os.dup2(assignments, _ASSIGNMENTS)
-    os.closerange(_ASSIGNMENTS + 1, os.sysconf("SC_OPEN_MAX"))
+    os.dup2(channel, _CHANNEL)
+    os.closerange(_CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
 
 
 def _above(descriptor: int, floor: int) -> int:

@@ -81,17 +81,17 @@ def call_process(name: str) -> None:
     _libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()), 0, 0, 0)
 
 
-def give_way(pid: int) -> None:
-    """Have a process that computes for long let those go first that answer soon, or more so if it does that already.
+def give_way() -> None:
+    """Have this process, which computes for long, let those go first that answer soon; it may do so already.
 
     Where the kernel shares the processors among sessions before it shares them within one, its session does too
     (sched(7), autogroup), once it has one of its own.
     """
-    with suppress(OSError):  # it is gone; there are no such groups; not so often without privileges
-        niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, pid))
-        os.setpriority(os.PRIO_PROCESS, pid, niceness)
-        if os.getsid(pid) == pid:
-            Path(f"/proc/{pid}/autogroup").write_text(str(niceness))
+    with suppress(OSError):  # there are no such groups; not so often without privileges
+        niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0))
+        os.setpriority(os.PRIO_PROCESS, 0, niceness)
+        if os.getsid(0) == os.getpid():
+            Path("/proc/self/autogroup").write_text(str(niceness))
 
 
 def threads() -> int:

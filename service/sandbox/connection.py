@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TypeVar
@@ -22,7 +23,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class RunningTask:
     """One task, which `begun` in loop time: `expired` is set at its deadline, `ended` when its process is gone."""
 
     task: int
@@ -41,7 +42,7 @@ class Connection:
         self._scratch = scratch
         self._loop = asyncio.get_running_loop()
         self._numbers = count()
-        self._waiting: dict[int, Watch] = {}
+        self._waiting: dict[int, RunningTask] = {}
         self._ready: asyncio.Future[Ready] = self._loop.create_future()
         self._loop.add_reader(orders.fileno(), self._receive)
         self.is_lost = False
@@ -53,13 +54,13 @@ class Connection:
         *,
         wall: Wall = Wall.AUTO,
         gives_way: bool = True,
-        rehearses: bool = True,
+        later: Sequence[str] = (),
     ) -> tuple[Connection, Ready]:
         """Have a fork server get ready; UnavailableError when it is not in time.
 
-        What compiles `gives_way` to all else on the machine, or does not; it `rehearses` before it is ready, or later.
+        What compiles `gives_way` to all else on the machine, or does not. Warm-ups that may be called `later` are.
         """
-        spawned.begin(wall, gives_way=gives_way, rehearses=rehearses)
+        spawned.begin(wall, gives_way=gives_way, later=later)
         spawned.orders.setblocking(False)
         connection = Connection(spawned.process, spawned.orders, spawned.scratch)
         try:
@@ -88,7 +89,7 @@ class Connection:
         """The fork server's process id."""
         return self._process.pid
 
-    def fork(self, kind: str, limits: Limits, channel: socket.socket, spending: Spending) -> Watch:
+    def fork(self, kind: str, limits: Limits, channel: socket.socket, spending: Spending) -> RunningTask:
         """Order a task; `channel` becomes the task's. LostWorkerError when the fork server is gone.
 
         `spending` gets its processor seconds; the seconds since now, when the fork server goes that would know them.
@@ -96,24 +97,24 @@ class Connection:
         if self.is_lost:
             raise _lost()
         now, ended, expired = self._loop.time(), self._loop.create_future(), self._loop.create_future()
-        watch = Watch(next(self._numbers), now, spending, ended, expired)
+        running = RunningTask(next(self._numbers), now, spending, ended, expired)
         try:
-            socket.send_fds(self._orders, [control.encode(Fork(watch.task, kind, limits))], [channel.fileno()])
+            socket.send_fds(self._orders, [control.encode(Fork(running.task, kind, limits))], [channel.fileno()])
         except BlockingIOError:
             raise UnavailableError("The fork server does not take orders as fast as they come.") from None
         except OSError:
             self._lose()
             raise _lost() from None
-        self._waiting[watch.task] = watch
+        self._waiting[running.task] = running
         spending.begin()
-        return watch
+        return running
 
-    def cancel(self, watch: Watch) -> None:
+    def cancel(self, running: RunningTask) -> None:
         """Kill a task that nobody waits for, unless it has ended."""
-        if watch.task not in self._waiting or self.is_lost:
+        if running.task not in self._waiting or self.is_lost:
             return
         try:
-            self._orders.send(control.encode(Cancel(watch.task)))
+            self._orders.send(control.encode(Cancel(running.task)))
         except BlockingIOError:
             # The fork server does not keep up. Whatever the task does, it does not outlive its deadline.
             return
@@ -167,11 +168,11 @@ class Connection:
             case _:
                 raise AssertionError(f"a fork server does not send {report}")
 
-    def _over(self, task: int, cpu_s: float) -> Watch:
+    def _over(self, task: int, cpu_s: float) -> RunningTask:
         """A task of which nothing more is said, and which took so many seconds of a processor."""
-        watch = self._waiting.pop(task)
-        watch.spending.end(cpu_s)
-        return watch
+        running = self._waiting.pop(task)
+        running.spending.end(cpu_s)
+        return running
 
     def _lose(self) -> None:
         if self.is_lost:
@@ -179,9 +180,9 @@ class Connection:
         self.is_lost = True
         self._loop.remove_reader(self._orders.fileno())
         self._orders.close()
-        for watch in self._waiting.values():
-            watch.spending.end(self._loop.time() - watch.begun)
-            _fail(watch.ended, _lost())
+        for running in self._waiting.values():
+            running.spending.end(self._loop.time() - running.begun)
+            _fail(running.ended, _lost())
         self._waiting.clear()
         _fail(self._ready, _lost())
 

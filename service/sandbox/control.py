@@ -29,15 +29,15 @@ class Limits:
 class Begin:
     """Get ready with `scratch` as the directory of all tasks, which are confined by `wall`, the value of a `Wall`.
 
-    `namespaces` are those of the service. Compiles give way to all else where that `gives_way`. Where it `rehearses`,
-    the compiler is used once before the first task, otherwise in the first quiet moment.
+    `namespaces` are those of the service. Compiles give way to all else where that `gives_way`. The warm-ups that are
+    named by `later` are called in the first quiet moment, the others before the first task.
     """
 
     scratch: str
     wall: str
     namespaces: tuple[str, ...]
     gives_way: bool
-    rehearses: bool = True
+    later: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def decode(datagram: bytes) -> Order | Report:
     if kind is Fork:
         content["limits"] = Limits(**content["limits"])
     if kind is Begin:
-        content["namespaces"] = tuple(content["namespaces"])
+        content |= {name: tuple(content[name]) for name in ("namespaces", "later")}
     if kind is Ready:
         content |= {name: tuple(content[name]) for name in ("mechanisms", "shortcomings")}
     return kind(**{field.name: content[field.name] for field in fields(kind)})

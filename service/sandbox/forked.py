@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from math import inf
 from pathlib import Path
 
 from . import confine, control
 from .cgroups import Cgroup, Cgroups
-from .child import Birth, Task, live
+from .child import Child, Task, run_child
 from .confinement import Confinement
 from .control import Ended, Fork
 
@@ -23,54 +21,27 @@ _READ_BYTES = 64 << 10
 
 @dataclass(slots=True, eq=False)
 class Forked:
-    """One process. `task` is None while it is in reserve; `begun` and `deadline` are times of `time.monotonic`."""
+    """The process of a task; `begun` and `deadline` are times of `time.monotonic`."""
 
     pid: int
     pidfd: int
     stderr: int
     scratch: Path
     inherited_mib: int
-    assignments: socket.socket
+    task: int
+    begun: float
+    deadline: float
     cgroup: Cgroup | None = None
-    task: int | None = None
-    begun: float = inf
-    deadline: float = inf
     is_expired: bool = False
     is_cancelled: bool = False
     tail: bytearray = field(default_factory=bytearray)
 
-    def hand_over(self, order: Fork, channel: int) -> bool:
-        """Give the process a task and the task's socket; False when it does not take them, which is its end.
-
-        OSError when the operating system does not pass them on.
-        """
-        try:
-            if self.cgroup is not None:
-                self.cgroup.limit((self.inherited_mib + order.limits.memory_mib) * confine.MIB)
-            socket.send_fds(self.assignments, [control.encode(order)], [channel])
-        except (BrokenPipeError, ConnectionResetError, BlockingIOError):
-            self.kill()
-            return False
-        except OSError:
-            self.kill()
-            raise
-        finally:
-            self.assignments.close()
-        return True
-
-    def begin(self, order: Fork) -> None:
-        """From now on the process is that of a task, and has so long."""
-        self.task = order.task
-        self.tail.clear()
-        self.begun = time.monotonic()
-        self.deadline = self.begun + order.limits.deadline_s
-
     @property
     def ran_s(self) -> float:
-        """Seconds since it was given its task, 0 in reserve."""
-        return max(time.monotonic() - self.begun, 0.0)
+        """Seconds since it was forked."""
+        return time.monotonic() - self.begun
 
-    def listen(self) -> bool:
+    def read_stderr(self) -> bool:
         """Keep the end of what the process writes to its standard error; False when it has closed it."""
         try:
             written = os.read(self.stderr, _READ_BYTES)
@@ -93,18 +64,17 @@ class Forked:
             except ProcessLookupError:
                 continue  # it has not made its group yet, or its group is empty
 
-    def bury(self) -> Ended:
+    def reap(self) -> Ended:
         """Kill the process and reap it; how it ended."""
         self.kill()
         _, status, usage = os.wait4(self.pid, 0)
-        self.listen()
+        self.read_stderr()
         ran_out = None if self.cgroup is None else self.cgroup.end()
         os.close(self.pidfd)
         os.close(self.stderr)
-        self.assignments.close()
         peak_mib = usage.ru_maxrss >> 10
         return Ended(
-            task=self.task if self.task is not None else -1,
+            task=self.task,
             status=status,
             expired=self.is_expired,
             peak_mib=peak_mib,
@@ -118,7 +88,7 @@ class Forked:
 
 
 class Forker:
-    """Forks processes that live for one of `tasks`, each with a directory of its own below `scratch`.
+    """Forks a process for each task, which is one of `tasks`, with a directory of its own below `scratch`.
 
     They are confined by `confinement` as it is when they are forked, and let others go first when `gives_way`. Each is
     in a cgroup of its own where there are `cgroups`.
@@ -140,31 +110,29 @@ class Forker:
         self._inherited_mib = confine.anonymous_bytes() // confine.MIB
         self.baseline_bytes = confine.address_space_bytes()
 
-    def fork(self) -> Forked:
-        """A process that waits for its task. OSError when the operating system makes none."""
+    def fork(self, order: Fork, channel: int) -> Forked:
+        """The process of a task, which has its socket, `channel`. OSError when the operating system makes none."""
         parent = os.getpid()
         scratch = self._scratch / str(next(self._numbers))
         cgroup = None if self._cgroups is None else self._cgroups.make()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.setblocking(False)  # a process that does not take what it is given keeps nobody else from theirs
         stderr, stderr_of_child = os.pipe()
         try:
+            if cgroup is not None:
+                cgroup.limit((self._inherited_mib + order.limits.memory_mib) * confine.MIB)
+            begun = time.monotonic()
             pid = os.fork()
         except OSError:
-            ours.close()
             os.close(stderr)
             if cgroup is not None:
                 cgroup.end()
             raise
         finally:
             if os.getpid() == parent:
-                theirs.close()
                 os.close(stderr_of_child)
         if pid == 0:
-            ends = theirs.fileno(), stderr_of_child
-            live(
-                Birth(parent, *ends, scratch, self.confinement, cgroup, self.baseline_bytes, self.gives_way),
-                self._tasks,
-            )
+            confined = self.confinement, cgroup, self.baseline_bytes, self.gives_way
+            run_child(Child(parent, order, channel, stderr_of_child, scratch, *confined), self._tasks)
         os.set_blocking(stderr, False)
-        return Forked(pid, os.pidfd_open(pid), stderr, scratch, self._inherited_mib, ours, cgroup)
+        deadline = begun + order.limits.deadline_s
+        pidfd = os.pidfd_open(pid)
+        return Forked(pid, pidfd, stderr, scratch, self._inherited_mib, order.task, begun, deadline, cgroup)

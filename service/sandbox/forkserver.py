@@ -1,10 +1,9 @@
 """The fork server: `python -m service.sandbox.forkserver CONTROL WARM_UP...`.
 
 It loads the warm-ups, and once it is told to begin, it calls them, has a canary try how well a task is confined, then
-forks a process for each task, kills it at its deadline and reports how it ended. That which compiles is called in a
-quiet moment instead where somebody waits for the first task. Some processes are in reserve, so that a task seldom waits
-for its own. The fork server has one thread, keeps no MLIR context, reads nothing that a user wrote, and ends when the
-service closes its socket.
+forks a process for each task, kills it at its deadline and reports how it ended. Some warm-ups are called in a quiet
+moment instead. The fork server has one thread, keeps no MLIR context, reads nothing that a user wrote, and ends when
+the service closes its socket.
 """
 
 from __future__ import annotations
@@ -37,9 +36,6 @@ from .warm_ups import AFTERWARDS, COMPILING
 WarmUp: TypeAlias = Callable[[], object]
 
 _MAX_REASON = 4 << 10
-# Of two that are asked for at once, none waits for a fork.
-_RESERVES = 2
-_BREATH_S = 0.01
 # A pause between requests; and until when there has been one, or there will be none.
 _QUIET_S = 0.25
 _NOT_QUIET_S = 5.0
@@ -48,7 +44,7 @@ _NOT_QUIET_S = 5.0
 class ForkServer:
     """Forks tasks in `forker` on the orders that arrive at `orders`; their files are in `scratch`.
 
-    Each of `afterwards` is for a quiet moment: what it loads, a task that comes before it loads for itself.
+    Each of `later` is for a quiet moment: what it loads, a task that comes before it loads for itself.
     """
 
     def __init__(
@@ -57,67 +53,54 @@ class ForkServer:
         scratch: Path,
         forker: Forker,
         ready: Ready,
-        afterwards: Sequence[WarmUp] = (),
+        later: Sequence[WarmUp] = (),
     ) -> None:
         self._orders = orders
         self._scratch = scratch
         self._forker = forker
         self._ready = ready
         self._selector = selectors.DefaultSelector()
-        self._selector.register(orders, selectors.EVENT_READ, self._obey)
+        self._selector.register(orders, selectors.EVENT_READ, self._handle_order)
         self._remover = Remover(self._selector)
-        self._forked: set[Forked] = set()
         self._running: dict[int, Forked] = {}
-        self._reserves: list[Forked] = []
-        self._afterwards = list(afterwards)
+        self._later = list(later)
         self._quiet_by = time.monotonic() + _NOT_QUIET_S
-        self._may_reserve = True
         self._is_open = True
 
     def serve(self) -> None:
         """Until the service is gone."""
         self._report(self._ready)
         while self._is_open:
-            lacks_reserves = self._may_reserve and len(self._reserves) < _RESERVES
-            events = self._selector.select(self._breath() if lacks_reserves else self._to_quiet_s())
+            events = self._selector.select(self._timeout_s())
             for key, _ in events:
                 # An event before this one may have closed its descriptor, and another may have it by now.
                 if self._selector.get_map().get(key.fd) is key:
                     key.data()
             self._expire()
-            if not events and lacks_reserves:
-                self._lay_in_reserve()
-            elif self._afterwards and (not (events or self._running) or time.monotonic() > self._quiet_by):
-                self._load(self._afterwards.pop(0))
-        for forked in tuple(self._forked):
-            self._bury(forked)
+            if self._later and (not (events or self._running) or time.monotonic() > self._quiet_by):
+                self._warm_up(self._later.pop(0))
+        for forked in tuple(self._running.values()):
+            self._reap(forked)
         self._remover.end()
         remove(self._scratch)
 
-    def _breath(self) -> float:
-        """Seconds until a reserve is laid in. While there is another, tasks go first, which want the processors too."""
-        if not self._running or not self._reserves:
-            return 0.0
-        to_deadline_s = self._to_deadline_s()
-        return _BREATH_S if to_deadline_s is None else min(_BREATH_S, to_deadline_s)
-
-    def _to_quiet_s(self) -> float | None:
+    def _timeout_s(self) -> float | None:
         """Seconds to the next deadline, or until it is quiet where something waits for that."""
         to_deadline_s = self._to_deadline_s()
-        if not self._afterwards:
+        if not self._later:
             return to_deadline_s
         return _QUIET_S if to_deadline_s is None else min(_QUIET_S, to_deadline_s)
 
-    def _load(self, more: WarmUp) -> None:
+    def _warm_up(self, warm_up: WarmUp) -> None:
         try:
             with frozen_heap():
-                more()
+                warm_up()
                 gc.collect()
             self._forker.measure()
         except Exception:
             # Tasks load it themselves, and say what is wrong with it.
             traceback.print_exc()
-        # The service replaces a fork server that may not fork any more.
+        # One that may not fork any more ends by this. Its successor does everything before it is ready, and says why.
         _require_one_thread()
 
     def _to_deadline_s(self) -> float | None:
@@ -125,7 +108,7 @@ class ForkServer:
         awaited = [running.deadline for running in self._running.values() if not running.is_expired]
         return max(min(awaited) - time.monotonic(), 0.0) if awaited else None
 
-    def _obey(self) -> None:
+    def _handle_order(self) -> None:
         try:
             datagram, descriptors, _, _ = socket.recv_fds(self._orders, control.MAX_DATAGRAM, 1)
         except ConnectionResetError:  # the service has left a report unread
@@ -145,46 +128,18 @@ class ForkServer:
 
     def _start(self, order: Fork, channel: int) -> None:
         try:
-            forked = self._given(order, channel)
+            forked = self._forker.fork(order, channel)
         except OSError as error:
             self._report(Refused(order.task, str(error)))
             return
         finally:
             os.close(channel)
-        forked.begin(order)
-        if self._forker.gives_way:
-            # Again: the kernel may have had enough of that when the process was young.
-            confine.give_way(forked.pid)
         self._running[order.task] = forked
-        self._may_reserve = True
+        self._selector.register(forked.pidfd, selectors.EVENT_READ, lambda: self._reap(forked))
+        self._selector.register(forked.stderr, selectors.EVENT_READ, lambda: self._read_stderr(forked))
 
-    def _given(self, order: Fork, channel: int) -> Forked:
-        """The process that has been given a task. OSError when the operating system makes none, or passes none on."""
-        while self._reserves:
-            forked = self._reserves.pop(0)
-            if forked.hand_over(order, channel):
-                return forked
-        forked = self._fork()
-        # When it is gone already, its end is reported as that of any other.
-        forked.hand_over(order, channel)
-        return forked
-
-    def _lay_in_reserve(self) -> None:
-        try:
-            self._reserves.append(self._fork())
-        except OSError:
-            self._may_reserve = False  # The next order says so, if it is still impossible then.
-
-    def _fork(self) -> Forked:
-        """A process without a task. OSError when the operating system makes none."""
-        forked = self._forker.fork()
-        self._forked.add(forked)
-        self._selector.register(forked.pidfd, selectors.EVENT_READ, lambda: self._bury(forked))
-        self._selector.register(forked.stderr, selectors.EVENT_READ, lambda: self._listen(forked))
-        return forked
-
-    def _listen(self, forked: Forked) -> None:
-        if not forked.listen():
+    def _read_stderr(self, forked: Forked) -> None:
+        if not forked.read_stderr():
             self._selector.unregister(forked.stderr)
 
     def _expire(self) -> None:
@@ -196,18 +151,12 @@ class ForkServer:
                 self._report(Expired(task, running.ran_s))
                 running.kill()
 
-    def _bury(self, forked: Forked) -> None:
-        self._forked.discard(forked)
+    def _reap(self, forked: Forked) -> None:
         for descriptor in (forked.pidfd, forked.stderr):
             if descriptor in self._selector.get_map():
                 self._selector.unregister(descriptor)
-        end = forked.bury()
-        if forked in self._reserves:
-            self._reserves.remove(forked)
-            self._may_reserve = False  # One that something kills is not replaced until there is a task.
-        if forked.task is not None:
-            del self._running[forked.task]
-            self._report(end)
+        del self._running[forked.task]
+        self._report(forked.reap())
         self._remover.take(forked.scratch)
 
     def _report(self, report: control.Report) -> None:
@@ -230,30 +179,31 @@ def main(arguments: Sequence[str]) -> None:
     with frozen_heap():
         tasks: Mapping[str, Task] = resolve_name(f"{__package__}.tasks:TASKS")
         warm_ups = {name: _loaded(name, orders) for name in names}
-    begin = _told(orders)
+    begin = _await_begin(orders)
     if begin is None:
         return
     compiles = COMPILING in warm_ups
-    afterwards = [] if begin.rehearses or not compiles else [warm_ups.pop(COMPILING)]
+    if compiles:
+        warm_ups[AFTERWARDS] = _loaded(AFTERWARDS, orders)
+    later = [warm_ups.pop(name) for name in begin.later if name in warm_ups]
     # What was loaded is frozen by now, so that to look through the garbage of the warm-ups takes no time.
     with frozen_heap():
         for name, warm_up in warm_ups.items():
             _call(name, warm_up, orders)
         gc.collect()
     scratch = Path(begin.scratch)
-    forker, ready = probe.settle(scratch, tasks, Wall(begin.wall), begin.namespaces)
+    forker, ready = probe.choose_confinement(scratch, tasks, Wall(begin.wall), begin.namespaces)
     forker.gives_way = compiles and begin.gives_way
-    afterwards += [resolve_name(AFTERWARDS)] if compiles else []
-    ForkServer(orders, scratch, forker, ready, afterwards).serve()
+    ForkServer(orders, scratch, forker, ready, later).serve()
 
 
 def _loaded(name: str, orders: socket.socket) -> WarmUp:
     """The function `module:function`."""
-    with _told_if_it_fails(name, orders):
+    with _reporting_failure(name, orders):
         return resolve_name(name)
 
 
-def _told(orders: socket.socket) -> Begin | None:
+def _await_begin(orders: socket.socket) -> Begin | None:
     """What to begin with; None when the service is gone."""
     datagram = orders.recv(control.MAX_DATAGRAM)
     order = control.decode(datagram) if datagram else None
@@ -262,7 +212,7 @@ def _told(orders: socket.socket) -> Begin | None:
 
 def _call(name: str, warm_up: WarmUp, orders: socket.socket) -> None:
     """One thread must be left."""
-    with _told_if_it_fails(name, orders):
+    with _reporting_failure(name, orders):
         warm_up()
         _require_one_thread()
 
@@ -273,7 +223,7 @@ def _require_one_thread() -> None:
 
 
 @contextmanager
-def _told_if_it_fails(name: str, orders: socket.socket) -> Generator[None]:
+def _reporting_failure(name: str, orders: socket.socket) -> Generator[None]:
     """A fork server whose warm-up fails says why and ends."""
     try:
         yield

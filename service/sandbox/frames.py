@@ -25,20 +25,18 @@ PART: Final = b"P"
 """A name and bytes that belong to the header that follows."""
 DONE: Final = b"D"
 """The header of a complete message."""
-QUESTION: Final = b"Q"
-"""The header of a complete message of a task, which waits for another in return."""
 FAILED: Final = b"F"
 """A problem document: the task ended with a typed error."""
 OUT_OF_MEMORY: Final = b"M"
 """The task reached its memory limit."""
 
-KINDS: Final = frozenset({STAGE, PART, DONE, QUESTION, FAILED, OUT_OF_MEMORY})
+KINDS: Final = frozenset({STAGE, PART, DONE, FAILED, OUT_OF_MEMORY})
 
 MAX_HEADER_BYTES: Final = 4 << 20
 """The longest that is right is that of a graph of 50 000 constants, which has a digest for each."""
 MAX_HEADER_VALUES: Final = 1 << 16
 """What makes lists and objects long or many in a header, at most: three bytes of JSON may take seventy of memory."""
-_HEADERS: Final = frozenset({DONE, QUESTION, FAILED})
+_HEADERS: Final = frozenset({DONE, FAILED})
 _SEPARATORS: Final = (b",", b"[", b"{")
 
 _MAX_PROBLEM_BYTES: Final = 64 << 10
@@ -71,11 +69,11 @@ def encode_json(kind: bytes, content: Mapping[str, Any]) -> bytes:
     return encode(kind, payload)
 
 
-def encode_message(message: Message, end: bytes = DONE) -> Iterator[bytes]:
-    """The frames of a message whose header is of the kind `end`, in pieces that do not copy its parts."""
+def encode_message(message: Message) -> Iterator[bytes]:
+    """The frames of a message, in pieces that do not copy its parts."""
     for name, content in message.parts.items():
         yield from encode_part(name, content)
-    yield encode_json(end, message.header)
+    yield encode_json(DONE, message.header)
 
 
 def encode_part(name: str, content: bytes) -> tuple[bytes, bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -28,7 +28,9 @@ _QUOTED: Final = 500
 _LEFT_OUT: Final = Support(0, "KILN_ISOLATION=process leaves Landlock out")
 
 
-def settle(scratch: Path, tasks: Mapping[str, Task], wall: Wall, outside: tuple[str, ...]) -> tuple[Forker, Ready]:
+def choose_confinement(
+    scratch: Path, tasks: Mapping[str, Task], wall: Wall, outside: tuple[str, ...]
+) -> tuple[Forker, Ready]:
     """Where processes are forked that are confined as strongly as works here, and what is to be said about it.
 
     `outside` are the namespaces of the service.
@@ -88,33 +90,16 @@ def _try_canary(forker: Forker, scratch: Path) -> Findings | str:
     with ours:
         ours.settimeout(_LIMITS.deadline_s)
         with theirs:
-            forked = forker.fork()
-            forked.hand_over(Fork(-1, "canary", _LIMITS), theirs.fileno())
+            forked = forker.fork(Fork(-1, "canary", _LIMITS), theirs.fileno())
         try:
             header = {"planted": str(victim.planted), "pid": victim.pid}
             sizes = {"file_bytes": victim.file_bytes, "memory_bytes": victim.memory_bytes}
             for piece in frames.encode_message(Message({**header, **sizes})):
                 ours.sendall(piece)
-            findings = _findings_of(b"".join(iter(lambda: ours.recv(64 << 10), b"")))
+            findings = Findings(**{name: tuple(found) for name, found in frames.receive_message(ours).header.items()})
         except (OSError, FrameError):
             findings = None
-    end = forked.bury()
+    end = forked.reap()
     remove(forked.scratch)
     planted.unlink(missing_ok=True)
     return findings or f"ends with status {end.status}: {end.stderr[-_QUOTED:].strip()}"
-
-
-def _findings_of(said: bytes) -> Findings | None:
-    for kind, payload in _split(said):
-        if kind == frames.DONE:
-            header = frames.decode_json(payload)
-            return Findings(tuple(header["escaped"]), tuple(header["refused"]), tuple(header["hindered"]))
-    return None
-
-
-def _split(said: bytes) -> Iterator[tuple[bytes, bytes]]:
-    while len(said) >= frames.PREFIX.size:
-        kind, length = frames.decode_prefix(said[: frames.PREFIX.size])
-        end = frames.PREFIX.size + length
-        yield kind, said[frames.PREFIX.size : end]
-        said = said[end:]

@@ -76,7 +76,7 @@ def _live(parent: int, directories: Sequence[Path]) -> NoReturn:
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
         confine.die_with_parent(parent)
         confine.call_process(NAME)
-        confine.give_way(os.getpid())
+        confine.give_way()
         for directory in directories:
             remove(directory)
     finally:

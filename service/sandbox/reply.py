@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Final
 
 from tensorkiln.errors import (
@@ -41,20 +41,11 @@ class TooMuchOutput(Exception):
 
 
 class Reply:
-    """The answer of one task; `stage` is the last one that it began.
+    """The answer of one task; `stage` is the last one that it began."""
 
-    `on_question` is given the question that the task may have, and sees that it gets its answer.
-    """
-
-    def __init__(
-        self,
-        max_bytes: int,
-        on_stage: Callable[[str], None],
-        on_question: Callable[[Message], Awaitable[None]] | None = None,
-    ) -> None:
-        self._max_bytes = self._left = max_bytes
+    def __init__(self, max_bytes: int, on_stage: Callable[[str], None]) -> None:
+        self._left = max_bytes
         self._on_stage = on_stage
-        self._on_question = on_question
         self._parts: dict[str, bytes] = {}
         self._stages = 0
         self.stage = FIRST_STAGE
@@ -71,21 +62,10 @@ class Reply:
                 if self._left < 0:
                     raise TooMuchOutput
                 payload = await reader.readexactly(length)
-                if kind == frames.QUESTION:
-                    await self._ask(payload)
-                elif (answer := self._take(kind, payload)) is not None:
+                if (answer := self._take(kind, payload)) is not None:
                     return answer
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
-
-    async def _ask(self, payload: bytes) -> None:
-        if self._on_question is None:
-            raise FrameError("a task asks a question that it may not ask, or asks twice")
-        on_question, self._on_question = self._on_question, None
-        question, self._parts = Message(frames.decode_json(payload), self._parts), {}
-        # What has been said is in other hands now.
-        self._left = self._max_bytes
-        await on_question(question)
 
     def _take(self, kind: bytes, payload: bytes) -> Message | TensorkilnError | None:
         if kind == frames.DONE:

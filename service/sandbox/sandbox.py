@@ -5,21 +5,20 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
 import structlog
 
 from service.observe.instruments import FORK_SERVER_RESTARTS
-from service.observe.watch import Watch as Seen
+from service.observe.watch import TaskFigures
 from service.timeouts import OVERDUE_S
 from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
 
 from . import verdict
 from .confine import MIB
-from .connection import Connection, Watch
+from .connection import Connection, RunningTask
 from .control import Ended, Limits, Ready
 from .frames import FrameError, Message, encode_message, gathered
 from .levels import Level, Wall
@@ -27,8 +26,7 @@ from .reply import OutOfMemory, Reply, TooMuchOutput
 from .scratch import sweep
 from .spawn import Spawned
 from .spending import Spending
-
-Respond: TypeAlias = Callable[[Message], Awaitable[Message]]
+from .warm_ups import AFTERWARDS
 
 START_TIMEOUT_S: Final = 60.0
 
@@ -45,8 +43,8 @@ class Sandbox:
     server that dies is replaced; a task that it had is started once more, as tasks depend on nothing but their request.
     `max_output_mib` bounds the answer of a task. Tasks are confined by `wall`, at the level `required` or a stronger.
     Compiles give way to all else on the machine, as is right where requests are answered; with `gives_way=False` they
-    do not. With `rehearses=False` the compiler is used for the first time by a task, which takes a little longer: right
-    where somebody waits for the first. `spawn` may give a fork server that has been begun already.
+    do not. The warm-ups named by `later` are called in the first quiet moment: a task that comes before takes a little
+    longer, and the first comes sooner. `spawn` may give a fork server that has been begun already.
     """
 
     def __init__(
@@ -57,7 +55,7 @@ class Sandbox:
         wall: Wall = Wall.AUTO,
         required: Level = Level.PROCESS,
         gives_way: bool = True,
-        rehearses: bool = True,
+        later: Sequence[str] = (AFTERWARDS,),
         spawn: Callable[[], Spawned | None] = lambda: None,
     ) -> None:
         self._warm_ups = tuple(warm_ups)
@@ -66,7 +64,7 @@ class Sandbox:
         self._wall = wall
         self._required = required
         self._gives_way = gives_way
-        self._rehearses = rehearses
+        self._later = tuple(later)
         self._connection: Connection | None = None
         self._ends: set[asyncio.Task[None]] = set()
         self._lock = asyncio.Lock()
@@ -92,20 +90,18 @@ class Sandbox:
         request: Message,
         limits: Limits,
         on_stage: Callable[[str], None] = lambda _: None,
-        on_question: Respond | None = None,
         spending: Spending | None = None,
     ) -> Message:
         """The answer of a task of this kind, or the TensorkilnError that it raised.
 
-        `on_question` answers what a task asks while it runs, on the time of the task; what it raises ends the task.
         `spending` gets what all that takes of the processors, some of it after the answer.
 
         CrashedError when its process died, DeadlineExceededError and ResourceExhaustedError when it was ended for
         that, each with `stage`, `signal` and what else is known in `details`. LostWorkerError when the fork server
         died twice under it.
         """
-        with Seen(kind, request.header, on_stage) as seen:
-            asked = (kind, request, limits, seen.begins, on_question, spending or Spending())
+        with TaskFigures(kind, request.header, on_stage) as figures:
+            asked = (kind, request, limits, figures.begins, spending or Spending())
             try:
                 return await self._attempt(await self._connect(), *asked)
             except LostWorkerError:
@@ -135,12 +131,14 @@ class Sandbox:
                     end = asyncio.create_task(_remove(self._connection))
                     self._ends.add(end)
                     end.add_done_callback(self._ends.discard)
+                # One that takes another's place does all before it is ready: the other may have ended by that.
+                later = self._later if self.ready is None else ()
                 connection, ready = await Connection.open(
-                    self._begun(),
+                    self._spawn() or Spawned(self._warm_ups, self._wall),
                     START_TIMEOUT_S,
                     wall=self._wall,
                     gives_way=self._gives_way,
-                    rehearses=self._rehearses,
+                    later=later,
                 )
                 self._connection = connection
                 try:
@@ -150,9 +148,6 @@ class Sandbox:
                     raise
                 self.ready = ready
             return self._connection
-
-    def _begun(self) -> Spawned:
-        return self._spawn() or Spawned(self._warm_ups, self._wall)
 
     def _require(self, ready: Ready) -> None:
         """What is said of the first fork server holds for those that replace it, so none of them may be weaker."""
@@ -173,13 +168,12 @@ class Sandbox:
         request: Message,
         limits: Limits,
         on_stage: Callable[[str], None],
-        on_question: Respond | None,
         spending: Spending,
     ) -> Message:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                watch = connection.fork(kind, limits, theirs, spending)
+                running = connection.fork(kind, limits, theirs, spending)
         except TensorkilnError:
             ours.close()
             raise
@@ -188,21 +182,20 @@ class Sandbox:
         except BaseException:
             # Whoever waited for the task has left.
             ours.close()
-            connection.cancel(watch)
+            connection.cancel(running)
             raise
         sending = asyncio.create_task(_send(writer, request))
-        respond = None if on_question is None else partial(_respond, on_question, sending, writer)
-        reply = Reply(self._max_output_mib * MIB, on_stage, respond)
+        reply = Reply(self._max_output_mib * MIB, on_stage)
         try:
             async with asyncio.timeout(limits.deadline_s + OVERDUE_S):
-                answer = await self._outcome(reply, reader, connection, watch, limits)
+                answer = await self._outcome(reply, reader, connection, running, limits)
         except TimeoutError:
             connection.kill()
             raise LostWorkerError("The fork server did not report the end of the compile; it was replaced.") from None
         finally:
             sending.cancel()
             writer.transport.abort()
-            connection.cancel(watch)
+            connection.cancel(running)
         try:
             if isinstance(answer, TensorkilnError):
                 raise answer
@@ -212,16 +205,18 @@ class Sandbox:
             del answer
 
     async def _outcome(
-        self, reply: Reply, reader: asyncio.StreamReader, connection: Connection, watch: Watch, limits: Limits
+        self, reply: Reply, reader: asyncio.StreamReader, connection: Connection, running: RunningTask, limits: Limits
     ) -> Message | TensorkilnError:
         reading = asyncio.create_task(reply.read(reader))
         try:
-            await asyncio.wait({reading, watch.expired}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({reading, running.expired}, return_when=asyncio.FIRST_COMPLETED)
             if not reading.done():
-                return verdict.deadline_exceeded(limits, reply.stage, {"ran_s": round(watch.expired.result().ran_s, 3)})
+                return verdict.deadline_exceeded(
+                    limits, reply.stage, {"ran_s": round(running.expired.result().ran_s, 3)}
+                )
             answer = reading.result()
         except OutOfMemory:
-            return verdict.out_of_memory(limits, reply.stage, verdict.usage(await self._end(connection, watch)))
+            return verdict.out_of_memory(limits, reply.stage, verdict.usage(await self._end(connection, running)))
         except TooMuchOutput:
             return verdict.too_much_output(self._max_output_mib, reply.stage)
         except FrameError as error:
@@ -232,13 +227,13 @@ class Sandbox:
             del reading
         if answer is not None:
             return answer
-        await asyncio.wait({watch.ended}, timeout=REAP_S)
-        return verdict.verdict(await self._end(connection, watch), limits, reply.stage)
+        await asyncio.wait({running.ended}, timeout=REAP_S)
+        return verdict.verdict(await self._end(connection, running), limits, reply.stage)
 
-    async def _end(self, connection: Connection, watch: Watch) -> Ended:
+    async def _end(self, connection: Connection, running: RunningTask) -> Ended:
         """The end of a task that has nothing more to say, and is killed unless it has ended by itself."""
-        connection.cancel(watch)
-        return await asyncio.shield(watch.ended)
+        connection.cancel(running)
+        return await asyncio.shield(running.ended)
 
 
 async def _remove(lost: Connection) -> None:
@@ -247,14 +242,6 @@ async def _remove(lost: Connection) -> None:
         await lost.close()
     except Exception:
         _log.exception("the files of a lost fork server could not be deleted")
-
-
-async def _respond(
-    on_question: Respond, sending: asyncio.Task[None], writer: asyncio.StreamWriter, question: Message
-) -> None:
-    response = await on_question(question)
-    await sending
-    await _send(writer, response)
 
 
 async def _send(writer: asyncio.StreamWriter, request: Message) -> None:

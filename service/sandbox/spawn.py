@@ -55,12 +55,12 @@ class Spawned:
         """Whether it was begun where tasks are to be confined by `wall`."""
         return self._is_inside_bubblewrap is (wall is Wall.BWRAP)
 
-    def begin(self, wall: Wall, *, gives_way: bool = True, rehearses: bool = True) -> None:
+    def begin(self, wall: Wall, *, gives_way: bool = True, later: Sequence[str] = ()) -> None:
         """Have it use what it has loaded, and get ready; once. One that is gone already is found out elsewhere."""
         if self.is_begun:
             return
         self.is_begun = True
-        order = control.Begin(str(self.scratch.path), wall.value, external.namespaces(), gives_way, rehearses)
+        order = control.Begin(str(self.scratch.path), wall.value, external.namespaces(), gives_way, tuple(later))
         try:
             self.orders.send(control.encode(order))
         except OSError:

@@ -45,7 +45,7 @@ _TIMERS: Final = {
     "setitimer": (38, 103),
     "alarm": (37, None),
 }
-"""Have the kernel send a signal later, SIGCONT among them: a process that was stopped would go on."""
+"""Have the kernel send a signal later."""
 
 _NETWORK: Final = {
     "socket": (41, 198),

@@ -10,6 +10,6 @@ from typing import Final
 COMPILING: Final = f"{__package__}.tasks.rehearsal:rehearse"
 """For those that compile."""
 AFTERWARDS: Final = f"{__package__}.tasks.rehearsal:load_the_rest"
-"""For those that compile, once they are ready."""
+"""For those that compile, in the first quiet moment."""
 READING: Final = f"{__package__}.tasks.reading:rehearse"
 """For those that read requests and write answers: the compiler is not loaded."""

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from service.sandbox.spawn import Spawned
-from service.sandbox.warm_ups import COMPILING, READING
+from service.sandbox.warm_ups import AFTERWARDS, COMPILING, READING
 
 if TYPE_CHECKING:
     from service.sandbox.sandbox import Sandbox
@@ -37,7 +37,7 @@ class ForkServers:
             if spawned is None or not spawned.suits(settings.isolation):
                 self._abandon(warm_up)
                 spawned = self._spawned[warm_up] = Spawned((warm_up,), settings.isolation)
-            spawned.begin(settings.isolation, gives_way=self._gives_way, rehearses=not self.is_for_one)
+            spawned.begin(settings.isolation, gives_way=self._gives_way, later=self._later)
         for warm_up in self._spawned.keys() - self._wanted(settings):
             self._abandon(warm_up)
 
@@ -52,7 +52,7 @@ class ForkServers:
                 wall=settings.isolation,
                 required=settings.require_isolation,
                 gives_way=self._gives_way,
-                rehearses=not self.is_for_one,
+                later=self._later,
                 spawn=partial(self._spawned.pop, warm_up, None),
             )
             for warm_up in self._wanted(settings)
@@ -63,6 +63,11 @@ class ForkServers:
     def _gives_way(self) -> bool:
         # The one caller waits for its compile; there is nobody to be answered soon beside it.
         return not self.is_for_one
+
+    @property
+    def _later(self) -> tuple[str, ...]:
+        # As that caller waits for its first compile, the compiler is used for the first time by that.
+        return (COMPILING, AFTERWARDS) if self.is_for_one else (AFTERWARDS,)
 
     def abandon(self) -> None:
         """End those that no sandbox has started."""

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from service import clock
-from service.lease import BEAT_S, Lease, Leases, keep
+from service.lease import BEAT_S, Lease, Leases, send_heartbeats
 
 from .claims import Claims
 from .crashes import FOLDER, MAX_CRASHES, Crash, Crashes
@@ -62,8 +62,8 @@ class Attempts:
         if not self._crashes.is_holding(path, record):
             return False
         holder = f"{path} {record[_HOLDER]}"
-        self._leases.hear(holder, record["beat"])
-        return self._leases.lives(holder)
+        self._leases.heartbeat(holder, record["beat"])
+        return self._leases.is_alive(holder)
 
 
 class Attempt:
@@ -102,7 +102,7 @@ class Attempt:
             await self._crashes.write(self._path, self._key, document)
 
     async def __aenter__(self) -> Self:
-        self._beating = asyncio.create_task(keep(self._is_over, BEAT_S, self._beat))
+        self._beating = asyncio.create_task(send_heartbeats(self._is_over, BEAT_S, self._beat))
         return self
 
     async def __aexit__(

@@ -71,5 +71,5 @@ class Claims:
         """Remove a lock that the same holder has had for a lease: it was lost while it replaced a claim."""
         held = await self._records.get(lock)
         holder = f"{lock} {held}"
-        if held is not None and not self._locks.hear(holder, 0) and not self._locks.lives(holder):
+        if held is not None and not self._locks.heartbeat(holder, 0) and not self._locks.is_alive(holder):
             await self._records.delete(lock)

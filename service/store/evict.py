@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -14,10 +14,9 @@ from service import clock
 from .blobs import FRESH_S
 from .crashes import FOLDER as CRASHES
 from .crashes import REMEMBERED_S
-from .inventory import BLOBS, PROGRAMS, Inventory, Item, read, take_inventory
+from .inventory import BLOBS, PROGRAMS, Inventory, Item, take_inventory
 from .job_records import ENDED_FOLDER
 from .location import ObjectStore, explained
-from .nearest import forget
 from .programs import path_of
 from .records import Records
 from .rights import target_of
@@ -59,7 +58,6 @@ async def evict(store: ObjectStore, bounds: Bounds, *, grace_s: float = GRACE_S)
     inventory = await take_inventory(store)
     now = clock.time()
     chosen = _chosen(inventory, bounds, now)
-    unexplained = await _forget(store, inventory, chosen)
     gone = {path for path in chosen if await remove(store, inventory.records[path])}
     staying = {digest for path, needed in inventory.needs.items() if path not in gone for digest in needed}
     staying |= inventory.others
@@ -73,7 +71,7 @@ async def evict(store: ObjectStore, bounds: Bounds, *, grace_s: float = GRACE_S)
         item for path, item in inventory.rights.items() if target_of(path) not in staying and now - item.used > grace_s
     ]
     rights = [item for item in idle if await _withdraw(store, item)]
-    freed = unexplained + sum(item.size for item in (*removed, *rights, *(inventory.records[path] for path in gone)))
+    freed = sum(item.size for item in (*removed, *rights, *(inventory.records[path] for path in gone)))
     return Evicted(len(gone), len(removed), len(rights), freed, inventory.size - freed)
 
 
@@ -86,16 +84,11 @@ def _chosen(inventory: Inventory, bounds: Bounds, now: float) -> list[str]:
         sizes[target_of(path)] += item.size
     programs = {path.rpartition("/")[2] for path in inventory.records if path.startswith(PROGRAMS)}
     held = inventory.size - sum(size for digest, size in sizes.items() if not users[digest] and digest not in programs)
-    explaining: Counter[str] = Counter()
-    for path, named in inventory.explains.items():
-        explaining.update({digest: inventory.records[path].size // len(named) for digest in named})
     chosen: list[str] = []
     used = _last_used(inventory)
     kept = {path for path, item in inventory.records.items() if now - item.used <= _kept_s(path)}
     kept.update(path_of(program) for path in kept & inventory.answers.keys() for program in inventory.answers[path])
     for path, item in sorted(inventory.records.items(), key=lambda entry: (used[entry[0]], entry[0])):
-        if path in inventory.explains:
-            continue  # it goes with the last of its programs
         if path in kept:
             continue
         age = now - used[path]
@@ -104,7 +97,7 @@ def _chosen(inventory: Inventory, bounds: Bounds, now: float) -> list[str]:
             continue
         chosen.append(path)
         digest = path.rpartition("/")[2]
-        held -= item.size + (explaining[digest] + sizes[digest]) * path.startswith(PROGRAMS)
+        held -= item.size + sizes[digest] * path.startswith(PROGRAMS)
         for digest in set(inventory.needs[path]):
             users[digest] -= 1
             held -= sizes[digest] if not users[digest] and digest not in programs else 0
@@ -126,17 +119,6 @@ def _kept_s(path: str) -> float:
     if path.startswith(CRASHES):
         return REMEMBERED_S
     return ENDED_KEPT_S if path.startswith(ENDED_FOLDER) else -math.inf
-
-
-async def _forget(store: ObjectStore, inventory: Inventory, chosen: Iterable[str]) -> int:
-    """Have no miss explained by a program that is about to go; the bytes that this frees."""
-    digests = {path.rpartition("/")[2] for path in chosen if path.startswith(PROGRAMS)}
-    freed = 0
-    for path, named in inventory.explains.items():
-        if digests.intersection(named) or not named:
-            await forget(Records(store), path, digests)
-            freed += inventory.records[path].size - len(await read(store, path) or b"")
-    return freed
 
 
 async def _withdraw(store: ObjectStore, right: Item) -> bool:

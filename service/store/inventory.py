@@ -21,7 +21,6 @@ from .files import files_below
 from .job_records import ENDED_FOLDER, OPEN_FOLDER, PROGRESS_FOLDER, programs_of
 from .location import ObjectStore, directory_of, explained
 from .nearest import FOLDER as NEAREST
-from .nearest import digests_of
 from .objects import objects_of
 from .records import unsealed
 from .repeats import stated
@@ -59,16 +58,14 @@ class Item:
 class Inventory:
     """The blobs by digest, the records by path, and the blobs that each record needs.
 
-    `others` are the blobs that anything else in the store names. `explains` has the programs that each record of the
-    index of nearest programs names, `answers` those that each repeated answer and that of each ended job is about.
-    `rights` are the rights to read, by path.
+    `others` are the blobs that anything else in the store names. `answers` has the programs that each repeated answer,
+    and that of each ended job, is about. `rights` are the rights to read, by path.
     """
 
     blobs: Mapping[str, Item] = field(default_factory=dict[str, Item])
     records: Mapping[str, Item] = field(default_factory=dict[str, Item])
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     others: frozenset[str] = frozenset()
-    explains: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     rights: Mapping[str, Item] = field(default_factory=dict[str, Item])
 
@@ -85,7 +82,6 @@ async def take_inventory(store: ObjectStore) -> Inventory:
     """
     records: dict[str, Item] = {}
     needs: dict[str, tuple[str, ...]] = {}
-    explains: dict[str, tuple[str, ...]] = {}
     answers: dict[str, tuple[str, ...]] = {}
     rights: dict[str, Item] = {}
     others: set[str] = set()
@@ -102,9 +98,7 @@ async def take_inventory(store: ObjectStore) -> Inventory:
             records[item.path] = item
             record = unsealed(content)
             needs[item.path] = (needed_blobs(item.path, content, record) if record is not None else None) or ()
-            if item.path.startswith(NEAREST):
-                explains[item.path] = digests_of(record)
-            elif item.path.startswith(REQUESTS) and (said := stated(record)) is not None:
+            if item.path.startswith(REQUESTS) and (said := stated(record)) is not None:
                 answers[item.path] = said.programs
             elif item.path.startswith(ENDED_FOLDER):
                 answers[item.path] = programs_of(record)
@@ -121,7 +115,7 @@ async def take_inventory(store: ObjectStore) -> Inventory:
             records[item.path], needs[item.path] = item, ()
     # The blobs after the records: what was put in between is not taken for forgotten, it is new.
     blobs = {item.path.rpartition("/")[2]: item async for item in items(store, BLOBS)}
-    return Inventory(blobs, records, needs, frozenset(others), explains, answers, rights)
+    return Inventory(blobs, records, needs, frozenset(others), answers, rights)
 
 
 async def items(store: ObjectStore, prefix: str) -> AsyncGenerator[Item]:

@@ -200,7 +200,7 @@ class JobRecords:
         if await self._read(_ended(job)) is not None:
             await self._close(record)  # the service that ended it was gone before it could
             return None
-        is_anothers = record.owner != owner and await self.lives(record.owner)
+        is_anothers = record.owner != owner and await self.is_alive(record.owner)
         if is_anothers or not await self._claim(record, owner):
             return None
         # A compile that was begun again has a number, too, and events that somebody may have seen by it.
@@ -225,15 +225,15 @@ class JobRecords:
         record = await self._open(job)
         return record.owner if record is not None else ""
 
-    async def lives(self, owner: str) -> bool:
+    async def is_alive(self, owner: str) -> bool:
         """Whether a service has said within a lease that it lives, as far as is known since it was first asked for."""
         found = await self._records.get(f"{OWNERS_FOLDER}{owner}") if owner else None
         beat = found.get("beat") if found is not None else None
         if isinstance(beat, int):
-            self._leases.hear(owner, beat)
+            self._leases.heartbeat(owner, beat)
         else:
             self._leases.forget(owner)
-        return self._leases.lives(owner)
+        return self._leases.is_alive(owner)
 
     async def _lay_down(self, job: str, owner: str) -> None:
         record = await self._open(job)
@@ -259,7 +259,7 @@ class JobRecords:
         except (DamagedRecord, ValidationError):
             _log.error("the record of an open job cannot be read", path=path)
         progress = await self._read(f"{PROGRESS_FOLDER}{job}")
-        if progress is not None and await self.lives(progress.owner):
+        if progress is not None and await self.is_alive(progress.owner):
             return progress
         lost = UnavailableError("The record of this job was damaged in the store; send its request again.")
         await self.end((progress or JobRecord(job, "", clock.time(), {})).failed(lost.to_problem()))
@@ -271,7 +271,7 @@ class JobRecords:
         async def stands(claim: Mapping[str, Any]) -> bool:
             claimer = str(claim.get("owner", ""))
             # One's own is of a claim upon which it could not be written that one had the job.
-            return claimer != owner and await self.lives(claimer)
+            return claimer != owner and await self.is_alive(claimer)
 
         path = f"{_CLAIMS}/{record.id}.{record.attempt}"
         return await self._claims.take(path, lambda: {"owner": owner}, stands) is None

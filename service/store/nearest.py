@@ -141,11 +141,6 @@ def entries_of(record: Mapping[str, Any] | None) -> tuple[_Entry, ...]:
         return ()
 
 
-def digests_of(record: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The action digests that a record of the index names."""
-    return tuple(entry.digest for entry in entries_of(record))
-
-
 async def forget(records: Records, path: str, digests: Iterable[str]) -> None:
     """Drop the entries of these programs from the record at `path`, and the record with the last of them."""
     gone = set(digests)

@@ -2,57 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from obstore.exceptions import AlreadyExistsError
 
 from .disk import Disk
 from .location import ObjectStore, directory_of
 
 
-class Objects(Protocol):
-    """What fails is an error that `explained` explains, or FileNotFoundError."""
-
-    async def read(self, path: str) -> bytes:
-        """The bytes at `path`. FileNotFoundError when there are none."""
-        ...
-
-    async def write(self, path: str, content: bytes, *, durable: bool) -> None:
-        """Have `content` at `path`; what is `durable` survives a power failure from then on."""
-        ...
-
-    async def create(self, path: str, content: bytes, *, durable: bool) -> bool:
-        """Have `content` at `path` unless something is there; whether it was written. What is there is `durable`."""
-        ...
-
-    async def sync(self, path: str) -> bool:
-        """Make durable what is at `path`; False when nothing is."""
-        ...
-
-    async def delete(self, path: str) -> None:
-        """Have nothing at `path`. FileNotFoundError when nothing is."""
-        ...
-
-
-def objects_of(store: ObjectStore) -> Objects:
-    """Those of `store`."""
+def objects_of(store: ObjectStore) -> Disk | Bucket:
+    """Those of `store`. What fails is an error that `explained` explains, or FileNotFoundError."""
     root = directory_of(store)
-    return Disk(root) if root is not None else _Remote(store)
+    return Disk(root) if root is not None else Bucket(store)
 
 
-class _Remote:
-    """An object store, which answers when it has what it was given."""
+class Bucket:
+    """An object store, with the methods of `Disk`. It answers when it has what it was given: all is durable."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
     async def read(self, path: str) -> bytes:
+        """As `Disk` has it."""
         return (await (await self._store.get_async(path)).bytes_async()).to_bytes()
 
     async def write(self, path: str, content: bytes, *, durable: bool) -> None:
+        """As `Disk` has it."""
         await self._store.put_async(path, content)
 
     async def create(self, path: str, content: bytes, *, durable: bool) -> bool:
+        """As `Disk` has it."""
         try:
             await self._store.put_async(path, content, mode="create")
         except AlreadyExistsError:
@@ -60,7 +37,9 @@ class _Remote:
         return True
 
     async def sync(self, path: str) -> bool:
+        """As `Disk` has it."""
         return True
 
     async def delete(self, path: str) -> None:
+        """As `Disk` has it."""
         await self._store.delete_async(path)

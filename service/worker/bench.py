@@ -17,8 +17,8 @@ from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.roster import Roster
 from service.engine.farm.statements import Statements
 from service.engine.local import LocalEngine
-from service.engine.order import Cost, Made, Order, Wanted
-from service.lease import keep
+from service.engine.order import Cost, Made, OnProgress, Order, Wanted
+from service.lease import send_heartbeats
 from service.observe.traces import continuing
 from service.readiness.readiness import StoreLook
 from service.sandbox import warm_ups
@@ -36,8 +36,8 @@ from tensorkiln.errors import InfrastructureError, TensorkilnError, UnavailableE
 
 from .heartbeat import Heartbeat
 
-_TELL_S: Final = 0.5
-"""How often a worker says how far an order is, and looks whether that is wanted still: well within a lease."""
+_HEARTBEAT_S: Final = 0.5
+"""How often a worker writes the heartbeat of an order with its progress, and looks whether it is wanted still."""
 _END_S: Final = 2.0
 """So long the process of a compile may take to go; then it is taken to have had a processor all along."""
 _PAUSE_S: Final = 1.0
@@ -164,15 +164,15 @@ class Bench:
         cost = Cost()
         making = asyncio.create_task(self._make(task, action, cost, news.append))
         over = asyncio.Event()
-        telling = asyncio.create_task(self._tell(task, news, making, over))
+        heartbeats = asyncio.create_task(self._send_heartbeats(task, news, making, over))
         try:
             await asyncio.wait({making})
         finally:
             making.cancel()
             over.set()
-            # What is told and broken off may be written all the same, after everything else.
-            await asyncio.wait({telling}, timeout=_END_S)
-            telling.cancel()
+            # A heartbeat that is broken off may be written all the same, after everything else.
+            await asyncio.wait({heartbeats}, timeout=_END_S)
+            heartbeats.cancel()
         is_known, wanted = await asyncio.gather(cost.spending.settled(_END_S), self._ledger.find(task.id))
         if making.cancelled() or wanted != task:
             # Not what others say of it, who are at another attempt.
@@ -191,7 +191,7 @@ class Bench:
         await self._ledger.finish(task, replace(about, attempts=made.attempts))
         return "done"
 
-    async def _make(self, task: Task, action: Action, cost: Cost, tell: Any) -> Made:
+    async def _make(self, task: Task, action: Action, cost: Cost, on_progress: OnProgress) -> Made:
         if not task.replaces:
             found = await self._programs.find(action, with_dumps=task.with_dumps)
             if isinstance(found, Entry):
@@ -202,18 +202,18 @@ class Bench:
         limits = replace(self._settings.limits, deadline_s=min(task.deadline_s, self._settings.compile_deadline_s))
         engine = LocalEngine(self._sandbox, limits, self._blobs, self._programs, self._crashes)
         wanted = Wanted(action, graph, task.with_dumps)
-        return await engine.make(Order(wanted, {}, task.replaces, cost), tell)
+        return await engine.make(Order(wanted, {}, task.replaces, cost), on_progress)
 
-    async def _tell(
+    async def _send_heartbeats(
         self, task: Task, news: list[Mapping[str, Any]], making: asyncio.Task[Made], over: asyncio.Event
     ) -> None:
-        """Say that the worker lives, until the order is given up or `over`. What ends before that needs none."""
+        """Send heartbeats until the order is given up or `over`. What ends before the first needs none."""
 
-        async def say(beat: int) -> bool:
+        async def send(beat: int) -> bool:
             if await self._ledger.find(task.id) != task:
                 making.cancel()
                 return False
             await self._ledger.beat(task, State(self._name, beat, tuple(news)))
             return True
 
-        await keep(over, _TELL_S, say)
+        await send_heartbeats(over, _HEARTBEAT_S, send)

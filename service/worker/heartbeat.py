@@ -37,10 +37,10 @@ class Heartbeat:
         self._name = name
         self._places = places
         self._busy = 0
-        self._signed_at = float("-inf")
+        self._registered_at = float("-inf")
         self._canary = Check("canary", Canary(sandbox).look)
         self._role: Role | None = None
-        self._attending: list[asyncio.Task[None]] = []
+        self._running: list[asyncio.Task[None]] = []
         self._idle = asyncio.Event()
         self._idle.set()
         self._changed = asyncio.Event()
@@ -49,18 +49,18 @@ class Heartbeat:
     async def start(self) -> None:
         """Compile the first canary, and sign from now on."""
         await self._try()
-        self._attending = [asyncio.create_task(each) for each in (self._sign(), self._look())]
+        self._running = [asyncio.create_task(each) for each in (self._register(), self._try_again())]
 
     async def close(self) -> None:
         """Be there no more."""
-        for each in self._attending:
+        for each in self._running:
             each.cancel()
-        await asyncio.gather(*self._attending, return_exceptions=True)
+        await asyncio.gather(*self._running, return_exceptions=True)
         await self._canary.close()
         role, self._role = self._role, None
         if role is not None:
             with suppress(UnavailableError):  # the lease ends
-                await self._roster.sign_off(role, self._name)
+                await self._roster.deregister(role, self._name)
 
     @contextmanager
     def at_work(self) -> Generator[None]:
@@ -76,9 +76,9 @@ class Heartbeat:
 
     def is_ready(self) -> bool:
         """Whether it has signed within a lease as one that compiles."""
-        return self._role == "worker" and clock.monotonic() - self._signed_at < LEASE_S
+        return self._role == "worker" and clock.monotonic() - self._registered_at < LEASE_S
 
-    async def _look(self) -> None:
+    async def _try_again(self) -> None:
         while True:
             await asyncio.sleep(TRY_EVERY_S if self.is_fit else _AGAIN_S)
             await self._idle.wait()
@@ -95,13 +95,13 @@ class Heartbeat:
             self.is_fit = is_fit
             self._changed.set()
 
-    async def _sign(self) -> None:
+    async def _register(self) -> None:
         while True:
             self._changed.clear()
             role: Role = "worker" if self.is_fit else "unfit"
             try:
-                await self._roster.sign(role, self._name, self._places)
-                self._role, self._signed_at = role, clock.monotonic()
+                await self._roster.register(role, self._name, self._places)
+                self._role, self._registered_at = role, clock.monotonic()
             except UnavailableError as error:
                 _log.error("a heartbeat could not be written", reason=error.message)
             with suppress(TimeoutError):

@@ -164,11 +164,11 @@ def test_requests_of_one_tenant_that_take_long_to_read_leave_a_place_to_the_othe
         key, other = server.key("slow"), server.key("quick")
         assert server.send(other, "POST", "/compile", encoded(compile_body())).status_code == 200
         with hanging(server, key, "prepare:hang", 3):
-            while len(held := server.jobs("answer")) < 2:
+            while len(held := server.jobs("prepare")) < 2:
                 time.sleep(0.05)
             renamed = server.send(other, "POST", "/compile", encoded(compile_body(graph(name="another"))))
             assert renamed.json()["programs"][0]["cache"]["status"] == "hit"
-            assert {*held} <= {*server.jobs("answer")}
+            assert {*held} <= {*server.jobs("prepare")}
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def test_a_worker_tells_its_figures_and_sends_the_spans_of_its_compiles(
     assert counted(served, "kiln_compile_seconds_count", "codegen") == 0
     assert [line for line in log.read_text().splitlines() if '"an order is over"' in line and TRACE in line]
     traced = {span.name for span in spans.received if span.trace == TRACE}
-    assert {"POST /compile", "sandbox answer", "sandbox compile", "stage codegen"} <= traced
+    assert {"POST /compile", "sandbox prepare", "sandbox compile", "stage codegen"} <= traced
 
 
 def counted(text: str, name: str, stage: str) -> float:

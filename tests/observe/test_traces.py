@@ -43,7 +43,7 @@ def test_one_trace_leads_from_the_call_to_each_stage(tmp_path: Path) -> None:
 
     paths = [path(span) for span in spans]
     way = ["INTERNAL user", "CLIENT POST /compile", "SERVER POST /compile"]
-    assert [*way, "INTERNAL sandbox answer", "INTERNAL stage parse"] in paths
+    assert [*way, "INTERNAL sandbox prepare", "INTERNAL stage parse"] in paths
     for stage in STAGES:
         assert [*way, "INTERNAL sandbox compile", f"INTERNAL stage {stage}"] in paths
     for span in spans:

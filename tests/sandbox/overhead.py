@@ -3,7 +3,7 @@
 Each round compiles the same small graph four times, in an order that rotates: in this process, in a fork of this
 process that nothing confines, in a job at the level `process`, and in a job at the strongest level that the kernel
 offers. The differences of a round are paired, so that what else the machine does falls on all four. On a machine that
-is busy, look at the processor time: it has what the fork server does ahead of a job as well, and nobody else's work.
+is busy, look at the processor time: it has what the fork server does as well, and nobody else's work.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ async def measure(runs: int) -> tuple[dict[str, list[float]], dict[str, float]]:
                 used, begun = processor_s(fork_server), time.perf_counter()
                 await way(message)
                 took = time.perf_counter() - begun
-                await asyncio.sleep(0.05)  # the job is reaped, and another process laid in reserve
+                await asyncio.sleep(0.05)  # the job is reaped
                 if number >= 3:
                     seconds[name].append(took)
                     processor[name] += (processor_s(fork_server) - used) / runs

@@ -9,7 +9,7 @@ import pytest
 
 from service.sandbox import child, confine, frames
 from service.sandbox.child import Outlet
-from service.sandbox.control import Fork, Limits
+from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 
 LIMITS = Limits(deadline_s=5.0, memory_mib=64, file_mib=4)
@@ -27,10 +27,10 @@ def test_a_compile_collects_garbage_and_what_reads_does_not(monkeypatch: pytest.
         mine, theirs = socket.socketpair()
         with mine, theirs:
             mine.sendall(b"".join(frames.encode_message(Message())))
-            child._work(Fork(1, kind, LIMITS), job, theirs, Outlet(theirs))  # pyright: ignore[reportPrivateUsage]
+            child._work(kind, job, theirs, Outlet(theirs))  # pyright: ignore[reportPrivateUsage]
             return bool(frames.receive_message(mine).header["collects"])
 
     try:
-        assert [collects(kind) for kind in ("answer", "compile", "render", "tune")] == [False, True, False, True]
+        assert [collects(kind) for kind in ("prepare", "compile", "render", "tune")] == [False, True, False, True]
     finally:
         gc.enable()

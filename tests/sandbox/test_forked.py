@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 
@@ -22,20 +20,18 @@ LARGE_MIB = 1 << 20
 
 
 @pytest.fixture
-def forked(tmp_path: Path) -> Iterator[Forked]:
+def forked(tmp_path: Path) -> Forked:
     """A process that has a job, and does nothing about it."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     stderr, stderr_of_child = os.pipe()
     os.set_blocking(stderr, False)
     pid = os.posix_spawnp("sleep", ["sleep", "600"], os.environ, setpgroup=0)
     os.close(stderr_of_child)
-    with theirs:
-        yield Forked(pid, os.pidfd_open(pid), stderr, tmp_path, LARGE_MIB, ours, task=1, begun=0.0, deadline=inf)
+    return Forked(pid, os.pidfd_open(pid), stderr, tmp_path, LARGE_MIB, task=1, begun=0.0, deadline=inf)
 
 
 def ended(forked: Forked) -> TensorkilnError:
     """How a process ended by what its fork server tells of it."""
-    return verdict(forked.bury(), LIMITS, "codegen")
+    return verdict(forked.reap(), LIMITS, "codegen")
 
 
 def await_death(forked: Forked) -> None:

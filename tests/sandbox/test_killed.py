@@ -32,17 +32,16 @@ FOREIGN = [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP]
 def test_a_job_that_is_killed_is_begun_again(boxes: Boxes, number: int) -> None:
     async def kills(sandbox: Sandbox) -> None:
         assert sandbox.pid is not None
-        fork_server, before = sandbox.pid, jobs(sandbox.pid, "ask")  # those that are ending yet
+        fork_server, before = sandbox.pid, jobs(sandbox.pid, "stay")  # those that are ending yet
         begun: list[int] = []
 
-        async def respond(question: Message) -> Message:
-            (process,) = set(jobs(fork_server, "ask")).difference(before, begun)
+        def on_stage(_: str) -> None:
+            (process,) = set(jobs(fork_server, "stay")).difference(before, begun)
             begun.append(process)
             if len(begun) == 1:
                 os.kill(process, number)
-            return question
 
-        answer = await sandbox.run("ask", Message({"a": 1}), LIMITS, on_question=respond)
+        answer = await sandbox.run("stay", Message({"a": 1}), LIMITS, on_stage)
         assert answer.header == {"a": 1}
         assert len(begun) == 2
 

@@ -51,7 +51,7 @@ def test_the_level_changes_no_byte_of_what_is_compiled(served: Callable[[Wall], 
     assert compiled[0] == compiled[1]
 
 
-@pytest.mark.parametrize(("fails", "kind", "niceness"), [("hang", "compile", NICENESS), ("prepare:hang", "answer", 0)])
+@pytest.mark.parametrize(("fails", "kind", "niceness"), [("hang", "compile", NICENESS), ("prepare:hang", "prepare", 0)])
 def test_a_compile_gives_way_to_what_is_answered_soon(
     served: Callable[[Wall], Server], fails: str, kind: str, niceness: int
 ) -> None:

@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import threading
+import time
 from typing import Any, cast
 
 from service.sandbox.child import Outlet, Task
@@ -34,7 +35,7 @@ def take_over() -> None:
     """Have the jobs below, and compiles that end by the signal that their target's CPU names."""
     jobs = cast(dict[str, Task], TASKS)
     jobs |= {"signal": _signal, "speak": _speak, "use_system_v": _use_system_v, "multiply": _multiply}
-    jobs["ask"] = lambda request, outlet: outlet.ask(request)
+    jobs["stay"] = _stay
     jobs["compile"] = lambda request, outlet: _end_by(int(request.header["target"]["cpu"]))
 
 
@@ -45,6 +46,13 @@ def _signal(request: Message, outlet: Outlet) -> Message:
 def _end_by(number: int) -> Message:
     os.kill(os.getpid(), number)
     raise AssertionError(f"signal {number} did not end the process")
+
+
+def _stay(request: Message, outlet: Outlet) -> Message:
+    """Say the stage `stay`, and end a moment later."""
+    outlet.stage("stay")
+    time.sleep(0.3)
+    return Message(request.header)
 
 
 def _speak(request: Message, outlet: Outlet) -> Message:

@@ -13,9 +13,8 @@ import re
 import signal
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, NoReturn, cast
+from typing import Final, NoReturn, cast
 
 from service.sandbox import frames
 from service.sandbox.child import Outlet, Task
@@ -58,9 +57,6 @@ def install() -> None:
     for kind in ("compile", "tune"):
         jobs[kind] = heeding(COMPILE, jobs[kind])
     jobs["prepare"] = heeding(READ, jobs["prepare"])
-    # One job does what this one does, and more.
-    answer: Any = import_module("service.sandbox.tasks.answer")
-    answer.prepare = jobs["prepare"]
 
 
 def _segfault(outlet: Outlet) -> None:

@@ -15,7 +15,6 @@ from typing import Any, Self
 
 import httpx2
 
-from service.sandbox.child import RESERVE
 from service.sandbox.warm_ups import READING
 from tests.sandbox.processes import alive, name
 from tests.service.failing import failing
@@ -138,10 +137,8 @@ def children(pid: int) -> list[int]:
 
 
 def jobs(fork_server: int, kind: str = "") -> list[int]:
-    """The processes that a fork server has forked for jobs of this kind, or of any; not the one in reserve."""
-    return [
-        child for child in children(fork_server) if name(child).startswith(f"kiln {kind}") and name(child) != RESERVE
-    ]
+    """The processes that a fork server has forked for jobs of this kind, or of any."""
+    return [child for child in children(fork_server) if name(child).startswith(f"kiln {kind}")]
 
 
 def await_end(pid: int) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from service.engine import jobs as engine_jobs
 from service.engine.jobs import Jobs
-from service.engine.order import Tell
+from service.engine.order import OnProgress
 from service.fairness.lane import Turn
 from service.fairness.queue_time import queue_time
 from service.fairness.turns import Turns
@@ -47,11 +47,11 @@ class Two:
             working.job_records = records(working)
         self.working, self.other = working.jobs(), other.jobs()
 
-    async def _work(self, body: Body, tell: Tell) -> bytes:
+    async def _work(self, body: Body, on_progress: OnProgress) -> bytes:
         for stage in STAGES:
-            tell({"stage": stage, "target": None})
+            on_progress({"stage": stage, "target": None})
         await self.next_stage.wait()
-        tell({"stage": "codegen", "target": 0})
+        on_progress({"stage": "codegen", "target": 0})
         await self.goes_on.wait()
         return b"answer"
 
@@ -191,7 +191,7 @@ class Gate(Turns):
 def test_a_job_that_was_cancelled_while_it_was_queued_is_not_begun(tmp_path: Path) -> None:
     begun = asyncio.Event()
 
-    async def work(body: Body, tell: Tell) -> bytes:
+    async def work(body: Body, on_progress: OnProgress) -> bytes:
         begun.set()
         return b"answer"
 
@@ -263,9 +263,9 @@ def test_its_figures_are_those_that_its_service_told(tmp_path: Path, queue_ms: f
 def test_the_time_in_a_queue_while_it_ran_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_jobs, "TELL_S", 0.02)
 
-    async def work(body: Body, tell: Tell) -> bytes:
+    async def work(body: Body, on_progress: OnProgress) -> bytes:
         await queue_time().sleep(0.3)
-        tell({"stage": "parse", "target": None})
+        on_progress({"stage": "parse", "target": None})
         return await asyncio.Event().wait() and b""
 
     async def run() -> None:

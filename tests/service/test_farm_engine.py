@@ -20,7 +20,7 @@ from service.engine.farm.pending import MAX_ATTEMPTS
 from service.engine.farm.roster import Role, Roster
 from service.engine.farm.statements import Statements, generation
 from service.engine.misses import Misses
-from service.engine.order import Made, Order, Tell, Wanted
+from service.engine.order import Made, OnProgress, Order, Wanted
 from service.engine.tunings import Tunings
 from service.fairness.lane import Bounds, FairLane
 from service.fairness.queue_time import begin_queue_time
@@ -57,10 +57,10 @@ class Rig:
     records: Records
     contents: Contents
 
-    async def give(self, tell: Tell = lambda _: None) -> tuple[str, asyncio.Task[Made]]:
+    async def give(self, on_progress: OnProgress = lambda _: None) -> tuple[str, asyncio.Task[Made]]:
         """An order that the service has given, by its id, and what comes of it."""
         before = {*await self.ledger.opened()}
-        making = asyncio.create_task(self.engine.make(Order(WANTED), tell))
+        making = asyncio.create_task(self.engine.make(Order(WANTED), on_progress))
         while not (given := {*await self.ledger.opened()} - before):
             await asyncio.sleep(0.001)
         return given.pop(), making
@@ -113,8 +113,8 @@ def with_rig(
         )
         roster, living = Roster(store, records, Statements(signing)), None
         if signs is not None:
-            await roster.sign(signs, "one", 1)
-            living = asyncio.create_task(periodically("sign", BEAT_S, partial(roster.sign, signs, "one", 1)))
+            await roster.register(signs, "one", 1)
+            living = asyncio.create_task(periodically("sign", BEAT_S, partial(roster.register, signs, "one", 1)))
         await engine.start()
         try:
             ledger_of_worker = Ledger(records, Statements(signing))

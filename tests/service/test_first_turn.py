@@ -13,7 +13,7 @@ import pytest
 from service.action import Action
 from service.engine.compiles import Compiled, Compiles
 from service.engine.misses import Misses
-from service.engine.order import Made, Order, Tell, Wanted
+from service.engine.order import Made, OnProgress, Order, Wanted
 from service.engine.tunings import Tunings
 from service.fairness.lane import Bounds, FairLane
 from service.fairness.queue import Share
@@ -45,9 +45,9 @@ class Bench:
 
     async def start(self) -> None: ...
 
-    async def make(self, order: Order, tell: Tell) -> Made:
+    async def make(self, order: Order, on_progress: OnProgress) -> Made:
         self.begun.append(order)
-        tell({"stage": "begun"})
+        on_progress({"stage": "begun"})
         try:
             await self.goes_on.wait()
         except asyncio.CancelledError:
@@ -118,10 +118,10 @@ class Service:
         tunings = Tunings(tenancy, programs)
         self.compiles = Compiles(self.engine, turns, tenancy, programs, misses, tunings)
 
-    async def ask(self, tenant: str, tell: Tell = lambda _: None) -> asyncio.Task[Compiled]:
+    async def ask(self, tenant: str, on_progress: OnProgress = lambda _: None) -> asyncio.Task[Compiled]:
         """What `tenant` waits for, once it is in the queue, at work, or with whoever is."""
         with acting_as(Caller(f"key:{tenant}", tenant, "", EVERYTHING)):
-            asked = asyncio.create_task(self.compiles.program(WANTED, tell))
+            asked = asyncio.create_task(self.compiles.program(WANTED, on_progress))
         await settled()
         while self._looks.under_way:
             await asyncio.sleep(0.01)

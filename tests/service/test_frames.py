@@ -36,26 +36,6 @@ def test_a_message_reads_as_it_was_written_on_both_sides() -> None:
     assert read(written) == MESSAGE
 
 
-def test_what_follows_a_question_is_measured_for_itself() -> None:
-    questions: list[Message] = []
-
-    async def respond(question: Message) -> None:
-        questions.append(question)
-
-    async def read_both(most: int) -> object:
-        reader = asyncio.StreamReader()
-        reader.feed_data(b"".join(frames.encode_message(MESSAGE, frames.QUESTION)))
-        reader.feed_data(b"".join(frames.encode_message(MESSAGE)))
-        reader.feed_eof()
-        return await Reply(most, lambda _: None, respond).read(reader)
-
-    length = sum(map(len, frames.encode_message(MESSAGE)))
-    assert asyncio.run(read_both(length)) == MESSAGE
-    assert questions == [MESSAGE]
-    with pytest.raises(TooMuchOutput):
-        asyncio.run(read_both(length // 2))
-
-
 def test_a_message_that_breaks_off_is_no_message() -> None:
     written = b"".join(frames.encode_message(MESSAGE))
     for end in range(len(written)):

@@ -13,7 +13,7 @@ import pytest
 from service.engine import job_work
 from service.engine.job import Job
 from service.engine.job_work import MAX_ATTEMPTS
-from service.engine.order import Tell
+from service.engine.order import OnProgress
 from service.fairness.lane import Turn
 from service.fairness.turns import Turns
 from service.identity.caller import LOCAL, acting_as
@@ -25,7 +25,7 @@ from tests.service.test_job_ends import BODY, LEFT, House, failed_by
 from tests.service.test_job_ends import ended as over
 
 
-def ended(home: Path, work: Callable[[Body, Tell], Awaitable[bytes]]) -> Job:
+def ended(home: Path, work: Callable[[Body, OnProgress], Awaitable[bytes]]) -> Job:
     """A job once it is over, of which `work` makes the answer."""
 
     async def run() -> Job:
@@ -43,13 +43,13 @@ def ended(home: Path, work: Callable[[Body, Tell], Awaitable[bytes]]) -> Job:
 def test_a_compile_that_was_begun_again_often_does_not_use_up_the_job(tmp_path: Path) -> None:
     calls = 0
 
-    async def work(body: Body, tell: Tell) -> bytes:
+    async def work(body: Body, on_progress: OnProgress) -> bytes:
         nonlocal calls
         calls += 1
         if calls > 1:
             return b"answer"
         for attempt in range(2, MAX_ATTEMPTS + 2):
-            tell({"stage": "retry", "attempt": attempt})
+            on_progress({"stage": "retry", "attempt": attempt})
         raise UnavailableError("The store is away for a moment.")
 
     job = ended(tmp_path, work)
@@ -59,10 +59,10 @@ def test_a_compile_that_was_begun_again_often_does_not_use_up_the_job(tmp_path: 
 def test_a_job_ends_when_enough_workers_are_lost_over_it(tmp_path: Path) -> None:
     calls = 0
 
-    async def work(body: Body, tell: Tell) -> bytes:
+    async def work(body: Body, on_progress: OnProgress) -> bytes:
         nonlocal calls
         calls += 1
-        tell({"stage": "retry", "attempt": 2})
+        on_progress({"stage": "retry", "attempt": 2})
         raise LostWorkerError("Two were lost.", details={"attempts": 2})
 
     job = ended(tmp_path, work)
@@ -75,7 +75,7 @@ def test_a_store_that_is_away_for_long_ends_no_job(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(job_work, "_MAX_PAUSE_S", 0.0)
     calls = 0
 
-    async def work(body: Body, tell: Tell) -> bytes:
+    async def work(body: Body, on_progress: OnProgress) -> bytes:
         nonlocal calls
         calls += 1
         if calls > 3 * MAX_ATTEMPTS:
@@ -91,7 +91,7 @@ def test_compiles_that_come_to_nothing_end_a_job_when_there_were_enough(
     monkeypatch.setattr(job_work, "_PAUSE_AFTER_A_COMPILE_S", 0.0)
     calls = 0
 
-    async def work(body: Body, tell: Tell) -> bytes:
+    async def work(body: Body, on_progress: OnProgress) -> bytes:
         nonlocal calls
         calls += 1
         raise UnavailableError("The store does not take what was compiled.", details={"attempts": 1})
@@ -116,7 +116,7 @@ class Taken(Turns):
 
 @pytest.mark.parametrize("state", ["queued", "running"])
 def test_services_that_stop_in_order_are_not_lost_over_a_job(tmp_path: Path, state: str) -> None:
-    async def endless(body: Body, tell: Tell) -> bytes:
+    async def endless(body: Body, on_progress: OnProgress) -> bytes:
         return await asyncio.Event().wait() and b""
 
     async def run() -> None:

@@ -16,7 +16,7 @@ from service.engine import job_work, jobs
 from service.engine.job import Job
 from service.engine.job_work import MAX_ATTEMPTS, JobWork
 from service.engine.jobs import Jobs
-from service.engine.order import Tell
+from service.engine.order import OnProgress
 from service.fairness.lane import Turn
 from service.fairness.shares import Shares
 from service.fairness.turns import Fairness, Turns
@@ -32,7 +32,7 @@ from service.store.records import Records
 from service.wire.body import Body
 from tensorkiln.errors import DiagnosticError, NotFoundError, UnavailableError
 
-Work = Callable[[Body, Tell], Awaitable[bytes]]
+Work = Callable[[Body, OnProgress], Awaitable[bytes]]
 BODY = Body(b"{}", "0" * 64)
 MEMORY = 1 << 20
 LEFT = JobRecord("a" * 32, "0" * 64, 1000.0, LOCAL.to_record(), owner="dead", events=(Event("1.1", "queued", {}),))
@@ -44,7 +44,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_work, "_FIRST_PAUSE_S", 0.01)
 
 
-async def answered(body: Body, tell: Tell) -> bytes:
+async def answered(body: Body, on_progress: OnProgress) -> bytes:
     return b"answer"
 
 
@@ -129,7 +129,7 @@ def test_a_defect_outside_the_work_ends_the_job(tmp_path: Path) -> None:
 def test_work_that_some_part_of_the_service_gives_up_is_tried_again_and_then_fails(tmp_path: Path) -> None:
     calls = 0
 
-    async def work(body: Body, tell: Tell) -> bytes:
+    async def work(body: Body, on_progress: OnProgress) -> bytes:
         nonlocal calls
         calls += 1
         raise asyncio.CancelledError
@@ -139,7 +139,7 @@ def test_work_that_some_part_of_the_service_gives_up_is_tried_again_and_then_fai
 
 
 def test_an_error_that_cannot_be_written_is_replaced_by_one_that_can(tmp_path: Path) -> None:
-    async def work(body: Body, tell: Tell) -> bytes:
+    async def work(body: Body, on_progress: OnProgress) -> bytes:
         raise DiagnosticError("no", details={"what": object()})
 
     assert failed_by(asyncio.run(seen_through(House(tmp_path, work)))) == "internal"
@@ -165,10 +165,10 @@ def test_a_job_that_cannot_be_told_of_is_taken_up_so_often_and_then_fails(tmp_pa
     house = House(tmp_path)
     calls = 0
 
-    async def work(body: Body, tell: Tell) -> bytes:
+    async def work(body: Body, on_progress: OnProgress) -> bytes:
         nonlocal calls
         calls += 1
-        tell({"stage": object()})
+        on_progress({"stage": object()})
         return b"answer"
 
     house.work = work
@@ -228,7 +228,7 @@ def test_a_job_is_cancelled_also_when_the_store_does_not_take_that_at_once(
                 raise UnavailableError("The store is away.")
             return await super().end(record)
 
-    async def work(body: Body, tell: Tell) -> bytes:
+    async def work(body: Body, on_progress: OnProgress) -> bytes:
         return await asyncio.Event().wait() and b""
 
     async def run() -> None:

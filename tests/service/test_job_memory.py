@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from service.engine.order import Tell
+from service.engine.order import OnProgress
 from service.fairness.turns import Fairness
 from service.identity.caller import LOCAL, acting_as
 from service.identity.register import TenantRecord
@@ -20,7 +20,7 @@ def test_jobs_wait_for_room_for_their_requests(tmp_path: Path) -> None:
     under_way, at_once = 0, list[int]()
     may_end = asyncio.Event()
 
-    async def work(body: Body, tell: Tell) -> bytes:
+    async def work(body: Body, on_progress: OnProgress) -> bytes:
         nonlocal under_way
         under_way += 1
         at_once.append(under_way)

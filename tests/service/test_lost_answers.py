@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from service.engine.idempotency import Resubmissions
 from service.engine.job import Job
-from service.engine.order import Tell
+from service.engine.order import OnProgress
+from service.engine.submissions import Submissions
 from service.identity.caller import LOCAL, acting_as
 from service.store.blobs import Blobs
 from service.store.records import unsealed
@@ -57,14 +58,15 @@ def test_what_a_job_with_a_key_came_to_is_made_again_when_it_is_lost(server: Ser
 
 @pytest.mark.parametrize("is_there", [False, True])
 def test_a_request_whose_body_is_lost_or_damaged_may_be_sent_again(tmp_path: Path, is_there: bool) -> None:
-    async def work(body: Body, tell: Tell) -> bytes:
+    async def work(body: Body, on_progress: OnProgress) -> bytes:
         return body.content
 
     async def run() -> None:
         house = House(tmp_path, work)
         jobs, blobs = house.jobs(), Blobs(house.store)
         notary = Notary(Keyring(tmp_path / "keys"), "here", "process")
-        submissions = Resubmissions(jobs, blobs, house.records, notary)
+        unused: Any = None
+        submissions = Submissions(jobs, unused, unused, unused, blobs, house.records, notary)
 
         async def begin(identifier: str) -> Job:
             return await jobs.accept(BODY, identifier=identifier)

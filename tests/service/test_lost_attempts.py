@@ -25,9 +25,9 @@ def pending() -> Pending:
 def test_a_lost_attempt_costs_the_time_until_its_worker_was_heard_of_and_a_lease() -> None:
     async def test(*_: object) -> None:
         lost = pending()
-        lost.begins("worker")
+        lost.claimed_by("worker")
         await asyncio.sleep(1.0)
-        lost.see(State("worker", 1))
+        lost.heartbeat(State("worker", 1))
         await asyncio.sleep(5 * LEASE_S)  # the store is away, and nobody is told that it is lost
         lost.next_attempt(None)
         assert lost.order.cost.seconds == pytest.approx(1.0 + LEASE_S)
@@ -39,7 +39,7 @@ def test_an_attempt_that_goes_on_has_cost_what_it_took_so_far() -> None:
     async def test(*_: object) -> None:
         running = pending()
         assert running.run_s == 0
-        running.begins("worker")
+        running.claimed_by("worker")
         await asyncio.sleep(0.1)
         assert running.run_s == pytest.approx(0.1)
 

@@ -68,7 +68,7 @@ def await_in_flight(server: Server, count: int) -> None:
 
 
 @pytest.mark.xdist_group("narrow")
-@pytest.mark.parametrize(("fails", "kind"), [("hang", "compile"), ("prepare:hang", "answer")])
+@pytest.mark.parametrize(("fails", "kind"), [("hang", "compile"), ("prepare:hang", "prepare")])
 def test_a_compile_that_nobody_waits_for_ends_with_its_process_and_frees_its_slot(
     narrow: Server, fails: str, kind: str
 ) -> None:

@@ -31,19 +31,19 @@ def with_roster(home: Path, test: Callable[[Roster, HandClock], Awaitable[None]]
 
 def test_whoever_does_not_sign_again_is_no_more_after_a_lease(tmp_path: Path) -> None:
     async def test(roster: Roster, clock: HandClock) -> None:
-        await roster.sign("worker", "one")
-        await roster.sign("worker", "two")
-        await roster.sign("unfit", "three")
-        await roster.look()
+        await roster.register("worker", "one")
+        await roster.register("worker", "two")
+        await roster.register("unfit", "three")
+        await roster.refresh()
         assert (roster.count("worker"), roster.count("unfit"), roster.count("service")) == (2, 1, 0)
         clock.at += LEASE_S - 1
-        await roster.sign("worker", "two")
-        await roster.look()
+        await roster.register("worker", "two")
+        await roster.refresh()
         clock.at += 2
-        await roster.look()
+        await roster.refresh()
         assert (roster.count("worker"), roster.count("unfit")) == (1, 0)
-        await roster.sign_off("worker", "two")
-        await roster.look()
+        await roster.deregister("worker", "two")
+        await roster.refresh()
         assert roster.count("worker") == 0
 
     with_roster(tmp_path, test)
@@ -67,10 +67,10 @@ def test_a_service_hands_out_its_share_of_what_workers_can_soon_do(
 ) -> None:
     async def test(roster: Roster, _: HandClock) -> None:
         for number in range(workers):
-            await roster.sign("worker", str(number), places)
+            await roster.register("worker", str(number), places)
         for number in range(services):
-            await roster.sign("service", str(number))
-        await roster.look()
+            await roster.register("service", str(number))
+        await roster.refresh()
         assert roster.width(most, ahead) == width
 
     with_roster(tmp_path, test)

@@ -21,12 +21,12 @@ from service.server.authentication import authenticator
 from service.settings import Settings
 from service.wire.body import Body
 from tensorkiln.errors import CrashedError, RequestError, TensorkilnError
-from tests.sandbox.boxes import LIMITS, in_sandbox, ping
+from tests.sandbox.boxes import LIMITS, in_sandbox
 from tests.service.bodies import V3, compile_body, encoded, graph
 from tests.service.failing import INSTALL, failing
 from tests.service.warm_ups import LIE, LIES
 
-WARM_UPS = tuple(f"tests.service.warm_ups:{name}" for name in ("lie", "ask_wrongly"))
+LIES_TOLD = "tests.service.warm_ups:lie"
 Test = Callable[[Engine], Awaitable[None]]
 
 
@@ -39,7 +39,7 @@ def body(content: Any) -> Body:
 def with_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Test], None]]:
     """Runs a test with an engine whose jobs lie when they are told to by the graph of a request."""
     settings = Settings(home=tmp_path_factory.mktemp("engine"))
-    reader, compiler = (Sandbox((each, *WARM_UPS, INSTALL)) for each in (READING, COMPILING))
+    reader, compiler = (Sandbox((each, LIES_TOLD, INSTALL)) for each in (READING, COMPILING))
 
     async def run(test: Test) -> None:
         with acting_as(LOCAL):
@@ -99,7 +99,7 @@ def test_a_job_that_reads_or_writes_for_a_request_is_not_believed_either(
             if kind == "prepare":
                 await refused(lie, engine.questions.explain(body(asked)))
             elif kind == "render":
-                # The programs are stored now: whoever reads the request writes the answer.
+                # Again, of programs that are stored now.
                 await refused(lie, engine.answers.compile(body(asked)))
         # The truth is believed.
         assert (await engine.answers.compile(body(compile_body(target=[V3, "cpu:x86-64-v2"])))).startswith(
@@ -107,28 +107,6 @@ def test_a_job_that_reads_or_writes_for_a_request_is_not_believed_either(
         )
 
     with_engine(test)
-
-
-@pytest.mark.xdist_group("engine")
-def test_a_job_that_reads_a_request_asks_once_what_is_stored_for_it(with_engine: Callable[[Test], None]) -> None:
-    async def test(engine: Engine) -> None:
-        error = await refused("silence", engine.answers.compile(body(compile_body(graph(name="ask.nothing")))))
-        assert "names no action" in error.message
-        asked = engine.answers.compile(body(compile_body(graph(name="ask.again"))))
-        (error,) = await asyncio.gather(asked, return_exceptions=True)
-        assert isinstance(error, CrashedError)
-        assert "asks a question" in error.message
-
-    with_engine(test)
-
-
-def test_a_job_that_is_to_ask_nothing_gets_no_answer() -> None:
-    async def asks(sandbox: Sandbox) -> None:
-        (error,) = await asyncio.gather(ping(sandbox), return_exceptions=True)
-        assert isinstance(error, CrashedError)
-        assert "asks a question" in error.message
-
-    in_sandbox(asks, warm_ups=("tests.service.warm_ups:ask_where_nothing_is_asked",))
 
 
 def test_what_a_job_says_of_its_end_gives_no_right_and_is_no_crash() -> None:

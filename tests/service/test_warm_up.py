@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from typing import Any
 
 import pytest
 
 from service.readiness.canary import AT_START
-from service.sandbox.child import RESERVE
 from service.sandbox.connection import Connection
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
@@ -23,9 +20,7 @@ from service.sandbox.sandbox import Sandbox
 from service.sandbox.spawn import Spawned
 from service.sandbox.warm_ups import COMPILING
 from tensorkiln.errors import CrashedError, UnavailableError
-from tests.sandbox.processes import name
 from tests.service.failing import INSTALL
-from tests.service.server import await_end, children
 from tests.service.warm_ups import HELD_MIB
 
 LIMITS = Limits(deadline_s=5.0, memory_mib=64, file_mib=4)
@@ -139,9 +134,8 @@ def test_a_compiler_that_is_not_rehearsed_first_is_so_in_a_quiet_moment_and_make
         return (await sandbox.run("ping", Message({"do": "count_rehearsals"}), LIMITS)).header["deed"]
 
     async def run() -> None:
-        sandbox = Sandbox((COMPILING, f"{HERE}:do_as_told"), rehearses=False)
+        sandbox = Sandbox((COMPILING, f"{HERE}:do_as_told"), later=(COMPILING,))
         await sandbox.start()
-        # The first two are processes in reserve, which there were before.
         assert await rehearsals(sandbox) == "0"
         before = await sandbox.run("trial", Message(), AT_START)
         while await rehearsals(sandbox) == "0":
@@ -153,38 +147,26 @@ def test_a_compiler_that_is_not_rehearsed_first_is_so_in_a_quiet_moment_and_make
     asyncio.run(run())
 
 
-def test_jobs_take_the_processes_in_reserve_and_the_loss_of_those_harms_nobody() -> None:
+def test_one_that_a_later_warm_up_keeps_from_forking_is_replaced_once_and_says_why() -> None:
     async def run() -> None:
-        sandbox = Sandbox()
-        await sandbox.start()
-        assert sandbox.pid is not None
-        first = reserves(sandbox.pid, set())
-        await ping(sandbox)
-        await ping(sandbox)
-        for pid in first:
-            await_end(pid)
-        second = reserves(sandbox.pid, first)
-        for pid in second:
-            os.kill(pid, signal.SIGKILL)
-            await_end(pid)
-        await ping(sandbox)
-        reserves(sandbox.pid, first | second)
-        assert sandbox.restarts == 0
-        await sandbox.close()
+        sandbox = Sandbox((f"{HERE}:leave_a_thread",), later=(f"{HERE}:leave_a_thread",))
+        try:
+            await sandbox.start()
+            await ping(sandbox)
+            while sandbox.pid is not None:
+                await asyncio.sleep(0.01)
+            for _ in range(2):
+                with pytest.raises(UnavailableError, match=r"leave_a_thread failed: RuntimeError: it leaves 2 threads"):
+                    await ping(sandbox)
+                assert sandbox.pid is None
+        finally:
+            await sandbox.close()
 
     asyncio.run(run())
 
 
 async def ping(sandbox: Sandbox) -> None:
     assert await sandbox.run("ping", Message({"x": 1}), LIMITS) == Message({"x": 1})
-
-
-def reserves(fork_server: int, earlier: set[int]) -> set[int]:
-    """The two processes in reserve, once there are two that are none of `earlier`."""
-    while len(others := {child for child in children(fork_server) if name(child) == RESERVE} - earlier) < 2:
-        time.sleep(0.005)
-    assert len(others) == 2
-    return others
 
 
 def test_the_service_names_a_warm_up_that_exists() -> None:

@@ -124,35 +124,6 @@ def lie() -> None:
 
     for kind in LIES:
         jobs[kind] = lying(kind, jobs[kind])
-    # One job does what two of these do.
-    answer: Any = import_module("service.sandbox.tasks.answer")
-    answer.prepare, answer.render = jobs["prepare"], jobs["render"]
-
-
-ASKS = {"ask.nothing": 0, "ask.again": 2}
-"""How often the job that reads a compile request asks what is stored for it, by the name of its graph."""
-
-
-def ask_wrongly() -> None:
-    """Have the job that reads compile requests ask so often for graphs of ASKS."""
-    jobs = cast(dict[str, Task], TASKS)
-    honest = jobs["answer"]
-
-    def asking(request: Message, outlet: Outlet) -> Message:
-        text = b"".join(request.parts.values())
-        for name, times in ASKS.items():
-            if f'"{name}"'.encode() in text:
-                for _ in range(times):
-                    outlet.ask(jobs["prepare"](request, outlet))
-                return Message()
-        return honest(request, outlet)
-
-    jobs["answer"] = asking
-
-
-def ask_where_nothing_is_asked() -> None:
-    """Have the job `ping` ask something."""
-    cast(dict[str, Task], TASKS)["ping"] = lambda request, outlet: outlet.ask(request)
 
 
 def _refuse(outlet: Outlet) -> None:

@@ -31,7 +31,7 @@ def lost_ack() -> Generator[None]:
 @contextmanager
 def claim_without_a_lease() -> Generator[None]:
     """Whoever has begun an order has it for ever."""
-    with patch.object(Pending, "is_silent", False):
+    with patch.object(Pending, "lease_is_over", False):
         yield
 
 

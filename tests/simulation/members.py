@@ -14,7 +14,7 @@ from service.engine.farm.roster import Roster
 from service.engine.farm.statements import Statements
 from service.engine.job_work import JobWork
 from service.engine.jobs import Jobs
-from service.engine.order import Order, Tell, Wanted
+from service.engine.order import OnProgress, Order, Wanted
 from service.fairness.lane import Bounds, FairLane
 from service.fairness.shares import Shares
 from service.fairness.turns import Turns
@@ -89,12 +89,12 @@ class Service:
         await self.jobs.close()
         await self._farm.close()
 
-    async def _make(self, body: Body, tell: Tell) -> bytes:
+    async def _make(self, body: Body, on_progress: OnProgress) -> bytes:
         wanted = Wanted(action(body.digest, self.process.build), body.content, with_dumps=False)
         found = await self._programs.find(wanted.action, with_dumps=False)
         content = await self._blobs.get(found.program) if isinstance(found, Entry) else None
         if not isinstance(found, Entry) or content is None:
-            made = await self._farm.make(Order(wanted), tell)
+            made = await self._farm.make(Order(wanted), on_progress)
             found, content = made.entry, made.program
         answer: dict[str, Any] = {"programs": [json.loads(content)]}
         return with_signatures(json.dumps(answer).encode(), [found.signature])

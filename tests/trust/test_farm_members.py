@@ -60,7 +60,7 @@ class Farm:
         await self.store.put_async(str(self.path().relative_to(self.home / "store")), content)
 
     async def workers(self) -> int:
-        await self.roster.look()
+        await self.roster.refresh()
         return self.roster.count("worker")
 
 
@@ -80,13 +80,13 @@ async def unsigned(farm: Farm) -> None:
 
 
 async def signed_with_a_key_of_its_own(farm: Farm) -> None:
-    await farm.member("others").sign("worker", "one")
+    await farm.member("others").register("worker", "one")
 
 
 async def signed_with_a_key_that_has_ended(farm: Farm) -> None:
     (farm.home / "old").mkdir()
     write_key(farm.home / "old", fresh_key(-10.0, 40 * 86_400))
-    await farm.member("old").sign("worker", "one")
+    await farm.member("old").register("worker", "one")
     ended = by(farm.clock, Keyring(farm.home / "old"))
     for kid in ended.public():
         revoked = ended.revoke(kid)
@@ -94,17 +94,17 @@ async def signed_with_a_key_that_has_ended(farm: Farm) -> None:
 
 
 async def of_another_name(farm: Farm) -> None:
-    await farm.member().sign("worker", "two")
+    await farm.member().register("worker", "two")
     await farm.put(farm.path("two").read_bytes())
     farm.path("two").unlink()
 
 
 async def long_ago(farm: Farm) -> None:
-    await farm.member(behind_s=FRESH_S + 10).sign("worker", "one")
+    await farm.member(behind_s=FRESH_S + 10).register("worker", "one")
 
 
 async def far_ahead(farm: Farm) -> None:
-    await farm.member(behind_s=-FRESH_S - 10).sign("worker", "one")
+    await farm.member(behind_s=-FRESH_S - 10).register("worker", "one")
 
 
 def seals(strange: Any) -> Callable[[Farm], Awaitable[None]]:
@@ -135,7 +135,7 @@ def test_a_forged_sign_is_nobodys(tmp_path: Path, forge: Callable[[Farm], Awaita
         assert await farm.workers() == 0
         assert farm.roster.width(64, 2.0) == 64
         assert farm.roster.lacks_workers()
-        await farm.member().sign("worker", "another")
+        await farm.member().register("worker", "another")
         assert await farm.workers() == 1
 
     with_farm(tmp_path, test)
@@ -161,7 +161,7 @@ GONE = "no worker of the farm is alive"
 def test_a_worker_that_went_before_a_service_came_is_gone_and_nobody_else(tmp_path: Path, role: Role) -> None:
     async def test(farm: Farm) -> None:
         before = refused()
-        await farm.member().sign(role, "one")
+        await farm.member().register(role, "one")
         farm.clock.at += FRESH_S + 10
         for _ in range(2):
             assert await farm.workers() == 0
@@ -198,10 +198,10 @@ def test_a_service_whose_clock_is_ahead_says_so_of_workers_that_sign_still(tmp_p
     async def test(farm: Farm) -> None:
         before, worker = refused(), farm.member(behind_s=FRESH_S + 10)
         farm.clock.at += FRESH_S + 10
-        await worker.sign("worker", "one")
+        await worker.register("worker", "one")
         assert await farm.workers() == 0
         await asyncio.sleep(0.02)  # until its file has another time
-        await worker.sign("worker", "one")
+        await worker.register("worker", "one")
         assert await farm.workers() == 0
         assert "clocks" in farm.roster.lacks_workers()
         assert refused() == before + 1
@@ -215,7 +215,7 @@ def test_old_signs_that_are_put_there_again_keep_nobody_alive(tmp_path: Path, is
         worker = farm.member()
         recorded: list[bytes] = []
         for _ in range(3):
-            await worker.sign("worker", "one")
+            await worker.register("worker", "one")
             recorded.append(farm.path().read_bytes())
             assert await farm.workers() == 1
         for step in range(12):
@@ -233,10 +233,10 @@ def test_old_signs_that_are_put_there_again_keep_nobody_alive(tmp_path: Path, is
 def test_a_worker_that_became_unfit_is_not_made_fit_by_what_it_signed_before(tmp_path: Path) -> None:
     async def test(farm: Farm) -> None:
         worker = farm.member()
-        await worker.sign("worker", "one")
+        await worker.register("worker", "one")
         fit = farm.path().read_bytes()
         assert await farm.workers() == 1
-        await worker.sign("unfit", "one")
+        await worker.register("unfit", "one")
         assert await farm.workers() == 0
         await farm.put(fit)
         assert await farm.workers() == 0
@@ -247,12 +247,12 @@ def test_a_worker_that_became_unfit_is_not_made_fit_by_what_it_signed_before(tmp
 
 def test_a_service_that_comes_later_believes_an_old_sign_for_minutes_at_most(tmp_path: Path) -> None:
     async def test(farm: Farm) -> None:
-        await farm.member().sign("worker", "one")
+        await farm.member().register("worker", "one")
         old = farm.path().read_bytes()
         farm.clock.at += FRESH_S + 1
         await farm.put(old)
         later = farm.member("shown")
-        await later.look()
+        await later.refresh()
         assert later.count("worker") == 0
 
     with_farm(tmp_path, test)
@@ -262,11 +262,11 @@ def test_a_clock_that_is_set_back_takes_nobody_away(tmp_path: Path) -> None:
     async def test(farm: Farm) -> None:
         clock = LateClock(0.0, farm.clock)
         worker = farm.going_by(clock)
-        await worker.sign("worker", "one")
+        await worker.register("worker", "one")
         assert await farm.workers() == 1
         farm.clock.at += LEASE_S + 1
         clock.behind_s = 60
-        await worker.sign("worker", "one")
+        await worker.register("worker", "one")
         assert await farm.workers() == 1
 
     with_farm(tmp_path, test)

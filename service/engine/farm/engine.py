@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 
 from service import clock
-from service.engine.order import Made, Order, Tell, Wanted
+from service.engine.order import Made, OnProgress, Order, Wanted
 from service.lease import BEAT_S
 from service.observe.traces import traceparent
 from service.process.periodic import periodically
@@ -53,19 +53,19 @@ class FarmEngine:
         self._pending: dict[str, Pending] = {}
         self._reaper = Reaper(ledger, roster, blobs, self._pending)
         self._is_busy = asyncio.Event()
-        self._has_signed = False
-        self._look_at = self._restore_at = 0.0
+        self._is_registered = False
+        self._check_at = self._restore_at = 0.0
         self._watching: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Begin to watch."""
         loops = (
             ("watch its orders", self._look_every_s, self._watch),
-            ("read the heartbeats of the farm", BEAT_S, self._attend),
+            ("read the heartbeats of the farm", BEAT_S, self._update_roster),
         )
         self._watching = [asyncio.create_task(periodically(*each, at_once=True)) for each in loops]
 
-    async def make(self, order: Order, tell: Tell) -> Made:
+    async def make(self, order: Order, on_progress: OnProgress) -> Made:
         """As the protocol has it. Attempts whose worker was lost are made again before this ends.
 
         A worker sees within half a second that the order at which it is was taken back.
@@ -80,7 +80,7 @@ class FarmEngine:
             deadline_s=self._deadline_s,
             trace=traceparent(),
         )
-        pending = self._pending[task.id] = Pending(order, task, tell)
+        pending = self._pending[task.id] = Pending(order, task, on_progress)
         try:
             await self._reaper.offer(pending)
             self._is_busy.set()
@@ -131,7 +131,7 @@ class FarmEngine:
             self._is_busy.clear()
         if pending.result.cancelled() or not pending.result.done():
             pending.order.cost.lose(pending.run_s)
-        pending.forget()
+        pending.abandon()
         try:
             await self._ledger.close(pending.task.id)
         except UnavailableError as error:
@@ -142,9 +142,9 @@ class FarmEngine:
         await self._is_busy.wait()
         await self._collect()
         now = clock.monotonic()
-        if now >= self._look_at:
-            await self._reaper.look()
-            self._look_at = now + _WATCH_EVERY_S
+        if now >= self._check_at:
+            await self._reaper.check()
+            self._check_at = now + _WATCH_EVERY_S
         if now >= self._restore_at:
             await self._reaper.restore()
             self._restore_at = now + _RESTORE_EVERY_S
@@ -161,20 +161,20 @@ class FarmEngine:
             result = await self._ledger.result(pending.task) if not pending.result.done() else None
             if result is None:
                 continue
-            pending.hear(result.news)
+            pending.report(result.news)
             if result.may_pass:
-                await self._reaper.again(pending, result)
+                await self._reaper.retry(pending, result)
             else:
-                pending.settle(result)
+                pending.finish(result)
 
-    async def _attend(self) -> None:
+    async def _update_roster(self) -> None:
         """See who is there, and be seen by the other services while the farm has orders of this one."""
         if self._pending:
-            await self._roster.sign("service", self._owner)
-        elif self._has_signed:
-            await self._roster.sign_off("service", self._owner)
-        self._has_signed = bool(self._pending)
-        await self._roster.look()
+            await self._roster.register("service", self._owner)
+        elif self._is_registered:
+            await self._roster.deregister("service", self._owner)
+        self._is_registered = bool(self._pending)
+        await self._roster.refresh()
 
 
 def _unlike(doubt: UntrustedArtifactError) -> UntrustedArtifactError:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from service import clock
-from service.engine.order import Order, Tell
+from service.engine.order import OnProgress, Order
 from service.fairness.queue_time import queue_time
 from service.lease import LEASE_S, Lease
 
@@ -25,47 +25,47 @@ class Pending:
     not believed.
     """
 
-    def __init__(self, order: Order, task: Task, tell: Tell) -> None:
+    def __init__(self, order: Order, task: Task, on_progress: OnProgress) -> None:
         self.order = order
         self.task = task
         self.result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._queue_time, self._is_waiting = queue_time(), False
-        self._waits(True)
-        self._tell = tell
-        self._renew()
+        self._set_waiting(True)
+        self._on_progress = on_progress
+        self._reset()
 
-    def _renew(self) -> None:
+    def _reset(self) -> None:
         self.worker = ""
-        self.refused = self._heard = 0
+        self.refused = self._reported = 0
         self._lease = Lease()
-        self._begun_at = self._lease.heard_at
+        self._begun_at = self._lease.renewed_at
 
     @property
-    def is_silent(self) -> bool:
+    def lease_is_over(self) -> bool:
         """Whether nothing was heard of it for a lease."""
         return self._lease.is_over
 
-    def unheard(self) -> None:
+    def renew_lease(self) -> None:
         """Nobody listened for a while: its worker has a whole lease again."""
         self._lease.renew()
 
-    def waits(self) -> None:
+    def unclaimed(self) -> None:
         """Nobody is at it."""
         self._lease.renew()
         self.refused = 0
 
-    def waited_in_vain(self) -> None:
+    def claimed_by_stranger(self) -> None:
         """For a lease it was somebody's who is not believed."""
         self._lease.renew()
         self.refused += 1
 
-    def begins(self, worker: str) -> None:
+    def claimed_by(self, worker: str) -> None:
         """A worker is at the attempt."""
         if not self.worker:
-            self._waits(False)
+            self._set_waiting(False)
             self.worker = worker
             self._lease.renew()
-            self._begun_at = self._lease.heard_at
+            self._begun_at = self._lease.renewed_at
 
     @property
     def run_s(self) -> float:
@@ -73,33 +73,33 @@ class Pending:
 
         One that is lost was at it for a lease after it was last heard of at most, however late its loss is found.
         """
-        return min(clock.monotonic(), self._lease.heard_at + LEASE_S) - self._begun_at if self.worker else 0.0
+        return min(clock.monotonic(), self._lease.renewed_at + LEASE_S) - self._begun_at if self.worker else 0.0
 
-    def see(self, state: State) -> None:
+    def heartbeat(self, state: State) -> None:
         """A worker gave a sign of life, maybe one that is known already, which somebody may have put there again."""
-        if self._lease.hear(state.beat):
-            self.hear(state.news)
+        if self._lease.heartbeat(state.beat):
+            self.report(state.news)
 
-    def hear(self, news: Sequence[Mapping[str, Any]]) -> None:
+    def report(self, news: Sequence[Mapping[str, Any]]) -> None:
         """All news of this attempt, of which the first have been told."""
-        for each in news[self._heard :]:
-            self._tell(each)
-        self._heard = max(self._heard, len(news))
+        for each in news[self._reported :]:
+            self._on_progress(each)
+        self._reported = max(self._reported, len(news))
 
     def charge(self, result: Result) -> None:
         """What an attempt has taken, by the word of the worker that made it."""
         self.order.cost.seconds += result.run_s
         self.order.cost.spending.add(result.cpu_s)
 
-    def settle(self, result: Result) -> None:
+    def finish(self, result: Result) -> None:
         """This is how it ended, unless it was given up meanwhile."""
         if not self.result.done():
-            self._waits(False)
+            self._set_waiting(False)
             self.result.set_result(result)
 
-    def forget(self) -> None:
+    def abandon(self) -> None:
         """Nobody waits for it any more."""
-        self._waits(False)
+        self._set_waiting(False)
         self.result.cancel()
 
     def next_attempt(self, result: Result | None) -> None:
@@ -108,12 +108,12 @@ class Pending:
             self.order.cost.lose(self.run_s)
         else:
             self.charge(result)
-        self._waits(True)
+        self._set_waiting(True)
         self.task = replace(self.task, attempt=self.task.attempt + 1)
-        self._renew()
-        self._tell({"stage": "retry", "attempt": self.task.attempt})
+        self._reset()
+        self._on_progress({"stage": "retry", "attempt": self.task.attempt})
 
-    def _waits(self, yes: bool) -> None:
+    def _set_waiting(self, yes: bool) -> None:
         """Whether it waits for a worker, while it has its turn here."""
         if yes != self._is_waiting:
             self._is_waiting = yes

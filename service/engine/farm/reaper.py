@@ -31,27 +31,27 @@ class Reaper:
         self._roster = roster
         self._blobs = blobs
         self._pending = pending
-        self._looked_at = clock.monotonic()
+        self._checked_at = clock.monotonic()
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """See who is at which order, and whose worker still is. UnavailableError when the store does not say so."""
         claimed = set(await self._ledger.claimed())
         # Workers go on while the store is away, and are not lost because nobody could hear them.
-        if clock.monotonic() - self._looked_at > LEASE_S:
+        if clock.monotonic() - self._checked_at > LEASE_S:
             for pending in self._pending.values():
-                pending.unheard()
+                pending.renew_lease()
         for identifier, pending in tuple(self._pending.items()):
             if pending.result.done():
                 continue
             if identifier in claimed:
-                await self._hear(pending)
+                await self._read_claim(pending)
             elif pending.worker:
-                await self.again(pending)  # its worker gave it back
+                await self.retry(pending)  # its worker gave it back
             else:
-                pending.waits()
-            if pending.is_silent:
+                pending.unclaimed()
+            if pending.lease_is_over:
                 await self._reap(pending)
-        self._looked_at = clock.monotonic()
+        self._checked_at = clock.monotonic()
 
     async def offer(self, pending: Pending) -> None:
         """Have the attempt be in the store as it was given, with its graph, whatever has become of them meanwhile."""
@@ -69,7 +69,7 @@ class Reaper:
                 if pending.task.id not in opened:
                     await self.offer(pending)
 
-    async def again(self, pending: Pending, result: Result | None = None) -> None:
+    async def retry(self, pending: Pending, result: Result | None = None) -> None:
         """Offer another attempt, or end the order when there were enough.
 
         `result` is what the present one came to, which was not lost then.
@@ -85,33 +85,33 @@ class Reaper:
         lost = _given_up(f"{MAX_ATTEMPTS} workers were lost over this compile")
         if result is None:
             pending.order.cost.lose(pending.run_s)
-            pending.settle(lost)
+            pending.finish(lost)
         elif result.problem is not None and result.problem.get("code") == LostWorkerError.code:
             # It says how many attempts there were, so that nobody begins anew.
-            pending.settle(replace(result, problem=lost.problem))
+            pending.finish(replace(result, problem=lost.problem))
         else:
-            pending.settle(result)
+            pending.finish(result)
 
-    async def _hear(self, pending: Pending) -> None:
+    async def _read_claim(self, pending: Pending) -> None:
         # A claim that somebody has put in the place of the worker's is replaced by the next sign of life.
         state = await self._ledger.state(pending.task)
         worker = pending.worker or (state.worker if state is not None else await self._ledger.worker(pending.task))
         if worker:
-            pending.begins(worker)
+            pending.claimed_by(worker)
         if state is not None:
-            pending.see(state)
+            pending.heartbeat(state)
 
     async def _reap(self, pending: Pending) -> None:
         about = {"order": pending.task.id, "digest": pending.order.wanted.action.digest}
         if pending.worker:
             _log.warning("a worker was lost", worker=pending.worker, attempt=pending.task.attempt, **about)
-            await self.again(pending)
+            await self.retry(pending)
             return
         # It is claimed by nobody who is believed, and workers that are will not mind that.
-        pending.waited_in_vain()
+        pending.claimed_by_stranger()
         if pending.refused >= MAX_ATTEMPTS and not self._roster.count("worker"):
             _log.error("no verified worker takes an order", **about)
-            pending.settle(_given_up("No verified worker of the farm took this compile"))
+            pending.finish(_given_up("No verified worker of the farm took this compile"))
         else:
             await self.offer(pending)
 

@@ -44,7 +44,7 @@ class Roster:
         self._unbelieved: set[str] = set()
         self._made = 0
 
-    async def sign(self, role: Role, name: str, places: int = 0) -> None:
+    async def register(self, role: Role, name: str, places: int = 0) -> None:
         """Say that `name` lives as `role`, a worker that does so many orders at a time."""
         self._made += 1
         path = self._path(role, name)
@@ -53,24 +53,23 @@ class Roster:
             content = self._statements.signed("member", _about(path), content)
         await self._records.put(path, content)
 
-    async def sign_off(self, role: Role, name: str) -> None:
+    async def deregister(self, role: Role, name: str) -> None:
         """`name` takes part no more."""
         await self._records.delete(self._path(role, name))
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """See who has signed."""
         listed = {item.path: item.used async for item in items(self._store, self._folder)}
         changed = [path for path, written in listed.items() if self._written.get(path) != written]
-        await asyncio.gather(*(self._see(path, listed[path]) for path in changed))
+        await asyncio.gather(*(self._refresh(path, listed[path]) for path in changed))
         self._written = listed
         self._members = {path: member for path, member in self._members.items() if path in listed}
         self._unbelieved &= listed.keys()
 
-    async def _see(self, path: str, written: float) -> None:
+    async def _refresh(self, path: str, written: float) -> None:
         if path.startswith(self._path("service", "")):
-            # `look` has told a new time from the last one, though the clock of the store may have gone back.
-            self._leases.forget(path)
-            self._leases.hear(path, 0)
+            # `refresh` has told a new time from the last one, though the clock of the store may have gone back.
+            self._leases.renew(path)
             self._members[path] = "service", 0
             return
         record, about = await self._records.get(path), _about(path)
@@ -81,7 +80,7 @@ class Roster:
         if stated is None:
             if path not in self._members:
                 self._unbelieved.add(path)
-        elif self._leases.hear(path, stated["number"]):
+        elif self._leases.heartbeat(path, stated["number"]):
             self._members[path] = stated["role"], stated["places"]
             self._unbelieved.discard(path)
 
@@ -90,7 +89,9 @@ class Roster:
         return len(self._places(role))
 
     def _places(self, role: Role) -> list[int]:
-        return [places for path, (found, places) in self._members.items() if found == role and self._leases.lives(path)]
+        return [
+            places for path, (found, places) in self._members.items() if found == role and self._leases.is_alive(path)
+        ]
 
     def lacks_workers(self) -> str:
         """Why nobody would begin an order; empty where somebody would."""

@@ -1,7 +1,9 @@
-"""Attempts on files that are not the canary's own."""
+"""Attempts on files that are not the canary's own, and at more than its limits; and what a task must be able to do."""
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 from pathlib import Path
 from typing import Final
@@ -55,4 +57,48 @@ FILES: Final[Attempts] = {
     "read the environment of another process": lambda victim: Path(f"/proc/{victim.pid}/environ").read_bytes(),
     "open the memory of another process": lambda victim: Path(f"/proc/{victim.pid}/mem").open("rb").close(),
     "share memory by name": _share_memory,
+}
+
+
+DESCRIPTORS: Final = 200
+
+
+def _grow_a_file(victim: Victim) -> None:
+    large = Path("large")
+    try:
+        with large.open("wb") as file:
+            file.truncate(victim.file_bytes)
+    finally:
+        large.unlink()
+
+
+def _open_files(_victim: Victim) -> None:
+    held: list[int] = []
+    try:
+        for _ in range(DESCRIPTORS):
+            held.append(os.open(os.devnull, os.O_RDONLY))
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+
+
+RESOURCES: Final[Attempts] = {
+    "write a file above its limit": _grow_a_file,
+    "have memory above its limit": lambda victim: mmap.mmap(-1, victim.memory_bytes).close(),
+    f"open {DESCRIPTORS} files": _open_files,
+}
+
+
+def _keep_a_file(_victim: Victim) -> None:
+    kept = Path("kept")
+    kept.write_bytes(b"kept")
+    kept.replace("moved")
+    Path("moved").unlink()
+
+
+NEEDS: Final[Attempts] = {
+    "read its own program": lambda _: Path(__file__).read_bytes(),
+    "list Python's library": lambda _: os.listdir(Path(os.__file__).parent),
+    "load a library": lambda _: ctypes.CDLL("libm.so.6"),
+    "keep a file of its own": _keep_a_file,
 }

@@ -5,13 +5,9 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass
 
-from .files import FILES, of_others
-from .kernel import KERNEL, NAMESPACES
-from .needs import NEEDS
-from .network import NETWORK, connections
+from .files import FILES, NEEDS, RESOURCES, of_others
+from .kernel import KERNEL, NAMESPACES, NETWORK, SHARED, connections
 from .processes import PROCESSES
-from .resources import RESOURCES
-from .shared import SHARED
 from .victim import Attempt, Attempts, Victim
 
 

@@ -1,13 +1,65 @@
-"""Attempts at parts of the kernel that a compile has no use for, all open to any user."""
+"""Attempts at parts of the kernel that a compile has no use for: its sockets, and what processes share by number."""
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import socket
 from typing import Final
 
-from .native import call
-from .victim import Attempts, Victim
+from .victim import Attempts, Victim, call
+
+_TIMEOUT_S: Final = 1.0
+_FAMILIES: Final = {"tcp": socket.AF_INET, "udp": socket.AF_INET, "unix": socket.AF_UNIX}
+
+
+def connections(victim: Victim) -> Attempts:
+    """Sending something to each of the addresses that the victim names."""
+    return {
+        f"connect by {kind} to {address}": lambda _, kind=kind, address=address: _connect(kind, address)
+        for kind, address in victim.addresses
+    }
+
+
+def _connect(kind: str, address: tuple[str, int] | str) -> None:
+    sort = socket.SOCK_DGRAM if kind == "udp" else socket.SOCK_STREAM
+    with socket.socket(_FAMILIES[kind], sort) as channel:
+        channel.settimeout(_TIMEOUT_S)
+        channel.connect(address)
+        channel.send(b"out")
+
+
+NETWORK: Final[Attempts] = {
+    "have a TCP socket": lambda _: socket.socket(socket.AF_INET, socket.SOCK_STREAM).close(),
+    "have a UDP socket": lambda _: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close(),
+    "have a Unix socket": lambda _: socket.socket(socket.AF_UNIX, socket.SOCK_STREAM).close(),
+    "have a netlink socket": lambda _: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close(),
+}
+
+
+_NONE: Final = -1
+_REFUSED: Final = (errno.EPERM, errno.ENOSYS)
+
+
+def _use(name: str, *arguments: int) -> None:
+    """What nobody has: to be told so is to be allowed to use what somebody has."""
+    try:
+        call(name, _NONE, *arguments)
+    except OSError as error:
+        if error.errno in _REFUSED:
+            raise
+
+
+SHARED: Final[Attempts] = {
+    "send to a message queue": lambda _: _use("msgsnd", 0, 0, 0),
+    "receive from a message queue": lambda _: _use("msgrcv", 0, 0, 0, 0),
+    "use a semaphore": lambda _: _use("semop", 0, 0),
+    "wait for a semaphore": lambda _: _use("semtimedop", 0, 0, 0),
+    "attach shared memory": lambda _: _use("shmat", 0, 0),
+    "receive from a POSIX message queue": lambda _: _use("mq_timedreceive", 0, 0, 0, 0),
+}
+
 
 # <linux/userfaultfd.h>, <linux/keyctl.h>, <linux/io_uring.h>, <linux/sched.h>
 _UFFD_USER_MODE_ONLY: Final = 1

@@ -11,8 +11,7 @@ import threading
 import time
 from typing import Final
 
-from .native import LIBC, call
-from .victim import Attempts, Victim
+from .victim import LIBC, Attempts, Victim, call
 
 FORKS: Final = 1000
 
@@ -71,7 +70,7 @@ def _raise_limit(_victim: Victim) -> None:
 
 
 def _set_timer(_victim: Victim) -> None:
-    """One that sends a signal when it runs out: chosen as SIGCONT, that would end a stop."""
+    """One that sends a signal when it runs out."""
     call("timer_create", time.CLOCK_MONOTONIC, None, ctypes.byref(ctypes.c_int()))
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from service.sandbox.child import Task
 
-from .answer import answer
 from .canary import canary
 from .compile_action import compile_action
 from .ping import ping
@@ -17,7 +16,6 @@ from .tune import tune
 from .validate import validate
 
 TASKS: Mapping[str, Task] = {
-    "answer": answer,
     "canary": canary,
     "compile": compile_action,
     "ping": ping,

@@ -13,7 +13,7 @@ from service.sandbox.frames import Message
 
 def canary(request: Message, outlet: Outlet) -> Message:
     """The header has the fields of a `Victim`; the answer's header has those of a `Findings`."""
-    outlet.stage("canary")
+    del outlet
     header = request.header
     victim = Victim(
         planted=Path(header["planted"]),

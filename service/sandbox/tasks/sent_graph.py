@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import binascii
-import re
 from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from service.wire.places import in_terms_of_source
 from tensorkiln.errors import RequestError, TensorkilnError
 from tensorkiln.graph import Graph
 
 from .envelope import BUILDER, MODULE, parse_graph, refuse_many
 
 _FORMS: Final = ("artifact", "text")
-_WHOLE: Final = {MODULE: "the module", BUILDER: "the text"}
-_NODE: Final = re.compile(r"/nodes/([0-9]{1,9})(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ def _checked(document: Any, places: Sequence[str], field: str) -> SentGraph:
     try:
         return SentGraph(Graph.model_validate(document), places, field)
     except TensorkilnError as error:
-        raise _in_terms_of(places, error, field) from None
+        raise in_terms_of_source(error, places, field) from None
 
 
 def _source(value: Any) -> str | bytes:
@@ -86,16 +84,3 @@ def _source(value: Any) -> str | bytes:
         return b64decode(content, validate=True)
     except (binascii.Error, ValueError):
         raise RequestError("The artifact of stablehlo is not base64.", pointers=[f"{pointer}/artifact"]) from None
-
-
-def _in_terms_of(places: Sequence[str], error: TensorkilnError, field: str) -> TensorkilnError:
-    """The same error, about operations of the module or lines of the text instead of nodes."""
-
-    def said(match: re.Match[str]) -> str:
-        node = int(match[1])
-        return places[node] if node < len(places) and places[node] else _WHOLE[field]
-
-    named = [said(match) for pointer in error.pointers if (match := _NODE.match(pointer)) is not None]
-    message = _NODE.sub(said, error.message)
-    shown = f"{named[0]}: {message}" if named else message
-    return type(error)(shown, pointers=[f"/{field}"], details=error.details)

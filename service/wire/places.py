@@ -1,0 +1,29 @@
+"""Errors about nodes of a graph, told about what the graph was made from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from tensorkiln.errors import TensorkilnError
+
+NODE: Final = re.compile(r"/nodes/([0-9]{1,9})(?!\w)")
+"""A node in a pointer. No graph has a node of more digits: what has is no node, and too long for `int`."""
+_WHOLE: Final = {"stablehlo": "the module", "builder": "the text"}
+
+
+def in_terms_of_source(error: TensorkilnError, places: Sequence[str], field: str) -> TensorkilnError:
+    """The same error with the operation of a module, or the place in a text, instead of each node.
+
+    `places` has those of the nodes, `field` is the field of the request that they are in.
+    """
+
+    def place(match: re.Match[str]) -> str:
+        node = int(match[1])
+        return places[node] if node < len(places) and places[node] else _WHOLE[field]
+
+    named = [place(match) for pointer in error.pointers if (match := NODE.match(pointer)) is not None]
+    message = NODE.sub(place, error.message)
+    shown = f"{named[0]}: {message}" if named else message
+    return type(error)(shown, pointers=[f"/{field}"], details=error.details)
