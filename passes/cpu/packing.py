@@ -134,7 +134,7 @@ class InPlace:
 def in_place(source: Source, dtype: DType, tile_rows: int, block_depth: int) -> InPlace | None:
     """A left operand whose rows are near each other, by tiles of so many; else None.
 
-    The rows of tiles that are all whole are equally far apart. Those of others are found one by one, if they are few, and
+    Rows of tiles that are all whole are equally far apart. Those of others are found one by one, if they are few, and
     where elements would be packed again for each row that reads them.
     """
     if source.conditions or source.dtype is not dtype or not source.outer:
