@@ -93,7 +93,8 @@ def left_in_place(factors: Factors, blocking: Blocking) -> Factors:
     left = factors.left
     if not isinstance(left, Source):
         return factors
-    placed = in_place(left, factors.parts.dtype, blocking.tile_rows, blocking.block_depth)
+    tile = (blocking.tile_rows, blocking.vectors)
+    placed = in_place(left, factors.parts.dtype, tile, blocking.block_depth)
     return factors if placed is None else replace(factors, left=placed)
 
 

@@ -71,7 +71,7 @@ def micro_kernel(
     operand in place takes two tables behind the result: where rows are, and from there the steps.
     """
     kind = (
-        f"_{left.step}_{left.row}_{left.run}_{right}"
+        f"_{left.step}_{'each' if left.row is None else left.row}_{left.run}_{right}"
         + (f"_{last}" if last < blocking.vectors else "")
         + "_exact" * is_exact
         + "_result" * ahead.result

@@ -20,8 +20,11 @@ from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 
-ROW_OFFSETS = 6
-"""Rows of a tile whose places are all in registers while it is computed."""
+ROW_OFFSETS, OFFSET_VECTORS = 6, 2
+"""Rows of a tile whose places are all in registers while it is computed, and vectors of each.
+
+Where 32 vector registers hold four, tiles of twice as many whole rows read weights half as often.
+"""
 NEAR_BYTES = 256
 """From a row to the next that is read in place: rows that are far apart share few sets of a cache."""
 MAX_RUN = 64
@@ -131,8 +134,8 @@ class InPlace:
         return self.source.forms
 
 
-def in_place(source: Source, dtype: DType, tile_rows: int, block_depth: int) -> InPlace | None:
-    """A left operand whose rows are near each other, by tiles of so many; else None.
+def in_place(source: Source, dtype: DType, tile: tuple[int, int], block_depth: int) -> InPlace | None:
+    """A left operand whose rows are near each other, by tiles of so many rows and vectors; else None.
 
     Rows of tiles that are all whole are equally far apart. Those of others are found one by one, if they are few, and
     where elements would be packed again for each row that reads them.
@@ -142,8 +145,10 @@ def in_place(source: Source, dtype: DType, tile_rows: int, block_depth: int) -> 
     extent, stride = source.outer[-1].extent, source.address.outer[-1]
     if not isinstance(stride, int) or not 0 < stride * dtype.itemsize <= NEAR_BYTES:
         return None
-    is_whole = isinstance(extent, int) and extent % tile_rows == 0
-    if not is_whole and (tile_rows > ROW_OFFSETS or not _overlap(source)):
+    rows, vectors = tile
+    is_whole = isinstance(extent, int) and extent % rows == 0
+    has_offsets = rows <= ROW_OFFSETS and vectors <= OFFSET_VECTORS and _overlap(source)
+    if not is_whole and not has_offsets:
         return None
     steps, step = source.inner[-1].extent, source.address.inner[-1]
     run = gcd(steps, block_depth) if step == 1 and isinstance(steps, int) else 1

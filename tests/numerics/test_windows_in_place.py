@@ -1,0 +1,91 @@
+"""Convolutions whose tiles read windows where these lie, and end anywhere in a row of the image."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+
+from passes.compile import Compilation
+from tensorkiln import expr
+from tensorkiln.build import Builder, conv2d, relu
+from tensorkiln.graph import Graph
+from tensorkiln.reference import evaluate
+from tests import checked
+from tests.compiled import proven, runs_here
+from tests.passes.modules import after, output
+
+AVX2, AVX512 = "cpu:x86-64-v3", "cpu:x86-64-v4"
+
+
+def network(
+    width: int, size: int = 3, *, height: int = 9, stride: int = 1, dilation: int = 1, batch: int | None = 1
+) -> Graph:
+    """A convolution of an image that another one made, whose channels lie in blocks; of `n` images without a batch."""
+    b = Builder("network")
+    n = batch or b.symbol("n", 1, 8)
+    x = b.input("float32", (n, 3, height, width))
+    made = conv2d(x, b.parameter("float32", (32, 3, 1, 1)))
+    weights, bias = b.parameter("float32", (64, 32, size, size)), b.parameter("float32", (64,))
+    return output(b, relu(conv2d(made, weights, bias, stride=stride, dilation=dilation)))
+
+
+def found(made: Compilation, graph: Graph, **symbols: int) -> None:
+    """What a compiled graph gives, its memory watched, against the reference."""
+    rng = np.random.default_rng(7)
+    shapes = [[expr.evaluate(dim, symbols) for dim in graph.types[var].shape] for var in graph.input_vars]
+    arrays = [rng.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
+    (result,) = checked.run(made, *arrays, threads=2, **symbols)
+    np.testing.assert_array_equal(result, evaluate(graph, *arrays, **symbols)[0])
+
+
+@cache
+def tiles(width: int, size: int, target: str) -> set[str]:
+    """The functions that multiply: the tile's rows, columns and lanes, a step on the left and a row there."""
+    module = str(after("realise", network(width, size), target))
+    return {"x".join(found) for found in re.findall(r"@multiply_float32_(\d+)x(\d+)_\d+_1_([^_]+)_", module)}
+
+
+@pytest.mark.parametrize("width", [7, 9, 15, 16, 30])
+def test_where_tiles_end_within_the_image_each_of_six_rows_has_an_offset(width: int) -> None:
+    assert tiles(width, 3, AVX2) == {"6x16xeach"}
+
+
+def test_rows_of_whole_tiles_are_equally_far_apart() -> None:
+    assert tiles(14, 3, AVX2) == {"6x16x8"}
+    assert tiles(16, 3, AVX512) == {"14x32x16"}
+
+
+def test_windows_that_share_nothing_are_packed_where_tiles_end_within_the_image() -> None:
+    assert not [tile for tile in tiles(9, 1, AVX2) if "each" in tile]
+
+
+@pytest.mark.parametrize("target", [AVX2, AVX512])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("width", [7, 9, 14, 15, 30])
+def test_windows_of_any_width_are_multiplied(width: int, stride: int, target: str) -> None:
+    if not runs_here(target):
+        pytest.skip(f"{target} does not run here")
+    graph = network(width, stride=stride)
+    found(proven(graph, target), graph)
+
+
+@pytest.mark.parametrize("size", [2, 4, 5])
+def test_windows_of_any_size_are_multiplied(size: int) -> None:
+    graph = network(15, size)
+    found(proven(graph, AVX2), graph)
+
+
+def test_windows_with_holes_are_multiplied() -> None:
+    graph = network(13, dilation=2)
+    found(proven(graph, AVX2), graph)
+
+
+@pytest.mark.parametrize("batch", [3, None])
+def test_tiles_go_on_in_the_next_image(batch: int | None) -> None:
+    graph = network(7, height=5, batch=batch)
+    made = proven(graph, AVX2)
+    for images in [batch] if batch else [1, 2, 7]:
+        found(made, graph, **{} if batch else {"n": images})
