@@ -76,7 +76,7 @@ class JobWork:
         self._memory_limit = memory_limit
 
     async def run(self, job: Job) -> None:
-        """Do a job on behalf of its caller, and store_end it."""
+        """Do a job on behalf of its caller, and write how it has ended."""
         who = Caller.from_record(job.record.caller)
         # A job that was taken up has neither from the request that it was made by.
         bind_contextvars(job=job.record.id, tenant=who.tenant)

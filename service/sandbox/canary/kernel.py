@@ -43,7 +43,7 @@ _REFUSED: Final = (errno.EPERM, errno.ENOSYS)
 
 
 def _use(name: str, *arguments: int) -> None:
-    """What nobody has: to be told so is to be allowed to use what somebody has."""
+    """Call with an object that does not exist. OSError if the call is refused; that the object is missing is none."""
     try:
         call(name, _NONE, *arguments)
     except OSError as error:
