@@ -1,4 +1,4 @@
-"""Records on IR: the schedule of a kernel on its function, the plan of the program on the module."""
+"""Attach a schedule to every kernel function and the program plan to the module, as IR attributes."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ FLOPS = "kiln.flops"
 ESTIMATE = "kiln.estimate_ns"
 CANDIDATES = "kiln.candidates"
 MOST_NS = (1 << 63) - 1
-"""Three centuries: kernels of unbounded sizes would take longer."""
+"""The largest estimate that can be written, about three centuries: kernels of unbounded sizes would exceed it."""
 PROGRAM = "kiln.program"
 
 Pick = Callable[[KernelBody], Offer]
-"""What is offered and picked for a kernel."""
+"""Choose among the candidate schedules of a kernel."""
 
 
 def attach_schedules(module: ir.Module, pick: Pick, reuse: Reuse | None = None) -> ProgramPlan:
-    """Pick a schedule for every kernel and write it on its function; write the plan of the program on the module.
+    """Pick a schedule for every kernel and write it on its function; write the program plan on the module.
 
-    What it takes is estimated where every symbol is as large as it may be. `reuse` is what the strategies allow a
-    kernel to compute in place; None is nothing.
+    The time estimates assume that every symbol has its largest value. `reuse` is the promise of the target's strategies
+    that allows a kernel to compute in place; with None no kernel does.
     """
     graph = read_function(graph_function(module).operation, read_symbols(module))
     plan = plan_program(_calls(graph), graph)
@@ -99,9 +99,10 @@ def kernel_functions(module: ir.Module) -> dict[str, ir.Operation]:
 
 @dataclass(frozen=True, slots=True)
 class ScheduledKernel:
-    """A kernel with what was decided of it, and the `entry` that runs it as `step` needs.
+    """A kernel with its schedule, and the `entry` function that runs it on the buffers of `step`.
 
-    `linalg` is the function that says what it computes, `location` that of the kernel.
+    `linalg` is the linalg function that defines what the kernel computes, `location` the location of the kernel
+    function.
     """
 
     entry: str
@@ -114,7 +115,7 @@ class ScheduledKernel:
 
 
 def scheduled_kernels(module: ir.Module) -> Iterator[ScheduledKernel]:
-    """What is to be realised of a scheduled module: each entry once, in the order in which they first run."""
+    """The kernels of a scheduled module, one for each entry, in the order in which the entries first run."""
     symbols, functions = read_symbols(module), functions_of(module)
     for step in entry_steps(read_steps(module)):
         assert step.kernel is not None, "an entry runs a kernel"
@@ -143,7 +144,7 @@ def work_of(function: ir.Operation) -> tuple[Dim, int]:
 
 
 def candidates_of(function: ir.Operation) -> tuple[tuple[Candidate, ...], int]:
-    """What was offered for a kernel function, and the position of what was picked."""
+    """The candidates of a kernel function, and the position of the picked one."""
     offered: list[dict[str, Any]] = decode(function.attributes[CANDIDATES])
     candidates = tuple(Candidate(each["key"], each["strategy"], each["estimate_ns"]) for each in offered)
     return candidates, [each["is_picked"] for each in offered].index(True)
@@ -183,7 +184,7 @@ def _to_json(plan: ProgramPlan) -> dict[str, Any]:
 
 
 def read_program(module: ir.Module) -> ProgramPlan:
-    """The plan of the program that a scheduled module holds, with the ops of its host steps and its constants."""
+    """The program plan of a scheduled module, with the ops of its host steps and the contents of its constants."""
     graph = read_function(graph_function(module).operation, read_symbols(module))
     plan = plan_program(_calls(graph), graph)
     plan.buffers = list(read_buffers(module))
@@ -200,12 +201,12 @@ def read_buffers(module: ir.Module) -> Sequence[Buffer]:
 
 
 def read_steps(module: ir.Module) -> Sequence[Step]:
-    """Its steps, without the ops of those that the host does, and without remarks on nodes."""
+    """The steps of a scheduled module, without their host ops, `nodes` and `apart`."""
     return _PLAN.read(module.operation.attributes[PROGRAM]).steps
 
 
 def _from_json(record: Any) -> ProgramPlan:
-    """What a record says of a plan."""
+    """The plan of a decoded record."""
     steps = [
         Step(
             step["kernel"],

@@ -1,4 +1,4 @@
-"""What a strategy decides of one kernel, and the record that says so."""
+"""The schedule that a strategy chooses for one kernel, and its record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .cost import Cost, Evaluate
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """A buffer of one kernel: every worker has its own while it runs the kernel, or all work-groups share it."""
+    """A scratch buffer of one kernel: private to each worker, or shared by all work-groups."""
 
     dtype: DType
     elements: Dim
@@ -26,7 +26,7 @@ class Scratch:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A schedule for one kernel, and what it costs at the sizes that are looked at; `item` lacks only the buffers."""
+    """A schedule for one kernel and its cost at given symbol values; `item` lacks only the buffers."""
 
     strategy: str
     item: KernelItem
@@ -36,9 +36,9 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A choice that was offered: its `key`, under which a measured time can be kept, and what it was estimated at.
+    """A schedule that a strategy offered: its `key`, under which a measured time can be stored, and its estimate.
 
-    The key stands for the kernel, the machine, the version of the strategy and what it decided.
+    The key identifies the kernel, the machine, the strategy's version and its decisions.
     """
 
     key: str
@@ -48,9 +48,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """All that was offered for a kernel, and the `choice` that was picked: the candidate at the position `picked`.
+    """All candidates for a kernel, and the `choice` that was picked, which is at position `picked`.
 
-    It takes `most_ns` where every symbol is as large as it may be.
+    `most_ns` is its estimated time when every symbol has its largest value.
     """
 
     choice: Choice
@@ -60,7 +60,7 @@ class Offer:
 
 
 def bounded(body: KernelBody, loops: Sequence[Loop]) -> tuple[Loop, ...]:
-    """The loops with extents in terms of symbols only: the piece of a chunked loop counts in full."""
+    """The loops with extents in terms of symbols only: a piece of a chunked loop counts as a full piece."""
     return tuple(Loop(loop.name, _bound(body, loop.extent), loop.is_reduction) for loop in loops)
 
 

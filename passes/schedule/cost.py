@@ -1,4 +1,4 @@
-"""What a schedule asks of a machine, at the sizes that are looked at."""
+"""The cost of a schedule, and the interface of the machine model that turns it into a time."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tensorkiln.expr import Dim
 from tensorkiln.schedule import KernelItem
 
 TYPICAL_EXTENT: Final = 256
-"""Of a symbol, where its bounds allow it: what schedules are compared at."""
+"""The value of a symbol, as far as its bounds allow, at which schedules are compared."""
 
 Evaluate = Callable[[Dim], int]
-"""The value of an expression at the sizes that are looked at."""
+"""Evaluates an expression at chosen values of the symbols."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """`cycles` of one processor for all work-groups, and `moved` bytes between it and memory.
+    """`cycles` of one processor, summed over all work-groups, and `moved` bytes between processors and memory.
 
-    A work-group waits for `waits` cycles, in which its processor can do the work of others.
+    A work-group stalls for `waits` cycles, in which its processor can run other work-groups.
     """
 
     cycles: float
@@ -30,35 +30,35 @@ class Cost:
 
 
 class Machine(Protocol):
-    """What a target's passes need to know of the machine that runs its kernels."""
+    """The machine model that a target's passes consult."""
 
     @property
     def key(self) -> str:
-        """What tells machines apart whose times differ."""
+        """Identifies the machine; machines whose timings differ have different keys."""
         ...
 
     @property
     def reload(self) -> int:
-        """Additions of 32 bits that take as long as to store an element of 32 bits and load it again."""
+        """The cost of storing a 32-bit element and loading it again, in 32-bit additions."""
         ...
 
     def nanoseconds(self, cost: Cost, item: KernelItem, at: Evaluate) -> float:
-        """How long a kernel with this schedule takes."""
+        """The estimated time of a kernel with this schedule."""
         ...
 
     def occupancy(self, item: KernelItem, at: Evaluate, registers: int = 0) -> float:
-        """The part of the machine's threads that its work-groups, of threads with so many registers, can fill at once;
-        1 where there is no such limit.
+        """The share of the machine's thread slots that the work-groups can fill at once, given the `registers` of each
+        thread; 1 where the machine has no such limit.
         """
         ...
 
 
 def at_typical(symbols: Mapping[str, tuple[int, int]], extent: int = TYPICAL_EXTENT) -> Evaluate:
-    """Evaluates where every symbol is as near to `extent` as it may be."""
+    """An evaluator that gives every symbol the value nearest to `extent` within its bounds."""
     typical = {name: min(max(extent, low), high) for name, (low, high) in symbols.items()}
     return at_upper_bounds({name: (value, value) for name, value in typical.items()})
 
 
 def at_upper_bounds(symbols: Mapping[str, tuple[int, int]]) -> Evaluate:
-    """Evaluates where every symbol is as large as it may be."""
+    """An evaluator of upper bounds: every symbol ranges over its bounds."""
     return lambda dim: expr.bounds(dim, symbols)[1]

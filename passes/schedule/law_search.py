@@ -1,4 +1,4 @@
-"""Which law a reduction has that refers to another one, by how its element is spelled."""
+"""Find the law by which a reduction depends on another one, from the form of its element."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .sweep_laws import Exponentials, Found, Law, Squares
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reduction of kind `combine` of `element`, of whose result the whole row's is `result`."""
+    """A reduction of kind `combine` over `element`; `result` is its value for the whole row."""
 
     combine: str
     element: Node
@@ -22,9 +22,9 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a law is looked for: a reduction of kind `combine` of `element`, that refers to the stage of that `number`.
+    """A reduction of kind `combine` over `element` that reads the result of stage `number`.
 
-    `is_given` says of a node whether it is the same for a whole row.
+    `is_given` tells whether a node has the same value throughout a row.
     """
 
     combine: str
@@ -37,7 +37,7 @@ class Search:
 def law_of(
     combine: str, element: Node, references: Mapping[int, Reference], is_given: Callable[[Node], bool]
 ) -> Law | None:
-    """The law of a reduction of `element`, or None where there is none."""
+    """The law of a reduction of `element`, or None if no law applies."""
     if not isinstance(element, Apply):
         return None
     for number, reference in references.items():
@@ -50,12 +50,12 @@ def law_of(
 
 
 def _args(node: Node | None, op: str, kind: str) -> tuple[Node, ...]:
-    """The operands of an operation of that kind; none of another."""
+    """The operands of `node` if it is an operation of that kind, else an empty tuple."""
     return node.args if isinstance(node, Apply) and (node.op, *node.attributes[:1]) == (op, kind) else ()
 
 
 def _either_way(node: Node | None, kind: str) -> tuple[tuple[Node, Node], ...]:
-    """The operands of a binary operation of that kind in both orders; none of another."""
+    """The operands of `node` in both orders if it is a binary operation of that kind, else an empty tuple."""
     args = _args(node, "binop", kind)
     return ((args[0], args[1]), (args[1], args[0])) if args else ()
 

@@ -1,4 +1,4 @@
-"""Pairs of kernels that stay apart although one hands its result straight to the other: advice for tuning."""
+"""Pairs of kernels that are not fused although one feeds only the other: advice for tuning."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def fusion_opportunities(
     items: Mapping[int, KernelItem],
     ranges: Mapping[str, tuple[int, int]],
 ) -> tuple[FusionOpportunity, ...]:
-    """One for every temporary that one kernel writes and exactly one other reads.
+    """One opportunity for every temporary that one kernel writes and exactly one other kernel reads.
 
     `items` are the kernels by step. `benefit_score` is the share of the two kernels' memory traffic that fusing them
     would save, at the upper bounds of the symbols; `memory_saved` is the temporary's size in bytes.
@@ -53,7 +53,7 @@ def fusion_opportunities(
 
 
 def _barrier(writer: Step, made: KernelItem, reader: Step, read: KernelItem) -> FusionBarrier | None:
-    """What was decided of the first two nodes of which one reads the other."""
+    """Why the kernels are not fused: the reason for the first node pair in which one reads the other."""
     writes, reads = ({op.node: op for op in item.ops} for item in (made, read))
     for behind, node, reason in reader.apart:
         if behind in writes and node in reads:

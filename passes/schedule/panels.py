@@ -1,4 +1,4 @@
-"""How an argument is packed for the kernel that reads it: in panels of a tile of one dimension."""
+"""The packed layout of a kernel argument: panels of one dimension, `tile` elements wide."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from ..values import Value
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """The dimensions of the argument `operand` in `order`, `axis` by panels, and `tile` elements of it innermost.
+    """The packed layout of argument `operand`: its dimensions in `order`, `axis` cut into panels of `tile` innermost
+    elements.
 
-    Those are a run where a loop of the reader steps through just them: it reads them by strides then.
+    `is_run` means that one loop of the reader steps through exactly the elements of a panel, so it reads by strides.
     """
 
     operand: int
@@ -28,14 +29,17 @@ class Tiling:
     is_run: bool = False
 
     def shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of the packed argument. What is left of the last tile is zeros."""
+        """The shape of the packed argument. The last panel is padded with zeros."""
         counts = [-(-extent // self.tile) if axis == self.axis else extent for axis, extent in enumerate(shape)]
         return (*(counts[axis] for axis in self.order), self.tile)
 
 
 def tiling_of(load: Load, value: Value, tile: int, tiled: Sequence[Loop], others: Sequence[Loop]) -> Tiling | None:
-    """The panels for a read of the argument `value` by the loops `tiled`, in each of which the last of `others` is
-    innermost; None where its dimensions are not just those loops, one or several a dimension, or one panel is all.
+    """The panels of a packed argument `value`, read by the loops `tiled`; inside a panel the last of `others` is
+    innermost.
+
+    None if a dimension is not indexed by exactly those loops (one or several per dimension), or if one panel holds it
+    all.
     """
     batch = [loop for loop in others if not loop.is_reduction]
     depth = [loop for loop in others if loop.is_reduction]
@@ -62,7 +66,7 @@ def tiling_of(load: Load, value: Value, tile: int, tiled: Sequence[Loop], others
 
 
 def _stepped(at: Dim, loops: Sequence[Loop]) -> list[Loop] | None:
-    """The loops, in their order, of which `at` is the flattened index; None where it is none."""
+    """The loops, in order, whose flattened index is `at`; None if `at` is not such an index."""
     form = linear_form(at, [loop.name for loop in loops])
     if form is None or form[0] != 0:
         return None

@@ -1,7 +1,7 @@
-"""A map in pieces of its loops, in which conditions on a loop hold everywhere or nowhere.
+"""Cut the loops of a map into pieces in which a condition on the loop index is constant.
 
-What is put side by side is another computation in each part of the result: in pieces there is nothing to ask of
-an element, and the loops of each are vectors.
+A concatenation computes something else in each part of the result. Within a piece no element needs a select, and the
+loops can be vectorised.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ..loops.scalar_dag import Choose, walk
 from ..loops.substitution import over
 
 MOST: Final = 8
-"""Pieces of a map: each is code of its own."""
+"""Most pieces of a map: each has code of its own."""
 LEAST_EXTENT: Final = 4
-"""Turns of a loop that is worth being cut."""
+"""Least extent of a loop that is worth cutting."""
 
 Piece = tuple[Stage, tuple[Loop, ...]]
-"""A stage, and those of its loops that are inside a row."""
+"""A stage and its loops inside a row."""
 
 
 def pieces_of(body: KernelBody, stage: Stage, inner: Sequence[Loop]) -> list[Piece]:
-    """The stage, or stages that compute parts of what it does, where it chooses by the index of a loop in a row."""
+    """The stage, or stages that each compute a part of it if it selects by the index of a loop inside a row."""
     whole: Piece = (stage, tuple(inner))
     if stage.combine is not None:
         return [whole]
@@ -47,7 +47,7 @@ def pieces_of(body: KernelBody, stage: Stage, inner: Sequence[Loop]) -> list[Pie
 
 
 def _cuts(loop: Loop, conditions: set[Expr]) -> list[int]:
-    """Where in the loop conditions that depend on nothing else begin or cease to hold."""
+    """The indices at which a condition that depends on this loop alone starts or stops to hold."""
     if not isinstance(loop.extent, int) or loop.extent < LEAST_EXTENT:
         return []
     found: set[int] = set()

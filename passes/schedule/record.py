@@ -1,4 +1,4 @@
-"""The record of a kernel's schedule, for every target: its loops, what runs each, and how it is launched."""
+"""The schedule record of a kernel, for every target: its loops, the level that runs each, and the launch dimensions."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ LEVELS: tuple[Level, ...] = ("block", "thread", "vec", "serial")
 
 @dataclass(frozen=True, slots=True)
 class PlacedAxis:
-    """A loop, the level of the machine that runs it, its tiles from outer to inner, and the elements of its vectors.
+    """A loop, the machine level that runs it, its tile sizes from outer to inner, and its vector `width` in elements.
 
-    `at_once` of its turns are taken together. `scalar` is why it is in no vectors, where that was decided.
+    `at_once` iterations run together. `scalar` is the reason why the loop is not vectorised, if there is one.
     """
 
     name: str
@@ -52,7 +52,7 @@ class PlacedAxis:
 def kernel_item(
     name: str, axes: Sequence[PlacedAxis], context: ScheduleContext, shared: Sequence[SharedArray] = ()
 ) -> KernelItem:
-    """The record, which lacks only the buffers."""
+    """The record of a kernel, without its buffers."""
     levels = {level: tuple(n for n, axis in enumerate(axes) if axis.level == level) for level in LEVELS}
     reduced = tuple(number for number, axis in enumerate(axes) if axis.is_reduction)
     plan = ReductionPlan(axes=reduced, intra_thread="tree" if context.device == "CPU" else "shfl")
@@ -84,7 +84,7 @@ def on_processors(groups: Dim, per_group: int = 1) -> ScheduleContext:
 
 
 def on_threads(groups: Dim, threads: int, device: str) -> ScheduleContext:
-    """Work-groups of so many threads of a GPU, a device of this kind."""
+    """Work-groups of `threads` threads on a GPU; `device` is the kind of device."""
     return ScheduleContext(global_dims=(expr.mul(groups, threads), 1, 1), local_dims=(threads, 1, 1), device=device)
 
 
@@ -95,9 +95,11 @@ def placed(
     width: int,
     scalar: Map[int, ScalarReason] = NONE,
 ) -> list[PlacedAxis]:
-    """The loops of a CPU: `rows` over work-groups, those of each stage inside, the last of each in vectors.
+    """The axes of a CPU kernel: `rows` over work-groups, then the inner loops of each stage, the last of each
+    vectorised.
 
-    `scalar` says by the number of a stage why its last loop is none. Where no stage has a loop, a row is one element.
+    `scalar` maps the number of a stage to the reason why its last loop is not vectorised. If no stage has an inner
+    loop, a row is one element.
     """
     axes = [_axis(loop, "block", tiles) for loop in rows]
     if axes and not any(inner):
@@ -105,7 +107,7 @@ def placed(
     for stage, loops in enumerate(inner):
         for number, loop in enumerate(loops):
             axis = _axis(loop, "serial", tiles)
-            # Stages may walk one piece of a loop each; as axes these are different loops.
+            # Several stages may iterate over pieces of one loop; each piece is an axis of its own.
             if any(other.name == loop.name for other in axes[len(rows) :]):
                 axis = replace(axis, name=f"{loop.name}_{stage}", tiles=())
             if number == len(loops) - 1:
@@ -136,12 +138,12 @@ def shared_bytes(item: KernelItem) -> Dim:
 
 
 def constant_extent(item: KernelItem, name: str, default: int = 1) -> int:
-    """The extent of the axis called `name`, which is a constant; `default` when there is none."""
+    """The constant extent of the axis called `name`; `default` if there is no such axis."""
     found = (axis.extent for axis in item.iter.axes if axis.name == name)
     return next((evaluate(extent, {}) for extent in found), default)
 
 
 def tiles_of(item: KernelItem, name: str) -> tuple[int, ...]:
-    """The tiles of the axis called `name`, which are constants."""
+    """The constant tile sizes of the axis called `name`."""
     pairs = zip(item.iter.axes, item.iter.tiles, strict=True)
     return next(tuple(evaluate(size, {}) for size in sizes) for axis, sizes in pairs if axis.name == name)

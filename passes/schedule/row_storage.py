@@ -1,4 +1,4 @@
-"""What one row of a kernel stores of each operand."""
+"""The storage that one row of a kernel needs for each operand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def storing_stage(body: KernelBody, operand: int) -> Stage:
 
 
 def row_size(body: KernelBody, operand: int) -> Dim:
-    """Elements of a computed operand that one row needs: the parallel loops of its stage inside the row."""
+    """Elements of a computed operand per row: the product of the parallel loops of its stage inside the row."""
     inner = bounded(body, inner_loops(body, storing_stage(body, operand)))
     return extent_of(loop for loop in inner if not loop.is_reduction)
 

@@ -1,7 +1,8 @@
 """How many rows a core reduces together.
 
-Each row that lies in memory is a stream of its own, and a core fetches several sooner than one: it does not look ahead
-beyond a page. What the rows share is read once. A sum in blocks goes through a block of each before the next.
+Each row in memory is a stream of its own. A core fetches several streams faster than one, because its prefetcher stops
+at the end of a page. Data that the rows share is read once. A sum in blocks reduces a block of every row before the
+next block.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ ROWS: Final = 4
 """Measured on products of a matrix and a vector beyond the caches: 12 GB/s with one row, 19 with 2, 27 with 4, 26 with
 8, on one core of Sapphire Rapids."""
 LEAST_TERMS: Final = 256
-"""Of a row, which are several cache lines for each of a few accumulators."""
+"""Least terms of a row: several cache lines for each of a few accumulators."""
 
 
 def rows_at_once(body: KernelBody) -> int:
-    """How many rows a kernel reduces together: 1 unless its first stage reads long contiguous rows, and no other does.
+    """How many rows a kernel reduces together: 1 unless its first stage, and only that one, reads long contiguous rows.
 
-    What a later stage does along a row is done for each row alone, and would be written so many times.
+    A later stage with loops along a row would need its code repeated for each row.
     """
     first, later = body.stages[0], body.stages[1:]
     loops = inner_loops(body, first)
@@ -37,7 +38,7 @@ def rows_at_once(body: KernelBody) -> int:
 
 
 def _is_stream(body: KernelBody, stage: Stage) -> bool:
-    """Whether a stage goes through contiguous memory along its last loop, each row through its own."""
+    """Whether a stage reads contiguous memory along its last loop, at a different place for each row."""
     names = [loop.name for loop in inner_loops(body, stage)]
     rows = {loop.name for loop in body.rows}
     found = (linear_access(load, body.nodes, names) for load in loads(stage.elements, body.nodes))

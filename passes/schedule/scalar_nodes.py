@@ -1,4 +1,4 @@
-"""Scalar operations written as nodes of a scalar program."""
+"""Build scalar operations as nodes of a scalar program."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from ..to_linalg.scalar_ops import COMBINE
 
 
 class Scalars:
-    """Scalar operations as nodes."""
+    """A builder of scalar operations."""
 
     def __init__(self, nodes: Interner) -> None:
         self.nodes = nodes
 
     def two(self, kind: str, left: Node, right: Node) -> Node:
-        """`left kind right`, of two of one dtype."""
+        """`left kind right`, for operands of the same dtype; a comparison gives a bool."""
         dtype = DType.BOOL if kind in ("cmplt", "cmpne") else left.dtype
         return self.nodes.apply(dtype, "binop", (kind, left.dtype, right.dtype), left, right)
 
     def where(self, condition: Node, here: Node, elsewhere: Node) -> Node:
-        """`here` where the condition holds, else `elsewhere`."""
+        """`here` if the condition holds, else `elsewhere`."""
         return self.nodes.apply(here.dtype, "ternary", ("where", condition.dtype), condition, here, elsewhere)
 
     def unary(self, kind: str, value: Node) -> Node:
@@ -28,11 +28,11 @@ class Scalars:
         return self.nodes.apply(value.dtype, "unary", (kind,), value)
 
     def equal(self, left: Node, right: Node) -> Node:
-        """Whether both are one number."""
+        """Whether both values are equal; false for NaN."""
         return self.negated(self.two("cmpne", left, right))
 
     def cast(self, value: Node, dtype: DType) -> Node:
-        """`value` as one of `dtype`."""
+        """`value` converted to `dtype`."""
         return value if value.dtype is dtype else self.nodes.apply(dtype, "cast", (value.dtype,), value)
 
     def negated(self, condition: Node) -> Node:
@@ -44,7 +44,7 @@ class Scalars:
         return self.equal(self.two("sub", value, value), self.zero(value.dtype))
 
     def if_finite(self, value: Node) -> Node:
-        """`value` where it is finite, else zero."""
+        """`value` if it is finite, else zero."""
         return self.where(self.is_finite(value), value, self.zero(value.dtype))
 
     def zero(self, dtype: DType) -> Node:
@@ -52,5 +52,5 @@ class Scalars:
         return zero(self.nodes, dtype)
 
     def together(self, combine: str, left: Node, right: Node) -> Node:
-        """What a reduction of this kind makes of two values."""
+        """Two values combined by a reduction of this kind."""
         return self.nodes.apply(left.dtype, COMBINE, (combine,), left, right)

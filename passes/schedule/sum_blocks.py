@@ -1,7 +1,7 @@
 """Cut long sums of floats into blocks.
 
-An accumulator that takes in n values loses up to n roundings of its own size. So it takes in those of a block only, and
-what the blocks come to is added in float64: how much a sum loses does not depend on its length.
+An accumulator that adds n values loses up to n roundings of its own magnitude. So an accumulator adds one block only,
+and the block sums are added in float64: the error of a sum does not depend on its length.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from .choice import bounded
 from .tiling import cut, inner_loops
 
 ACCUMULATOR_TERMS = 512
-"""What one accumulator takes in, where it is known which values go to which."""
+"""Terms of a block whose values all go to one accumulator."""
 ROW_TERMS = 4096
-"""A block of a row on a CPU, whose values are shared between a few vectors of accumulators."""
+"""Terms of a block of a row on a CPU, whose values are spread over a few vectors of accumulators."""
 TOTAL = DType.FLOAT64
-"""The dtype in which the sums of blocks are added."""
+"""The dtype in which block sums are added."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """`stage` reduces one block, by its loops `within`; the loops `over` the blocks, outermost first, are around it."""
+    """`stage` reduces one block, by its loops `within`; the loops `over` the blocks, outermost first, surround it."""
 
     stage: Stage
     over: tuple[Loop, ...]
@@ -36,17 +36,19 @@ class Blocks:
 
     @property
     def columns(self) -> tuple[Loop, ...]:
-        """The loops of a row that tell its sums apart: none where it has one."""
+        """The parallel loops inside a row, one sum per index; empty if a row has one sum."""
         return tuple(loop for loop in self.within if not loop.is_reduction)
 
 
 def sums_floats(stage: Stage) -> bool:
-    """Whether the stage loses something with every term. A product does too, but its order makes no difference."""
+    """Whether each term adds a rounding error that blocks would bound. A product rounds too, but its order makes no
+    difference.
+    """
     return stage.combine == "sum" and stage.elements[0].dtype.is_float
 
 
 def sum_blocks(body: KernelBody, stage: Stage) -> Blocks | None:
-    """The blocks of a stage that may sum more floats than one block has, or None for any other."""
+    """The blocks of a stage that may sum more floats than fit one block, or None for any other stage."""
     terms = stage.domain.reduction
     limit = ROW_TERMS if inner_loops(body, stage) == terms else ACCUMULATOR_TERMS
     is_long = body.space.largest(extent_of(terms)) > limit
@@ -54,7 +56,7 @@ def sum_blocks(body: KernelBody, stage: Stage) -> Blocks | None:
 
 
 def in_blocks(body: KernelBody, stage: Stage, limit: int) -> Blocks:
-    """A reduction of more than `limit` values in blocks of at most so many."""
+    """The stage in blocks of at most `limit` terms."""
     terms, space = stage.domain.reduction, body.space
 
     def most(first: int) -> int:
@@ -69,11 +71,11 @@ def in_blocks(body: KernelBody, stage: Stage, limit: int) -> Blocks:
 
 
 def sums_of(body: KernelBody, stages: Mapping[int, Stage]) -> dict[int, Blocks]:
-    """Those of the stages, by number, that sum in blocks."""
+    """The blocks of those stages, by number, that are summed in blocks."""
     found = ((number, sum_blocks(body, stage)) for number, stage in stages.items())
     return {number: blocks for number, blocks in found if blocks is not None}
 
 
 def totals_of(body: KernelBody, blocks: Blocks) -> Dim:
-    """How many sums a row has."""
+    """The number of sums per row."""
     return extent_of(bounded(body, blocks.columns))

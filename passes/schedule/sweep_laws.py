@@ -1,10 +1,10 @@
-"""How what a reduction comes to in blocks is combined, where it needs what another one comes to in the whole row.
+"""Combine the block results of a reduction that depends on the whole-row result of another reduction, its *reference*.
 
-In a block it takes what that one, its *reference*, comes to in the block. What the blocks come to is combined by a law:
+Within a block the reduction uses the reference's result for that block. A law then combines the block results:
 
-- squares of distances from something near a mean: the pairwise update of Chan, Golub and LeVeque (1979);
-- exponentials below a maximum, scaled where it grows: online softmax (Milakov and Gimelshein, 2018);
-- what is found where a maximum stands, which counts in the blocks whose own maximum is the largest.
+- squared distances from a value near the mean: the pairwise update of Chan, Golub and LeVeque (1979);
+- exponentials below a maximum, rescaled when the maximum grows: online softmax (Milakov and Gimelshein, 2018);
+- values selected at the maximum, which count only in blocks whose own maximum equals that of the row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from .sum_blocks import TOTAL
 
 @dataclass(frozen=True, slots=True)
 class Comes:
-    """What a reduction comes to in a `block`, in those `before` it, and in all up to it, `after`."""
+    """The results of a reduction: of this `block`, of the blocks `before` it, and of all blocks up to and including it,
+    `after`.
+    """
 
     block: Node
     before: Node
@@ -32,10 +34,11 @@ class Comes:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A block that has been reduced: what the reductions of a law come to in it, `blocks`, and what they came to
-    `before` it, its totals; what its reference comes to, and what elements had `at_hand` of that.
+    """The inputs of a law's update after a block: its results in `blocks`, its totals `before`, and those of the
+    reference.
 
-    `counted` elements were before and `count` are in it, in float64; no block is empty.
+    `at_hand` is the value that the elements of the block referred to. `counted` earlier elements and `count` in this
+    block are float64; no block is empty.
     """
 
     blocks: Sequence[Node]
@@ -48,7 +51,9 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A reduction of kind `combine` over a block, of what `element` makes of what is at hand; only where `needed`."""
+    """A reduction of kind `combine` over a block. `element` maps the value at hand to the element to reduce. The
+    reduction runs only if the condition `needed` holds.
+    """
 
     combine: str
     element: Callable[[Node], Node]
@@ -56,10 +61,10 @@ class Block:
 
 
 class Law(Protocol):
-    """How a reduction that refers to another, the stage number `reference`, is combined.
+    """Combines a reduction that depends on the reduction of stage number `reference`.
 
-    What its blocks come to, and what all blocks so far do, are tuples: of `blocks` and of `totals`, which begin with
-    what the reduction makes of nothing.
+    A law has several reductions per block (`blocks`) and several running totals (dtypes `totals`). The totals start
+    from the identity of the reduction.
     """
 
     @property
@@ -67,41 +72,41 @@ class Law(Protocol):
 
     @property
     def value(self) -> Node:
-        """What the reference reduces."""
+        """The element that the reference reduces."""
         ...
 
     @property
     def totals(self) -> tuple[DType, ...]: ...
 
     def instead(self, write: Scalars, block: Node, count: Node) -> Block | None:
-        """What is reduced for `at_hand` where what the block comes to is of no use for it."""
+        """Another reduction of the block, for use in `at_hand` where the reference's block result cannot be used."""
         ...
 
     def at_hand(self, write: Scalars, block: Node, count: Node, instead: Node | None) -> Node:
-        """What elements of a block refer to, where the reference comes to `block` of `count` elements."""
+        """The value that the elements of a block refer to; the reference gives `block` over `count` elements."""
         ...
 
     def blocks(self, write: Scalars, other: Comes) -> tuple[Block, ...]:
-        """What is reduced of a block, where the reference comes to `other`."""
+        """The reductions of a block, given the results `other` of the reference."""
         ...
 
     def after(self, write: Scalars, done: Done) -> tuple[Node, ...]:
-        """What the blocks up to this one come to."""
+        """The totals that include this block."""
         ...
 
     def result(self, write: Scalars, totals: Sequence[Node], count: Node) -> Node:
-        """What all blocks come to."""
+        """The result of the row."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Squares:
-    """Squares of the distances of `value` from `centre`, which is the same for the whole row; the reference sums it.
+    """Squared distances of `value` from `centre`, which is constant in a row; the reference is the sum of `value`.
 
-    Blocks are summed around their means as rounded, distances too, which say how far those are off: the corrected
-    two-pass algorithm (Chan, Golub and LeVeque, 1983). Totals are the squares around the mean, and the mean. Around
-    anything else there are as many squares of its distance from that more. A block whose mean is no finite number is
-    summed around its largest element, or around 0.
+    In each block the squared distances from the rounded mean are summed, and the distances too, which correct for that
+    rounding: the corrected two-pass algorithm (Chan, Golub and LeVeque, 1983). The totals are the sum of squares around
+    the mean, and the mean. Moving to another centre adds the count times the squared distance between the two. A block
+    whose mean is not finite is summed around its largest element, or around 0 if that is not finite either.
     """
 
     reference: int
@@ -137,7 +142,7 @@ class Squares:
         here = write.two("add", write.cast(done.at_hand, TOTAL), off)
         apart = write.two("sub", here, mean)
         share = write.two("fdiv", done.count, write.two("add", done.counted, done.count))
-        # Of none before, what lies apart has no weight.
+        # If no block came before, the distance between the means has no weight.
         between = self._moved(write, apart, write.two("mul", done.counted, share))
         both = write.two("add", write.two("add", total, own), write.if_finite(between))
         return both, write.where(
@@ -148,7 +153,7 @@ class Squares:
         squares, mean = totals
         centre = write.cast(self.centre, TOTAL)
         moved = write.two("add", squares, self._moved(write, write.two("sub", mean, centre), count))
-        # An element that is no finite number is at no finite distance from a centre that is one.
+        # An element that is not finite is at no finite distance from a finite centre.
         is_all = write.two("and", write.is_finite(centre), write.negated(write.is_finite(squares)))
         is_empty = write.two("cmplt", count, write.nodes.constant(TOTAL, 1.0))
         return write.cast(write.where(write.two("or", is_all, is_empty), squares, moved), self.value.dtype)
@@ -158,7 +163,7 @@ class Squares:
 
 
 class _BelowMaximum:
-    """What laws share whose reference is a maximum: its value in the block is what they refer to."""
+    """The part of a law whose reference is a maximum: elements refer to the maximum of their block."""
 
     def instead(self, write: Scalars, block: Node, count: Node) -> Block | None:
         return None
@@ -169,7 +174,7 @@ class _BelowMaximum:
 
 @dataclass(frozen=True, slots=True)
 class Exponentials(_BelowMaximum):
-    """Powers of two of the distances of `value` from its maximum, the reference, times `factor`, which is positive."""
+    """Sum of `2 ** ((value - maximum) * factor)`; the reference is the maximum, and `factor`, if any, is positive."""
 
     reference: int
     value: Node
@@ -185,9 +190,9 @@ class Exponentials(_BelowMaximum):
         return (write.two("add", old, self._below(write, write.cast(block, TOTAL), other.block, other.after)),)
 
     def _below(self, write: Scalars, total: Node, own: Node, maximum: Node) -> Node:
-        """A total of exponentials below their `own` maximum as one below a larger one.
+        """Rescale a total of exponentials below their `own` maximum to a larger `maximum`.
 
-        Those of a block of nothing but -inf are no numbers, but none at all below any other maximum.
+        For a block of -inf only, the total is NaN; it counts as 0 below any larger maximum.
         """
         scaled = write.two("mul", total, write.cast(self._power(write, own, maximum), TOTAL))
         lowest = write.nodes.constant(own.dtype, -math.inf)
@@ -204,9 +209,9 @@ class Exponentials(_BelowMaximum):
 
 @dataclass(frozen=True, slots=True)
 class Found(_BelowMaximum):
-    """`here` where `value` is its maximum, the reference, or where it `is_none`, a NaN; `elsewhere` where not.
+    """`here` where `value` equals its maximum, the reference, or where `is_none` holds (a NaN); else `elsewhere`.
 
-    Where a block has not the maximum of the row, all of it is elsewhere.
+    A block whose maximum is below that of the row counts as `elsewhere` throughout.
     """
 
     reference: int

@@ -1,8 +1,8 @@
-"""Long reductions of a row in one sweep over it: block by block, while a block is in the cache.
+"""Several long reductions of a row in one sweep, block by block, while a block is in the cache.
 
-Each of several reductions would read the row again, from memory where it is long. So a block is reduced by one after
-the other, and what the blocks come to is a tuple: for reductions that do not know of each other what each comes to, for
-others what a law makes of it (`sweep_laws.py`).
+Separate reductions would each read the row again, from memory if it is long. In a sweep each block is reduced by every
+reduction in turn. Block results of independent reductions are combined as usual, those of dependent ones by a law
+(`sweep_laws.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .tiling import inner_loops
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """Reduce a block by `stage`, where the condition `needed` holds, and put what it comes to into a register."""
+    """Reduce a block by `stage` if the condition `needed` holds, and write the result to a register."""
 
     register: int
     stage: Stage
@@ -37,7 +37,7 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Put a value into a register."""
+    """Write a value to a register."""
 
     register: int
     value: Node
@@ -45,7 +45,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a row comes to, as `stage` stores it: where that is one of a sweep."""
+    """The `value` that `stage` stores for a row, computed from the totals of a sweep."""
 
     stage: Stage
     value: Node
@@ -53,11 +53,12 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Reductions of one row: the loops `over` its blocks, and those `within` one.
+    """Reductions of one row: the loops `over` its blocks, and the loops `within` a block.
 
-    `registers` are operands beyond those of the body, variables of one element, by their dtypes. They `begin` with what
-    a reduction of that kind makes of nothing. In a block the `steps` are done, then all `totals` replaced at once.
-    `results` are by the numbers of the stages, `looked_for` those of them that few blocks need.
+    `registers` maps operand numbers beyond those of the body to dtypes; each is a variable of one element. `begin`
+    names the reduction kind whose identity initialises a register. For each block the `steps` run in order, then all
+    `totals` are updated at once. `results` are by stage number; `looked_for` are the stages whose reductions few blocks
+    need.
     """
 
     over: tuple[Loop, ...]
@@ -71,12 +72,12 @@ class Sweep:
 
     @property
     def first(self) -> int:
-        """The stage at whose turn the sweep is made."""
+        """The number of the stage in whose place the sweep runs."""
         return min(self.results)
 
 
 def sweeps_of(body: KernelBody) -> tuple[Sweep, ...]:
-    """The sweeps of a kernel: several reductions of the same long row, with no other loop over it in between."""
+    """The sweeps of a kernel: runs of reductions over the same long row, with no other loop over the row in between."""
     runs: list[list[int]] = []
     is_open = False
     for number, stage in enumerate(body.stages):
@@ -99,13 +100,13 @@ def sweeps_of(body: KernelBody) -> tuple[Sweep, ...]:
 
 
 def needed_share(elements: int) -> float:
-    """The part of the blocks of a row whose maximum is expected to be the largest so far: of n, about 1 + log n."""
+    """The expected share of blocks whose maximum is the largest so far: of n blocks, about 1 + log n."""
     blocks = max(elements // ROW_TERMS, 1)
     return (1 + log(blocks)) / blocks
 
 
 def _reduces_a_long_row(body: KernelBody, stage: Stage) -> bool:
-    """Whether a stage is a reduction that is worth blocks, all of which but the last are of known size."""
+    """Whether a stage reduces a row longer than one block, and all its loops but the first have constant extents."""
     inner = inner_loops(body, stage)
     if stage.combine is None or not inner or inner != stage.domain.reduction:
         return False
@@ -114,7 +115,7 @@ def _reduces_a_long_row(body: KernelBody, stage: Stage) -> bool:
 
 
 class _Finder:
-    """Finds the sweep of a run of reductions, whose registers are the operands from number `first` on."""
+    """Finds the sweep of a run of reductions; its registers are the operands from number `first` on."""
 
     def __init__(self, body: KernelBody, run: Sequence[int], first: int) -> None:
         self.body, self.first = body, first
@@ -139,7 +140,7 @@ class _Finder:
         return over(self.body, stage, (*loops, *self.loops), values)
 
     def _find_laws(self) -> None:
-        """Find the law of each reduction that the sweep can do; None is that of one that refers to no other."""
+        """Find the law of each reduction that the sweep can do; None means that the reduction is independent."""
         for number, stage in self.stages.items():
             element, combine = stage.elements[0], stage.combine
             assert combine is not None, "a run is of reductions"
@@ -153,12 +154,14 @@ class _Finder:
                 self.laws[number] = law
 
     def _spelled(self, law: Law) -> Node:
-        """The element of a reduction, with any number in place of what it refers to."""
+        """The element that a law reduces, with a constant in place of the reference's result."""
         other = self.write.zero(law.value.dtype)
         return law.blocks(self.write, Comes(other, other, other))[0].element(other)
 
     def _that_read_alike(self) -> list[int]:
-        """Those that another one refers to, that refer to another, or that read what another reads along the row."""
+        """The reductions linked to another one: by a law, in either direction, or by a common operand read along the
+        row.
+        """
         read = {number: self._read_along(self.stages[number]) for number in self.laws}
         referred = {law.reference for law in self.laws.values() if law is not None}
         return [
@@ -174,18 +177,18 @@ class _Finder:
         return frozenset(load.operand for load in found if not self._is_given(load))
 
     def _reads_own(self, node: Node) -> bool:
-        """Whether the node needs what a stage of the run, or one in between, has stored."""
+        """Whether the node reads an operand stored by a stage of the run or in between."""
         return any(load.operand in self.own for load in loads((node,), self.body.nodes))
 
     def _is_given(self, node: Node) -> bool:
-        """Whether the node is the same for the whole row."""
+        """Whether the node has the same value throughout the row."""
         names = {loop.name for loop in self.loops}
         found = walk((node,), self.body.nodes)
         return all(names.isdisjoint(free_symbols(index)) for each in found for index in indices(each))
 
 
 class _Program:
-    """Writes what a sweep does in a block."""
+    """Writes the steps of a sweep for a block."""
 
     def __init__(self, finder: _Finder, kept: Sequence[int]) -> None:
         self.found, self.kept, self.write = finder, kept, finder.write
@@ -204,7 +207,7 @@ class _Program:
         self.more = self.write.cast(finder.body.nodes.index_value(DType.INT64, extent_of(self.within)), TOTAL)
 
     def sweep(self) -> Sweep:
-        """The sweep of the reductions that are kept."""
+        """The sweep of the kept reductions."""
         for number in self.kept:
             law = self.found.laws[number]
             if law is None:
@@ -238,7 +241,9 @@ class _Program:
         self.results[number] = Result(stage, law.result(write, before, self.count))
 
     def _at_hand(self, number: int, law: Law, other: Comes) -> Load:
-        """What the elements of a reduction read of the one that they refer to; several read the same."""
+        """The register with the reference value for the elements of a block, shared by all reductions with this
+        reference.
+        """
         known = self.at_hand.get(law.reference)
         if known is None:
             known = self.at_hand[law.reference] = self._register(law.value.dtype)

@@ -20,23 +20,23 @@ from ..loops.substitution import over
 
 MIN_POINTS = 1024
 CHUNK = 16384
-"""Points of a piece of a long loop that is the only one: 64 KiB of float32."""
+"""Points per piece of a long loop that has no rows around it: 64 KiB of float32."""
 COLUMN_CHUNK = 1024
-"""Columns whose accumulators a work-group keeps at hand while it walks down the rows."""
+"""Columns whose accumulators stay in the cache while a work-group walks down the rows."""
 SHORT_REDUCTION = 64
 GROUP_POINTS = 32768
-"""Points of a work-group: small enough for every thread to get one, large enough to amortise its start."""
+"""Points of a work-group: few enough that every thread gets one, enough to amortise its start."""
 SYMBOLIC_EXTENT = 256
 TRANSPOSE_TILE = 32
-"""Rows and columns of a tile that is read along one and written along the other: two cache lines of float32."""
+"""Rows and columns of a tile of a transposition: two cache lines of float32."""
 
 
 ROW = 0
 WHOLE = -1
 
 Rows = tuple[int, ...]
-"""For each loop that all stages share: `ROW`, `WHOLE` for one that every row runs through, or the size of the pieces
-that it is cut into: which piece is a row then, and each row runs through a piece."""
+"""For each loop that all stages share: `ROW` for a loop over rows, `WHOLE` for a loop inside every row, or a piece size
+for a loop that is cut: the pieces are rows, and each row runs through one piece."""
 
 
 def inner_loops(body: KernelBody, stage: Stage) -> tuple[Loop, ...]:
@@ -45,7 +45,7 @@ def inner_loops(body: KernelBody, stage: Stage) -> tuple[Loop, ...]:
 
 
 def rows_candidates(body: KernelBody) -> Iterator[Rows]:
-    """Ways to split the loops that all stages share, the one to be expected first."""
+    """Ways to split the loops that all stages share, the most promising first."""
     count = len(body.rows)
     across = _transposed(body)
     if across is not None:
@@ -69,7 +69,7 @@ def _reduces_a_row(body: KernelBody, stage: Stage) -> bool:
 
 
 def _outermost(body: KernelBody, kept: int, limit: int) -> Rows:
-    """So many loops as rows, whose pieces of the next one have about `limit` points."""
+    """The first `kept` loops as rows, with the next loop cut into pieces of about `limit` points."""
     count = len(body.rows)
     if kept == count:
         return (ROW,) * count
@@ -77,7 +77,7 @@ def _outermost(body: KernelBody, kept: int, limit: int) -> Rows:
 
 
 def _cut(body: KernelBody, number: int, limit: int) -> int:
-    """How to cut a row's outermost loop, the shared one with this number, so that a piece has about `limit` points."""
+    """The piece size for the shared loop `number`, so that a piece has about `limit` points, or `WHOLE`."""
     inside = extent_of(body.rows[number + 1 :])
     points = expr.mul(body.rows[number].extent, inside)
     if not isinstance(inside, int) or not 0 < inside <= limit or body.space.largest(points) <= 2 * limit:
@@ -86,7 +86,7 @@ def _cut(body: KernelBody, number: int, limit: int) -> int:
 
 
 def with_rows(body: KernelBody, rows: Rows) -> KernelBody:
-    """`body` with the rows chosen."""
+    """`body` with its shared loops split as `rows` says."""
     loops: list[Loop] = []
     pieces: dict[str, Loop] = {}
     values: dict[str, Dim] = {}
@@ -106,7 +106,7 @@ def with_rows(body: KernelBody, rows: Rows) -> KernelBody:
 
 
 def cut(space: IndexSpace, loop: Loop, size: int) -> tuple[Loop, Loop, Dim]:
-    """The loop over the pieces of `loop` of `size` points, the one within a piece, and where in `loop` they are."""
+    """Cut `loop` into pieces of `size` points: the loop over pieces, the loop in a piece, and the index in `loop`."""
     block = Loop(block_name(loop), expr.ceildiv(loop.extent, size), loop.is_reduction)
     start = expr.mul(space.add(block.name, block.extent), size)
     is_even = isinstance(loop.extent, int) and loop.extent % size == 0
@@ -116,14 +116,14 @@ def cut(space: IndexSpace, loop: Loop, size: int) -> tuple[Loop, Loop, Dim]:
 
 
 def block_name(loop: Loop) -> str:
-    """The name of the loop over the pieces of a loop that is cut."""
+    """The name of the loop over the pieces of `loop`."""
     return f"{loop.name}_block"
 
 
 def _transposed(body: KernelBody) -> int | None:
-    """The shared loop along which a read is contiguous, when it is not the one along which the only stage writes.
+    """The shared loop along which a read is contiguous, if it is not the loop along which the only stage writes.
 
-    Such a kernel reads a whole cache line for every element; in square tiles it uses all of the line.
+    Such a kernel touches a cache line for every element it reads; square tiles use the whole line.
     """
     if len(body.stages) != 1 or body.stages[0].combine is not None or len(body.rows) < 2:
         return None
@@ -139,13 +139,14 @@ def _transposed(body: KernelBody) -> int | None:
 
 
 def rows_per_group(body: KernelBody) -> int:
-    """How many rows a work-group takes."""
+    """The number of rows of a work-group."""
     points = sum(_typical(body, inner_loops(body, stage)) for stage in body.stages)
     return max(1, GROUP_POINTS // max(points, 1))
 
 
 def _rows_of_maps(body: KernelBody) -> int:
-    """How many loops stay rows when all stages are maps: the fewest inner ones that make a row long enough."""
+    """How many loops stay rows when all stages are maps: the fewest inner ones that make a row long enough go inside.
+    """
     kept = len(body.rows)
     points: Dim = max((extent_of(inner_loops(body, stage)) for stage in body.stages), key=body.space.largest)
     while kept > 0 and isinstance(points, int) and points < MIN_POINTS:
@@ -155,7 +156,7 @@ def _rows_of_maps(body: KernelBody) -> int:
 
 
 def _prefers_columns(body: KernelBody, stage: Stage) -> bool:
-    """Whether the loop to run innermost is the last parallel one: memory is contiguous along it, or sums are short."""
+    """Whether the last parallel loop should run innermost: more reads are contiguous along it, or sums are short."""
     names = [loop.name for loop in stage.domain.loops]
     column, last = names.index(body.rows[-1].name), names.index(stage.domain.reduction[-1].name)
     strided_columns = strided_reductions = 0
@@ -171,7 +172,7 @@ def _prefers_columns(body: KernelBody, stage: Stage) -> bool:
 
 
 def _typical(body: KernelBody, loops: Sequence[Loop]) -> int:
-    """The points of the loops: a piece is taken for a whole one, another symbolic extent for `SYMBOLIC_EXTENT`."""
+    """The points of the loops: a piece counts as full, any other symbolic extent as `SYMBOLIC_EXTENT`."""
     rows = {loop.name for loop in body.rows}
     points = 1
     for loop in loops:

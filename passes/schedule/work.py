@@ -1,4 +1,4 @@
-"""What a kernel computes and moves, whatever runs it."""
+"""The arithmetic and the memory traffic of a kernel, independent of the target."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .cost import Evaluate
 
 
 def additions(node: Apply) -> int:
-    """How many additions of 32 bits take as long as `node`: twice as many in 64 bits, of which a vector has half."""
+    """The cost of `node` in 32-bit additions; doubled for 64 bits, since a vector holds half as many elements."""
     return _of_32_bits(node) * (2 if node.args[0].dtype.itemsize == 8 else 1)
 
 
@@ -31,9 +31,7 @@ def _of_32_bits(node: Apply) -> int:
 
 
 def operations(body: KernelBody, stage: Stage) -> int:
-    """Operations at a point of a stage, in additions of 32 bits: those of its elements, and a combination when it
-    reduces.
-    """
+    """The cost of one point of a stage in 32-bit additions: its elements, and the combination if it reduces."""
     count = sum(additions(node) for node in walk(stage.elements, body.nodes) if isinstance(node, Apply))
     if stage.combine is not None:
         count += sum(2 if element.dtype.itemsize == 8 else 1 for element in stage.elements)
@@ -41,12 +39,12 @@ def operations(body: KernelBody, stage: Stage) -> int:
 
 
 def selections(body: KernelBody, stage: Stage) -> int:
-    """Values at a point of a stage that are one or another."""
+    """The number of selects and guards at one point of a stage."""
     return sum(isinstance(node, Guard | Choose) for node in walk(stage.elements, body.nodes))
 
 
 def flops(body: KernelBody) -> Dim:
-    """Operations of all stages at all of their points."""
+    """The cost of all stages at all of their points, in 32-bit additions."""
     points = (extent_of(bounded(body, stage.domain.loops)) for stage in body.stages)
     return expr.add(
         *(expr.mul(operations(body, stage), count) for stage, count in zip(body.stages, points, strict=True))
@@ -54,7 +52,9 @@ def flops(body: KernelBody) -> Dim:
 
 
 def moved_bytes(body: KernelBody, at: Evaluate) -> int:
-    """Bytes that a kernel reads and writes of what is outside: all of an operand, or what its points can reach."""
+    """Bytes that a kernel reads and writes in memory: of each operand, all of it or at most one element per load and
+    point.
+    """
     points = [at(extent_of(bounded(body, stage.domain.loops))) for stage in body.stages]
     reached: dict[int, int] = {}
     for stage, count in zip(body.stages, points, strict=True):
