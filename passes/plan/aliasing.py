@@ -1,4 +1,4 @@
-"""Which buffers share storage: those that are parts of another, and results computed in place of what is not needed."""
+"""Decide which buffers share storage: parts of a larger buffer, and results computed in place of a dead operand."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from .prepare import kept_buffers
 from .program_plan import ProgramPlan
 
 Pairs = Sequence[tuple[int, int]]
-"""Positions of a written and a read buffer of a step."""
+"""`(written, read)` buffers of a step, as positions in its `writes` and `reads`."""
 
 
 @dataclass(slots=True)
 class _Storage:
-    """Some buffers in one place of `size` bytes; the last step that needs it, or one more where it outlasts all."""
+    """Buffers in one storage of `size` bytes, needed until a step (the number of steps: for good); `is_ours` if
+    writable.
+    """
 
     members: list[int]
     size: Dim
@@ -27,11 +29,11 @@ class _Storage:
 
 
 def share_storage(plan: ProgramPlan, reusable: Mapping[int, Pairs]) -> None:
-    """Decide which buffers of a closed plan share storage: sets `reuses` of steps, groups and offsets of buffers.
+    """Decide which buffers of a closed plan share storage: set the `reuses` of steps and the groups and offsets of
+    buffers.
 
-    `reusable` gives by step what its kernel can compute in place of what. It does so where that is the last use of all
-    buffers in the storage. Neither inputs nor constants are written, and neither a result nor what was prepared is
-    overwritten.
+    `reusable` maps a step to the results that its kernel can compute in place of an operand. It does so if this is the
+    last use of all buffers in the storage. Inputs, constants, results and prepared values are never overwritten.
     """
     storages = _storages(plan)
     for number, pairs in sorted(reusable.items()):
@@ -51,7 +53,7 @@ def share_storage(plan: ProgramPlan, reusable: Mapping[int, Pairs]) -> None:
 
 
 def _storages(plan: ProgramPlan) -> dict[int, _Storage]:
-    """The storage of every buffer as long as nothing is computed in place."""
+    """The storage of every buffer before any in-place reuse."""
     kept = kept_buffers(plan) | frozenset(plan.results)
     shared: dict[int, _Storage] = {}
     storages: dict[int, _Storage] = {}
@@ -69,7 +71,7 @@ def _storages(plan: ProgramPlan) -> dict[int, _Storage]:
 
 
 def _is_free_after(number: int, storage: _Storage, reads: Sequence[int], storages: Mapping[int, _Storage]) -> bool:
-    """Whether step `number`, which reads one buffer of the storage, is the last to need it."""
+    """Whether step `number`, which reads exactly one buffer of the storage, is its last use."""
     is_last = storage.is_ours and storage.needed_until <= number
     return is_last and sum(storages[buffer] is storage for buffer in reads) == 1
 
@@ -90,6 +92,6 @@ def _mark(plan: ProgramPlan, storages: Mapping[int, _Storage]) -> None:
 
 
 def _alignment(offset: Dim) -> int:
-    """The alignment in bytes of what is `offset` bytes into a storage, which is aligned by default."""
+    """The alignment in bytes at `offset` bytes into a storage of default alignment."""
     terms = [coefficient for _, coefficient in offset.terms] if isinstance(offset, Expr) else [offset]
     return gcd(DEFAULT_ALIGNMENT, *terms)

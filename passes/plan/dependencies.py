@@ -1,6 +1,6 @@
-"""Which step must follow which: whatever reads or writes bytes that an earlier step writes, or writes what one reads.
+"""The dependencies between steps: read after write, write after write, and write after read of the same bytes.
 
-Steps in any order that respects these edges compute the same, whatever they share storage with.
+Every order of the steps that respects these edges computes the same results, whichever buffers share storage.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Access:
 
 @dataclass(slots=True)
 class _Storage:
-    """Who read and wrote the present contents of a storage, or of the parts of it that have not been overwritten."""
+    """The accesses to the current contents of a storage, without those to bytes that have been overwritten since."""
 
     reads: list[_Access] = field(default_factory=list[_Access])
     writes: list[_Access] = field(default_factory=list[_Access])
@@ -36,10 +36,9 @@ class _Storage:
 def dependencies(steps: Sequence[Step], buffers: Sequence[Buffer], ranges: Ranges) -> list[Dependency]:
     """The edges between steps, by their numbers, each pair once and in order.
 
-    A data edge leads from the last step that wrote what a step reads, and names what it reads. A control edge leads to
-    a step that overwrites what another has read or written, and names what it writes; it is left out where two other
-    edges imply it. `ranges` bound the symbols: buffers of one storage that are disjoint for all their values are
-    independent.
+    A data edge leads from the last writer of a buffer to its reader and names what is read. A control edge leads to a
+    step that overwrites what another has read or written, and names what it writes; it is left out if two other edges
+    imply it. `ranges` bound the symbols: buffers of one storage that are disjoint for all their values are independent.
     """
     storages: dict[tuple[str, int], _Storage] = {}
     before: list[frozenset[int]] = []

@@ -1,4 +1,4 @@
-"""Which steps are run by one function: those of one kernel, on buffers that are alike to it."""
+"""Assign each step the function that runs it: one function per kernel and kind of buffers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from .program_plan import ProgramPlan, Step
 
 
 def name_entries(plan: ProgramPlan) -> None:
-    """Set the `entry` of every step of a closed plan that runs a kernel: the kernel's name, and a number when it has
-    several.
+    """Set the `entry` of every kernel step of a closed plan: the kernel's name, with a number if it has several
+    entries.
     """
     names: dict[Hashable, str] = {}
     counts: dict[str, int] = {}
@@ -26,6 +26,6 @@ def name_entries(plan: ProgramPlan) -> None:
 
 
 def _kind(step: Step, plan: ProgramPlan) -> Hashable:
-    """All that a function knows of the buffers that it is given."""
+    """What a compiled function depends on: the slots, dtypes, shapes and alignments of its buffers."""
     given = (plan.buffers[number] for number in step.arguments)
     return step.slots, tuple((buffer.dtype, buffer.shape, buffer.alignment) for buffer in given)

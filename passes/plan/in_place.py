@@ -1,8 +1,8 @@
-"""Which operand a kernel may overwrite with a result, by where and when it reads it.
+"""Decide which operand a kernel may overwrite with a result, from where and when it reads the operand.
 
-A result is stored by one stage, a map: each element at one point. It may take the place of an operand when no element
-of the operand is read after it has been overwritten, be it by the same point, by another of its row, or by another row,
-which may run at any time.
+A result is stored by a map stage, each element at one point. It may take the place of an operand if no element of the
+operand is read after it has been overwritten: by the same point, by another point of its row, or by another row. Rows
+may run in any order.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ..loops.scalar_dag import Load, walk
 from ..values import Value
 
 Reads = Mapping[int, Sequence[Load]]
-"""The loads of a stage by the operand that they read."""
+"""The loads of a stage by operand."""
 
 
 class Reuse(Enum):
-    """What the strategies of a target promise of the order in which a kernel loads and stores.
+    """The order of loads and stores that the strategies of a target guarantee.
 
-    POINTS: a kernel of one map computes every point once, and a point's loads come before its stores. ROWS: so does any
-    kernel, and it runs one stage after the other for any rows that it takes together; of such rows each may store all
-    its results as soon as the first stage has run for them all.
+    POINTS: a kernel of one map computes each point once, and loads before it stores. ROWS: the same holds for any
+    kernel, and its stages run one after the other for the rows that it takes together; each of these rows may store all
+    its results as soon as the first stage has run for all of them.
     """
 
     POINTS = "points"
@@ -37,9 +37,10 @@ class Reuse(Enum):
 
 
 def reusable(body: KernelBody, reuse: Reuse) -> tuple[tuple[int, int], ...]:
-    """Pairs of a result and an argument of the body's function, by position: one may be computed in place of the other.
+    """`(result, argument)` positions of the body's function such that the result may be computed in place of the
+    argument.
 
-    Whether the argument's contents are needed after the kernel is not looked at.
+    The caller must check that the argument's contents are dead after the kernel.
     """
     if reuse is Reuse.POINTS and len(body.stages) > 1:
         return ()
@@ -64,13 +65,13 @@ def _reads(stage: Stage, body: KernelBody) -> Reads:
 
 
 def _is_as_large(result: Value, argument: Value) -> bool:
-    """Whether both have as many elements of one size."""
+    """Whether both have the same number of elements and the same item size."""
     same_size = result.dtype.itemsize == argument.dtype.itemsize
     return same_size and expr.product(result.shape) == expr.product(argument.shape)
 
 
 def _is_read_in_time(operand: int, store: Store, number: int, reads: Sequence[Reads], body: KernelBody) -> bool:
-    """Whether the elements of `operand` have been read when stage `number` overwrites them with those of `store`."""
+    """Whether all reads of `operand` come before stage `number` overwrites it with `store`."""
     stage = body.stages[number]
     here = reads[number].get(operand, ())
     if any(operand in later for later in reads[number + 1 :]):
@@ -83,12 +84,12 @@ def _is_read_in_time(operand: int, store: Store, number: int, reads: Sequence[Re
 
 
 def _is_loaded_for(store: Store, here: Sequence[Load], body: KernelBody) -> bool:
-    """Whether the one load of the stage is behind `store`: the stores of a point may follow one another."""
+    """Whether the only load of the stage feeds `store`: the stores of a point may run in any order."""
     return len(here) == 1 and any(node is here[0] for node in walk((store.element,), body.nodes))
 
 
 def _is_in_row(load: Load, stage: Stage, body: KernelBody) -> bool:
-    """Whether the load reads what `stage` stores in the same row: a run of elements, as the rows are leading loops."""
+    """Whether the load reads only elements that `stage` stores in the same row, a contiguous run of elements."""
     names = [loop.name for loop in body.rows]
     read, stored = linear_form(load.address, names), linear_form(stage.domain.address, names)
     if read is None or stored is None or read[1] != stored[1]:

@@ -1,4 +1,4 @@
-"""Which values are parts of which, by the buffer views and cats of a graph function."""
+"""Place values inside other values, from the buffer views and cats of a graph function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..values import Value
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a buffer is that shares a storage: from byte `offset` on, in the storage of that number and size."""
+    """The place of a buffer in a shared storage: its byte `offset`, and the number and size in bytes of the storage."""
 
     storage: int
     offset: Dim
@@ -22,20 +22,20 @@ class Place:
 
 
 class Placements:
-    """Where values lie in one another, in bytes."""
+    """Collects which value lies in which other value, and at which byte offset."""
 
     def __init__(self) -> None:
         self._holders: dict[Value, tuple[Value, Dim]] = {}
 
     def view(self, value: Value) -> None:
-        """Enter a `buffer_view`."""
+        """Record a `buffer_view`."""
         (base,) = value.operands
         self._holders[value] = (base, expr.mul(value.dim("offset"), base.dtype.itemsize))
 
     def join(self, value: Value) -> None:
-        """Enter a `cat` of one axis: its parts are computed in their places in it.
+        """Record a `cat` of one axis, whose parts are computed in their places in the result.
 
-        Where a part lies already where it must in a storage as large as the whole, the whole takes that storage.
+        If a part already lies at its offset in a storage as large as the whole, the whole takes that storage.
         """
         offset: Dim = 0
         parts: list[tuple[Value, Dim]] = []
@@ -53,7 +53,7 @@ class Placements:
             self._holders[root] = (value, place)
 
     def places(self, buffers: Mapping[Value, int]) -> dict[int, Place]:
-        """The places of all buffers that share a storage with another, the storages numbered from 0."""
+        """The places of all buffers that share a storage with another buffer; storages are numbered from 0."""
         located = {value: self._located(value) for value in buffers}
         members: dict[Value, list[int]] = defaultdict(list)
         for value, number in buffers.items():
@@ -67,7 +67,7 @@ class Placements:
         }
 
     def _located(self, value: Value) -> tuple[Value, Dim]:
-        """`(the value that holds it and is in no other, offset)`"""
+        """The outermost value that contains `value`, and the byte offset in it."""
         offset: Dim = 0
         while value in self._holders:
             value, inside = self._holders[value]

@@ -1,4 +1,4 @@
-"""Which steps a program runs when its parameters are bound, and what of their results stays."""
+"""Decide which steps run once when parameters are bound, and which of their buffers are kept."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from .program_plan import ProgramPlan, Step
 
 
 def settle_prepared(plan: ProgramPlan) -> None:
-    """Have only those steps of a closed plan be prepared that need nothing of a call.
+    """Clear `is_prepared` on steps of a closed plan that depend on a call.
 
-    They read parameters, constants and what others of them write, and no other step writes into a storage of theirs.
-    One buffer is all of such a storage: that stays.
+    A prepared step reads parameters, constants and results of other prepared steps. No other step writes to its
+    storages, and each of these storages is covered by one buffer, which is kept.
     """
     whole = _covered(plan)
     while True:
@@ -34,7 +34,7 @@ def settle_prepared(plan: ProgramPlan) -> None:
 
 
 def kept_buffers(plan: ProgramPlan) -> frozenset[int]:
-    """The buffers in storages that prepared steps write and others read."""
+    """The buffers in storages that prepared steps write and other steps read."""
     ours = {plan.storage_of(buffer) for step in plan.steps if step.is_prepared for buffer in step.writes}
     read = {plan.storage_of(buffer) for step in plan.steps if not step.is_prepared for buffer in step.reads}
     return frozenset(buffer.id for buffer in plan.buffers if plan.storage_of(buffer.id) in ours & read)
@@ -49,7 +49,7 @@ def _is_fixed(buffer: int, plan: ProgramPlan) -> bool:
 
 
 def _covered(plan: ProgramPlan) -> set[tuple[str, int]]:
-    """The storages of which one buffer is all."""
+    """The storages that one buffer covers completely."""
     places = plan.places
     return {
         plan.storage_of(buffer.id)

@@ -1,4 +1,4 @@
-"""The whole program as buffers and steps: what runs in which order, on which buffers, which live for how long."""
+"""The program as buffers with lifetimes, and steps in execution order."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from .placements import Place, Placements
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to run: a kernel by name, or the custom, copy or while op `host`; `reads` and `writes` are buffer ids.
+    """One step: a kernel by name, or the custom, copy or while op `host`; `reads` and `writes` are buffer ids.
 
-    `reuses` are pairs of a written buffer and a read one that lie in the same place: the kernel computes the first in
-    place of the second. It is given one pointer for both, that of the written buffer, since a pointer of a kernel must
-    reach no byte that another one stores to. A kernel computes the `nodes` here, and is run by the function `entry`,
-    which steps share that run the same kernel on buffers of the same kind.
+    `reuses` are pairs of a written and a read buffer at the same place: the kernel computes the first in place of the
+    second. It gets one pointer for both, that of the written buffer, because the pointers of a kernel must not alias.
+    `nodes` are the graph nodes that the kernel computes. `entry` is the function that runs it; steps that run the same
+    kernel on buffers of the same kind share one.
 
-    What is prepared follows from parameters alone, and is run when they are bound. `apart` has `(writer, reader,
-    reason)` for nodes here that read what a node of another kernel makes: why they are two kernels.
+    A prepared step depends on parameters alone and runs when they are bound. `apart` has `(writer, reader, reason)` for
+    nodes of this step that read a node of another kernel: why the two were not fused.
     """
 
     kernel: str | None
@@ -44,34 +44,33 @@ class Step:
 
     @property
     def arguments(self) -> tuple[int, ...]:
-        """The buffers that the kernel is given, in call order: what it only reads, what it writes, scratch."""
+        """The buffer ids passed to the kernel, in call order: read-only, written, scratch."""
         reused = {read for _, read in self.reuses}
         return (*(buffer for buffer in self.reads if buffer not in reused), *self.writes, *self.scratch)
 
     @property
     def slots(self) -> tuple[int, ...]:
-        """For each of `reads`, `writes` and `scratch`, in order, the position in `arguments` of where it is."""
+        """The position in `arguments` of each of `reads`, `writes` and `scratch`, in order."""
         slot_of = {buffer: slot for slot, buffer in enumerate(self.arguments)}
         slot_of |= {read: slot_of[written] for written, read in self.reuses}
         return tuple(slot_of[buffer] for buffer in (*self.reads, *self.writes, *self.scratch))
 
     @property
     def loaded(self) -> tuple[int, ...]:
-        """The slots of what is read."""
+        """The slots that the kernel reads."""
         return tuple(sorted(self.slots[: len(self.reads)]))
 
     @property
     def stored(self) -> tuple[int, ...]:
-        """The slots of what is written, scratch included."""
+        """The slots that the kernel writes, scratch included."""
         return self.slots[len(self.reads) :]
 
 
 @dataclass(slots=True)
 class ProgramPlan:
-    """Buffers by id, the steps, which buffer each argument and result is in, and the contents of constants.
+    """Buffers by id, the steps, the buffer of each argument and result, and the contents of constants.
 
-    `parameters` are those of the arguments that are bound once; `places` are those of buffers that are parts of others,
-    or have such parts.
+    `parameters` are the arguments that are bound once. `places` has the buffers that are parts of others or have parts.
     """
 
     buffers: list[Buffer] = field(default_factory=list[Buffer])
@@ -83,13 +82,13 @@ class ProgramPlan:
     places: dict[int, Place] = field(default_factory=dict[int, Place])
 
     def add_scratch(self, number: int, dtype: DType, elements: Dim, *, is_private: bool) -> None:
-        """Give step `number` one more buffer, of which every worker has its own if it is private."""
+        """Give step `number` a scratch buffer; if it is private, every worker has its own."""
         buffer = self.add_buffer(dtype, (elements,), "scratch" if is_private else "temp")
         step = self.steps[number]
         self.steps[number] = replace(step, scratch=(*step.scratch, buffer))
 
     def add_buffer(self, dtype: DType, shape: tuple[Dim, ...], role: BufferRole, artifact: str | None = None) -> int:
-        """A new buffer; its lifetime is set by `close`."""
+        """Add a buffer and return its id; `close` sets its lifetime."""
         size = expr.mul(expr.product(shape), dtype.itemsize)
         number = len(self.buffers)
         self.buffers.append(
@@ -117,7 +116,7 @@ class ProgramPlan:
             self.buffers[buffer.id] = buffer.model_copy(update={"lifetime": (min(used), max(used))})
 
     def storage_of(self, buffer: int) -> tuple[str, int]:
-        """What buffers of one storage have in common, as long as nothing is computed in place."""
+        """The key of the buffer's storage, before any in-place reuse."""
         place = self.places.get(buffer)
         return ("buffer", buffer) if place is None else ("storage", place.storage)
 
@@ -132,7 +131,7 @@ def plan_program(calls: Sequence[Call], graph: Function) -> ProgramPlan:
 
 
 class _Planner:
-    """`home` is the buffer of a value that a step or the graph needs, `loops` the step of a loop."""
+    """Builds a plan. `home` is the buffer of a value that a step or the graph needs, `loops` the step of a loop."""
 
     def __init__(self, graph: Function) -> None:
         self.graph, self.results = graph, set(graph.results)
@@ -171,7 +170,7 @@ class _Planner:
                 self.loops[op] = len(plan.steps)
                 plan.steps.append(Step(None, op, tuple(self._buffer(value) for value in operands), ()))
             case "while_result":
-                # They follow their loop in the order of their numbers.
+                # The results of a loop follow it in the order of their numbers.
                 number = self.loops[op.operands[0]]
                 step = plan.steps[number]
                 assert op.int("number") == len(step.writes), "a loop leaves every value that its body gives, in order"
