@@ -1,4 +1,4 @@
-"""kiln -> kiln: one function per kernel, and a graph function that calls them."""
+"""Fusion, kiln -> kiln: one function per kernel, and a graph function that calls them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .prepare import prepared_values
 
 
 def form_kernels(module: ir.Module, *, fusion: bool = True, chains: bool = False, reload: int = RELOAD) -> ir.Module:
-    """Cut `@graph` into kernels; the module that comes back has `@graph` and one private function per kernel.
+    """Cut `@graph` into kernels; returns a module with `@graph` and one private function per kernel.
 
-    Without `fusion` a kernel computes one op, and what could lie in another value is copied. With `chains` a kernel may
-    have two contractions. `reload` is how many additions the machine does while it stores an element and loads it.
+    Without `fusion` each kernel computes one op, and nothing is placed inside another value. With `chains` a kernel may
+    have two contractions. `reload` is the cost of storing an element and loading it again, in additions.
     """
     source = graph_function(module).operation
     function = read_function(source, read_symbols(module))
@@ -28,7 +28,7 @@ def form_kernels(module: ir.Module, *, fusion: bool = True, chains: bool = False
     results = set(function.results)
     host = [value for value in live if is_table(value) or _needs_no_kernel(value, value in stored or value in results)]
     with module.context, ir.Location.unknown():
-        # What is prepared comes first, so that no kernel of a call waits behind it.
+        # Prepared values come first, so that no kernel of a call waits behind them.
         kept = sorted((value for value in kept if not _is_nothing(value)), key=lambda value: value not in prepared)
         grouping = group(function, live, kept, host, prepared, fusion, chains)
         return outline(source, function, grouping, host)
@@ -39,5 +39,7 @@ def _needs_no_kernel(value: Value, is_stored: bool) -> bool:
 
 
 def _is_nothing(value: Value) -> bool:
-    """Whether nobody computes the value: it has no elements, and no loop is to be told where they would be."""
+    """Whether the value needs no computation: it has no elements and is not a loop result, for which the loop needs a
+    buffer.
+    """
     return is_empty(value) and value.kind != "while_result"

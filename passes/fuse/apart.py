@@ -1,4 +1,4 @@
-"""What is stored when nothing is to be fused: the result of every op that takes no more memory than its operands do."""
+"""The values to store without fusion: the result of every op that takes no more memory than its operands."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..values import Function, Value
 
 
 def values_apart(function: Function, live: Sequence[Value], in_memory: set[Value]) -> set[Value]:
-    """The values that are no larger than all values in memory together that they are computed from.
+    """The values that are no larger than all values in memory that they are computed from, taken together.
 
-    `in_memory` are those that are there anyway. What is left is computed where it is read: an expanded operand, and the
-    product of two of them that a sum reads at once, which for a matrix product would take rows times columns times
-    depth; and what is made of constants alone.
+    `in_memory` are the values that are in memory anyway. The others are computed where they are read: an expanded
+    operand; the product of two of them that a sum reads, which a matrix product would store as rows times columns times
+    depth; and values of constants alone.
     """
     space = IndexSpace(function.symbols)
     stored: set[Value] = set()

@@ -1,8 +1,8 @@
-"""Joined values that need no kernel: every part is computed where it belongs in the whole.
+"""Joined values that need no kernel: each part is computed at its place in the whole.
 
-The parts of a cat along the leading axis follow one another in memory. So do, in an assignment to a range, what is kept
-of the target and what replaces the rest. When the parts are stored by kernels of their own, these may as well store
-them in the place of the whole; then nothing is left to copy.
+The parts of a cat along the leading axis follow one another in memory. So do the kept parts of the target and the
+source of an assignment to a range. If kernels store the parts anyway, they can store them at their place in the whole,
+and no copy is needed.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from .joining import ALIGNMENT, takes_memory_early
 from .windows import KEEPING, NOT_OURS, Window, Windows
 
 MAX_PARTS = 64
-"""Parts of one storage, those of its parts included: steps that write to it are compared with one another."""
+"""Most parts of one storage, nested parts included: the steps that write to it are compared pairwise."""
 
 Piece: TypeAlias = "tuple[Window | None, Dim]"
-"""Where some neighbouring elements of a value are, None being nowhere in memory, and their size in bytes."""
+"""Where consecutive elements of a value are (None: not in memory), and their size in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
     """A value whose `parts`, of `sizes` bytes, follow one another.
 
-    Each part is all of a value that is computed in its place here, or is kept: a window of an older value, as large as
-    this one and no longer needed, at the offset that it has here.
+    Each part is either a whole value that is computed in its place here, or kept: a window of an older value of the
+    same size that is dead, at the same offset.
     """
 
     parts: tuple[Window, ...]
@@ -39,7 +39,7 @@ class Assembly:
 
     @property
     def bases(self) -> tuple[Value, ...]:
-        """What must have been computed for the value to be in memory."""
+        """The values that must have been computed for this value to be in memory."""
         return tuple(dict.fromkeys(part.base for part in self.parts))
 
 
@@ -54,7 +54,7 @@ class Assemblies:
         self._begun: dict[Value, int] = {}
 
     def find(self, value: Value) -> Assembly | None:
-        """How `value`, which is to be stored, is assembled; None when it takes a kernel."""
+        """How the stored value `value` is assembled; None if it needs a kernel."""
         pieces = [piece for piece in self._pieces(value) or () if piece[1] != 0]
         parts = [window for window, _ in pieces if window is not None]
         if len(parts) < len(pieces):
@@ -79,7 +79,7 @@ class Assemblies:
         return self.found[value]
 
     def _pieces(self, value: Value) -> list[Piece] | None:
-        """What `value` consists of, in order; None when it is not joined along memory."""
+        """The pieces of `value`, in order; None if it is not joined along memory."""
         joined = value
         while joined.kind not in ("cat", "assign"):
             if len(joined.operands) != 1 or joined.kind not in KEEPING:
@@ -114,7 +114,7 @@ class Assemblies:
         yield Window(place.base, end), expr.sub(target.size_bytes, end)
 
     def _may_place(self, value: Value, fresh: Sequence[Value], kept: set[Value]) -> bool:
-        """Whether kernels of ours can store `fresh` in the place of `value`, over an older value that is kept."""
+        """Whether kernels can store `fresh` in the place of `value`, over the older value in `kept`, if any."""
         if not fresh or len(set(fresh)) < len(fresh) or len(kept) > 1:
             return False
         if not all(self._is_free(part) for part in (*fresh, *kept)) or self._count((*fresh, *kept)) > MAX_PARTS:
@@ -126,12 +126,12 @@ class Assemblies:
         return value in self.windows.results or not takes_memory_early(begun)
 
     def _is_free(self, part: Value) -> bool:
-        """Whether what computes `part` is ours, and may store it anywhere."""
+        """Whether a kernel computes `part` and may store it anywhere."""
         is_any_byte = part.dtype.is_bool and part.kind in NOT_OURS
         return part in self.home and part not in self._placed and part not in self.windows.results and not is_any_byte
 
     def _is_read_before(self, old: Value, kernel: int, value: Value) -> bool:
-        """Whether all that reads `old`, `value` aside, has run when `kernel` starts."""
+        """Whether all readers of `old` except `value` have run when `kernel` starts."""
         seen: set[Value] = {value}
         stack = [old]
         while stack:
@@ -153,5 +153,5 @@ class Assemblies:
 
 
 def _are_alike(base: Value, value: Value) -> bool:
-    """Whether both have as many elements, of one size."""
+    """Whether both have the same number of elements and the same item size."""
     return base.dtype.itemsize == value.dtype.itemsize and base.size_bytes == value.size_bytes

@@ -1,7 +1,7 @@
-"""Chains of kernels that become one: a product, what is computed of its rows, and a product of those, as in attention.
+"""Merge chains of kernels: a product, stages over its rows, and a product of the result, as in attention.
 
-What the first two compute is as large as the product of two extents. In one kernel a block of rows at a time is
-computed, and none of it is in memory when the kernel has run.
+The intermediate values are as large as the product of two extents. The merged kernel computes one block of rows at a
+time and keeps none of them in memory.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from .groups import Group, is_within_row
 from .windows import Windows
 
 MAX_ROW = 32768
-"""Elements of a row of the first product: a block of several should stay in a cache."""
+"""Most elements of a row of the first product: a block of several rows should fit a cache."""
 
 
 @dataclass(frozen=True)
 class Chains:
-    """Finds the chains among groups; `elements` is what each root computes, `kept` what has to be in memory."""
+    """Finds chains among groups; `elements` is the scalar program of each root, `kept` the values that must be in
+    memory.
+    """
 
     groups: Sequence[Group]
     elements: Mapping[Value, Node]
@@ -34,7 +36,7 @@ class Chains:
     kept: Collection[Value]
 
     def merged(self) -> list[Group]:
-        """The groups, those of a chain as one in the place of the last."""
+        """The groups, with each chain merged into one group in the place of its last."""
         home = {root: number for number, group in enumerate(self.groups) for root in group.roots}
         readers: dict[Value, set[int]] = {}
         for number, group in enumerate(self.groups):
@@ -54,7 +56,7 @@ class Chains:
         return [made.get(number, self.groups[number]) for number in left]
 
     def _chain(self, last: int, home: Mapping[Value, int]) -> tuple[int, int, int] | None:
-        """The numbers of the groups of the chain that the contraction `last` ends, in order."""
+        """The group numbers of the chain that ends in the contraction `last`, in order."""
         second = self._contraction(self.groups[last])
         middle = -1 if second is None else home.get(self._value(second.left.load), -1)
         if second is None or middle < 0 or self.groups[middle].is_contraction or self.groups[middle].is_opaque:
@@ -74,7 +76,7 @@ class Chains:
         return match_contraction(domain, combine, self.elements[root], self.nodes, self.space)
 
     def _fit(self, first: Contraction, second: Contraction, parts: Sequence[Group]) -> bool:
-        """Whether the parts are computed row by row: the rows of the first product are those of the second."""
+        """Whether the parts can be computed row by row: both products have the same rows."""
         opening, middle, last = parts
         rows = (*first.batch, *first.rows)
         for contraction, group in ((first, opening), (second, last)):
@@ -84,7 +86,7 @@ class Chains:
                 return False
             if len(outer) != len(rows) or len(contraction.batch) != len(first.batch):
                 return False
-        # A second product of parts of the rows, as of a gate and what it gates, is none of the chain's.
+        # A product over part of the row only, as behind a gated activation, does not end a chain.
         if extent_of(second.depth) != extent_of(first.columns):
             return False
         inside = {*opening.roots, *middle.roots}

@@ -1,4 +1,4 @@
-"""What computing an element of a value takes, down to what is stored."""
+"""The cost of computing an element of a value from stored values."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def _own_cost(value: Value) -> int:
 
 
 class Costs:
-    """Operations, ops on the longest path, ops on all paths behind each value, and the values of its own size that are
-    read, down to what is stored.
+    """For each value: the work in operations, the longest path and the number of ops, and the stored values of its own
+    size that it reads. All count back to stored values.
 
-    An operand counts as often as it is read at different places. `index` has one entry per axis of a value: how often
-    the index along that axis stands in an address behind the value, at most. A reshape that splits what another one
-    merged doubles it, as the quotient and the remainder both hold the whole index.
+    An operand counts once for each place at which it is read. `index` has one entry per axis of a value: the most
+    occurrences of that axis's index in an address behind the value. A reshape that splits what another one merged
+    doubles it, since the quotient and the remainder both contain the whole index.
     """
 
     def __init__(self, stored: set[Value], symbols: Mapping[str, tuple[int, int]]) -> None:
@@ -45,7 +45,7 @@ class Costs:
         self._reads = Reads(symbols)
 
     def add(self, value: Value) -> None:
-        """Count `value`, whose operands have been counted unless they are arguments."""
+        """Count `value`; its operands must have been counted, except arguments."""
         reads = self._reads.of(value)
         inlined = [read.operand for read in reads if read.operand not in self.stored]
         self.work[value] = _own_cost(value) + sum(self.work[operand] for operand in inlined)
@@ -61,11 +61,11 @@ class Costs:
         self.index[value] = tuple(index)
 
     def index_size(self, value: Value) -> int:
-        """How often the index along one axis stands in an address behind the value, at most."""
+        """The most occurrences of the index of any one axis in an address behind the value."""
         return max(self.index[value], default=1)
 
     def _counts(self, read: Read) -> Mapping[int, int]:
-        """How often the index along each axis of the reader stands in an address behind one read, at most."""
+        """The most occurrences of the index of each axis of the reader in an address behind one read."""
         operand = read.operand
         is_inlined = operand in self.index and operand not in self.stored
         behind = self.index[operand] if is_inlined else (1,) * len(operand.shape)

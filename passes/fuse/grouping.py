@@ -1,8 +1,8 @@
-"""Group stored values into kernels: a value joins the kernel of its latest producer when it can be computed row by row.
+"""Group stored values into kernels: a value joins the kernel of its latest producer if it can be computed row by row.
 
-The rows are the leading loops that all roots of a kernel share. A root may join when everything that it reads of the
-kernel's other roots lies in its own row, so that a reduction and what follows it (softmax, a normalisation, the bias
-and activation behind a product) are one pass over memory.
+The rows are the leading loops that all roots of a kernel share. A root may join if everything that it reads of the
+kernel's other roots lies in its own row. So a reduction and its consumers (softmax, a normalisation, the bias and
+activation after a product) are one pass over memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .materialise import OPAQUE
 from .windows import AS_IT_IS, Windows
 
 MAX_ROW_POINTS = 65536
-"""Points of one row of a kernel with several loop nests: what it stores in between should stay in the L2 cache."""
+"""Points of one row of a kernel with several loop nests: its intermediate values should stay in the L2 cache."""
 MIN_ROWS_TO_SHARE = 16
 SMALL_ROW = 4096
 SMALL_KERNEL = 16384
@@ -47,10 +47,9 @@ def group(
 ) -> Grouping:
     """Kernels for the stored values, which are given in order; every kernel reads only earlier ones.
 
-    `host` are the values that are in memory before any kernel runs, arguments aside; `live` all that results need;
-    `prepared` those that follow from parameters alone, and are in kernels of their own. Without `fusion` every stored
-    value has a kernel of its own, and lies in no other; with `chains` a product of what was made of the rows of another
-    shares its kernel.
+    `host` are the values in memory before any kernel runs, except arguments; `live` are all that the results need;
+    `prepared` depend on parameters alone and get kernels of their own. Without `fusion` every stored value has its own
+    kernel and storage. With `chains` a product may share the kernel of an earlier product whose rows it consumes.
     """
     return _Grouping(function, live, stored, host, prepared, fusion, chains).run()
 
@@ -146,7 +145,7 @@ class _Grouping:
         reasons: Mapping[int, BarrierReason],
         otherwise: BarrierReason | None = None,
     ) -> None:
-        """Note why `root` is in none of the kernels that make what it reads, by the numbers of these."""
+        """Record why `root` is not in the kernels that compute its operands; `reasons` are by kernel number."""
         for value in reads:
             reason = reasons.get(self.home[value]) or otherwise if value in self.home else None
             if reason is not None:
@@ -172,7 +171,7 @@ class _Grouping:
     def _beside(
         self, root: Value, domain: Domain, reads: Collection[Value], is_prepared: bool, after: int
     ) -> int | None:
-        """The first kernel behind number `after` that reduces the same rows of something that `root` reduces, too."""
+        """The first kernel after number `after` that reduces the same rows of a value that `root` also reduces."""
         if root.kind != "reduce_axis":
             return None
         numbers = {number for value in reads for number in self.reducing[value] if number > after}
@@ -184,7 +183,7 @@ class _Grouping:
         return None
 
     def _drop_dead(self) -> None:
-        """Drop the roots of which no element is read, and which are no result: what names them reads around them."""
+        """Drop the roots that are not results and of which no kernel reads an element."""
         windows, assemblies = self.windows.found, self.assemblies.found
         needed = with_bases(self.function.results, windows, assemblies)
         for group in reversed(self.groups):
@@ -237,7 +236,7 @@ class _Grouping:
                 if not all(is_within_row(load, value, domain, rows, self.space) for load in found):
                     return False
             elif value in self.assemblies.found and self.groups[self.home[value]] is target:
-                # It is there when the whole kernel has run.
+                # An assembled value is complete only when the whole kernel has run.
                 return False
         return True
 

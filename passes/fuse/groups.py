@@ -1,4 +1,4 @@
-"""Which stored values share a kernel, and where those are that take none."""
+"""Which stored values share a kernel, and where the values without a kernel lie."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from .windows import Window
 
 @dataclass(slots=True)
 class Group:
-    """The roots of one kernel, how many leading loops they share, and which values in memory each of them reads.
+    """The roots of one kernel, the number of leading loops that they share, and the values in memory that each root
+    reads.
 
-    An opaque op reads its operands, every other root the bases of those that are windows. `unread` are values in memory
-    that the ops behind a root have for operands, and of which it never loads an element. All roots of a kernel are
-    prepared, or none is.
+    An opaque op reads its operands; every other root reads the bases of its windows. `unread` are values in memory that
+    are operands of the ops behind a root, but of which it loads no element. The roots of a kernel are all prepared, or
+    none is.
     """
 
     roots: list[Value]
@@ -36,7 +37,7 @@ class Group:
     is_prepared: bool = False
 
     def take(self, other: Group) -> None:
-        """Compute what another group does, too."""
+        """Take over the roots of another group."""
         self.roots += other.roots
         self.domains |= other.domains
         self.reads |= other.reads
@@ -47,15 +48,16 @@ class Group:
         return set[Value]().union(*(self.reads[root] for root in self.roots))
 
     def all_unread(self) -> set[Value]:
-        """The values in memory that the ops behind the roots have for operands, and that no root reads."""
+        """The values in memory that are operands of the ops behind the roots, but that no root reads."""
         return set[Value]().union(*(self.unread.get(root, ()) for root in self.roots)) - self.all_reads()
 
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """The kernels in order, and the stored values that take none: those in another, and those made of others.
+    """The kernels in order, and the stored values without one: windows of other values, and values assembled from
+    parts.
 
-    `apart` says why the second of a pair, which reads the first, is not in the kernel that computes that.
+    `apart` gives for a pair of values, of which the second reads the first, why they are not in one kernel.
     """
 
     groups: list[Group]
@@ -65,7 +67,7 @@ class Grouping:
 
 
 def is_within_row(load: Load, value: Value, domain: Domain, rows: int, space: IndexSpace) -> bool:
-    """Whether the address is that of the row's first element plus something inside the row."""
+    """Whether the load addresses an element of the current row."""
     names = [loop.name for loop in domain.parallel[:rows]]
     form = linear_form(load.address, names)
     if form is None:
@@ -79,7 +81,7 @@ def is_within_row(load: Load, value: Value, domain: Domain, rows: int, space: In
 def with_bases(
     values: Iterable[Value], windows: Mapping[Value, Window], assemblies: Mapping[Value, Assembly]
 ) -> set[Value]:
-    """`values`, and those in memory that they lie in or are assembled of."""
+    """`values`, and all values in memory that they lie in or are assembled from."""
     found: set[Value] = set()
     stack = list(values)
     while stack:
@@ -97,7 +99,7 @@ def with_bases(
 def row_layout(shape: Sequence[Dim], rows: Sequence[Dim]) -> tuple[Dim, tuple[Dim, ...] | None]:
     """`(elements of a row, strides of the row loops)` of a row-major value whose leading dimensions are the rows.
 
-    The strides are None when the value's leading dimensions, those of size 1 aside, are not the rows.
+    The strides are None if the leading dimensions, ignoring those of size 1, are not the rows.
     """
     extents = [extent for extent in shape if extent != 1]
     if tuple(extents[: len(rows)]) != tuple(rows):

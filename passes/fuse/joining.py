@@ -1,6 +1,6 @@
-"""Cats that cost nothing when they are stored, because each part is stored by a kernel anyway: in its place.
+"""Choose cats to store because they are free: each part is stored by a kernel anyway, at its place in the whole.
 
-Without this a cat is looked through, and a reader of it chooses between its parts at every element.
+Otherwise a cat is inlined, and its readers select a part for every element.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from ..loops.index_space import split_multiple
 from ..values import Function, Value, values_behind
 
 ALIGNMENT = 16
-"""Bytes that the place of a part must be a multiple of: kernels may load and store as many at once."""
+"""Required alignment in bytes of a part: kernels may load and store as many at once."""
 MAX_AHEAD = 16
-"""Kernels, or values stored, after that of the first part: what comes later holds memory long before it is used."""
+"""Most kernels, or stored values, after the first part: a later part holds memory long before it is used."""
 _RESHAPING = frozenset({"reshape", "contiguous", "contiguous_backward", "detach", "fuse", "noop", "kernel"})
 
 
 def store_what_joins_in_place(function: Function, live: Sequence[Value], stored: set[Value]) -> None:
-    """Add to `stored` the cats along memory of values that are stored, or that the kernel of a reduction can store."""
+    """Add to `stored` the cats along memory whose parts are stored, or can be stored by the kernel of a reduction."""
     results = frozenset(function.results)
     placed: set[Value] = set()
     begun: dict[Value, int] = {}
@@ -41,10 +41,10 @@ def store_what_joins_in_place(function: Function, live: Sequence[Value], stored:
 
 
 def takes_memory_early(parts: Sequence[tuple[int, Dim]]) -> bool:
-    """Whether so much of a whole is computed long after its first part that it should not have its memory from then on.
+    """Whether too much of the whole is computed long after its first part, and would hold memory early.
 
-    `parts` are the number of the kernel that begins each, and its bytes. What is late may be less than half: features
-    that grow by a few channels at a time stay in one place.
+    `parts` has the number of the first kernel and the bytes of each part. Late parts may be less than half of the
+    bytes: features that grow by a few channels at a time stay in one place.
     """
     first = min((begun for begun, _ in parts), default=0)
     late = expr.add(0, *(size for begun, size in parts if begun - first > MAX_AHEAD))
@@ -53,7 +53,7 @@ def takes_memory_early(parts: Sequence[tuple[int, Dim]]) -> bool:
 
 
 def _parts(cat: Value, stored: set[Value], results: frozenset[Value]) -> list[Value] | None:
-    """What to store in the place of each part, or None where one cannot be."""
+    """The value to store in the place of each part, or None if a part cannot be stored there."""
     if expr.product(cat.shape[: cat.int("axis") % len(cat.shape)]) != 1:
         return None
     found: list[Value] = []
@@ -82,7 +82,7 @@ def _behind(value: Value) -> Value:
 
 
 def _reductions_behind(value: Value, stored: set[Value]) -> Iterator[Value]:
-    """The reductions that `value` is computed from without any other value being stored in between."""
+    """The reductions that `value` is computed from without another stored value in between."""
     for found in values_behind(value, lambda operand: operand.kind == "reduce_axis" or operand in stored):
         if found.kind == "reduce_axis":
             yield found

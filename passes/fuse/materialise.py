@@ -1,9 +1,9 @@
 """Decide which values live in memory; all others are recomputed where they are read.
 
-A value is stored when the graph returns it, when an op cannot be traced through (a reduction, a scatter, a callback),
-or when recomputing it would cost more than a store and the loads: because several kernels read it, because an
-expansion, a window or its bytes would compute it many times, or because the code of one element would be too long. So
-is one that follows from parameters alone, and need not be computed at each call.
+A value is stored if the graph returns it, if an op cannot be traced through (a reduction, a scatter, a callback), or if
+recomputing it costs more than a store and the loads: because several kernels read it, because an expansion, a window or
+a bitcast would compute it many times, or because the code of one element would be too long. A value that depends on
+parameters alone is stored too, so that it is not computed at each call.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ OPAQUE = frozenset({"scatter", "custom", "copy", "while", "while_result"})
 """Ops that read and write whole buffers: their operands and results are stored."""
 
 MAX_DEPTH = 48
-"""Ops on a path through one kernel: bounds the depth of tracing, and the code that one element takes."""
+"""Most ops on a path through one kernel: bounds the depth of tracing, and the code of one element."""
 MAX_SIZE = 256
-"""Ops on all paths through a kernel; one read twice counts twice, as reads at different indices share nothing."""
+"""Most ops on all paths through a kernel; a value read twice counts twice, since reads at different indices share
+nothing."""
 MAX_INDEX = 64
-"""How often the index along one axis may stand in an address: each reshape that merges and splits may double it."""
+"""Most occurrences of the index of one axis in an address: each reshape that merges and splits may double it."""
 RELOAD = 6
-"""Additions that take as long as to store an element and load it again, on a core of a CPU."""
+"""The cost of storing an element and loading it again on a CPU core, in additions."""
 _HOISTED_RELOADS = 10
-"""What is computed once for all of the inner loops is worth so many."""
+"""Reloads that a value invariant in the inner loops may cost before it is stored."""
 
 
 def is_table(value: Value) -> bool:
-    """Whether the value is a constant that is kept in a buffer of its own."""
+    """Whether the value is a constant in a buffer of its own."""
     return value.kind == "vconst" and value.fields["values"].size > 1
 
 
@@ -55,7 +56,7 @@ def live_values(function: Function) -> list[Value]:
         if value not in needed:
             needed.add(value)
             stack.extend(value.operands)
-    # A loop leaves all that it carries, read or not.
+    # A loop writes all values that it carries, read or not.
     return [value for value in function.values if value in needed or _is_left(value, needed)]
 
 
@@ -70,9 +71,9 @@ def materialised(
     fusion: bool = True,
     reload: int = RELOAD,
 ) -> set[Value]:
-    """The values that kernels store: without `fusion` all of them that take no more memory than their operands.
+    """The values that kernels store; without `fusion` also all that take no more memory than their operands.
 
-    `prepared` are those that follow from parameters alone; `reload` is what an element costs that is stored.
+    `prepared` are the values that depend on parameters alone; `reload` is the cost of storing and loading an element.
     """
     users = users_of(live)
     stored = {value for value in live if _must_be_stored(value)} | {
@@ -103,7 +104,7 @@ def materialised(
 
 
 def _recount(values: Sequence[Value], users: Mapping[Value, list[Value]], costs: Costs) -> None:
-    """Count again what moves elements that have come to be stored."""
+    """Count again the movement ops whose operands are now stored."""
     for value in values:
         if value.kind in MOVEMENT and value in costs.size:
             costs.add(value)
@@ -117,7 +118,7 @@ def _must_be_stored(value: Value) -> bool:
 def _repeated(
     value: Value, users: Mapping[Value, list[Value]], costs: Costs, space: IndexSpace, reload: int
 ) -> list[Value]:
-    """What must be stored because `value`, an expansion, a window or its bytes, would compute it over and over."""
+    """The values to store because `value`, an expansion, a window or a bitcast, would recompute its operand."""
     if value.kind not in ("expand", "view", "gather", "index", "bitcast"):
         return []
     source = value.operands[0]
@@ -128,25 +129,25 @@ def _repeated(
     computed = _computed(source, costs.stored)
     if _feeds_contraction(value, users) and not (_is_conversion(computed) and costs.work[computed] == 1):
         return [computed]
-    # What is computed many times is loaded as often, and stored once.
+    # The stored value is loaded as often as it would be computed, and stored once.
     limit = _HOISTED_RELOADS * reload if _is_hoistable(value) else 2 * reload // 3
     return [computed] if costs.work[source] > limit else []
 
 
 def _grows(source: Value, value: Value, space: IndexSpace) -> bool:
-    """Whether the result has more elements than the source, for some value of the symbols."""
+    """Whether the result has more elements than the source for some values of the symbols."""
     return not space.is_nonnegative(expr.sub(expr.product(source.shape), expr.product(value.shape)))
 
 
 def _computed(value: Value, stored: set[Value]) -> Value:
-    """The value behind single-operand movement: as many elements or fewer, and the same work."""
+    """The value behind single-operand movement: at most as many elements, and the same work."""
     while value.kind in ("reshape", "permute", "expand", "flip", "detach", "fuse") and value not in stored:
         value = value.operands[0]
     return value
 
 
 def _is_conversion(value: Value) -> bool:
-    """Whether a contraction computes the value as it reads what is behind it."""
+    """Whether a contraction can do the conversion itself when it reads the operand."""
     return value.kind == "cast" and is_exact_widening(value.operands[0].dtype, value.dtype)
 
 
@@ -175,7 +176,7 @@ def _feeds_contraction(value: Value, users: Mapping[Value, list[Value]]) -> bool
 def _store_what_many_kernels_compute(
     live: Sequence[Value], users: Mapping[Value, list[Value]], stored: set[Value], costs: Costs, reload: int
 ) -> None:
-    """Another kernel would compute the value again, from all that it reads, instead of loading it."""
+    """Store values that several kernels would each recompute from all their operands, if a load is cheaper."""
     readers: dict[Value, frozenset[Value]] = {}
     for value in reversed(live):
         found: set[Value] = set()

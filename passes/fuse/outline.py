@@ -1,8 +1,8 @@
 """Cut the graph function into one function per kernel.
 
-After it `@graph` holds calls, in an order that respects every dependency, and beside them only what no kernel computes:
-tables, empty values, copies to other devices, custom operations; buffer views of what lies in another value, and cats
-of what is computed in its place.
+Afterwards `@graph` holds calls, in an order that respects every dependency, and the values that no kernel computes:
+tables, empty values, copies to other devices, custom operations, buffer views of values inside another value, and cats
+of parts computed in place.
 """
 
 from __future__ import annotations
@@ -41,13 +41,15 @@ def _node(value: Value | None) -> int:
 
 
 def view(window: Window, base: ir.Value, kind: TensorType, location: ir.Location) -> ir.Value:
-    """The op for what lies in `base`, where the window says."""
+    """Emit the op for the part of `base` that the window describes."""
     size = expr.product(kind.shape)
     return BufferViewOp.make([base], kind, loc=location, size=size, offset=window.first_element).results[0]
 
 
 def outline(source: ir.Operation, function: Function, grouping: Grouping, host: Iterable[Value]) -> ir.Module:
-    """A new module with `@graph` and the kernels; `host` are values made by neither kernel nor argument."""
+    """A new module with `@graph` and the kernels; `host` are values that are neither arguments nor computed by a
+    kernel.
+    """
     module = ir.Module.create(loc=source.location)
     _Outliner(module, source, function, grouping).run(host)
     return module
@@ -86,7 +88,7 @@ class _Outliner:
             func.ReturnOp([self._in_memory(result, made) for result in self.function.results], loc=self.source.location)
 
     def _in_memory(self, value: Value, made: dict[Value, ir.Value]) -> ir.Value:
-        """`value` in the graph function; what takes no kernel is put together where it is first needed."""
+        """`value` in the graph function; a value without a kernel is assembled at its first use."""
         if value not in made:
             location = self.ops[value.position].operation.location
             type_ = TensorType(value.dtype, value.shape)
@@ -99,7 +101,7 @@ class _Outliner:
         return made[value]
 
     def _joined(self, value: Value, made: dict[Value, ir.Value], location: ir.Location) -> ir.Value:
-        """The parts of an assembled value, each on one axis, joined."""
+        """The parts of an assembled value, flattened to one axis and joined."""
         assembly = self.assemblies[value]
         parts: list[ir.Value] = []
         for part, size in zip(assembly.parts, assembly.sizes, strict=True):
@@ -114,7 +116,7 @@ class _Outliner:
         return op.clone().results[0] if lives_in_memory(value) else self._storage(value, op.location)
 
     def _storage(self, value: Value, location: ir.Location) -> ir.Value:
-        """Storage as large as `value`, of which nothing is read."""
+        """A buffer as large as `value`, of which nothing is read."""
         size, kind = expr.product(value.shape), TensorType(value.dtype, value.shape)
         return BufferOp.make([], kind, loc=location, size_in_elements=size, device="CPU").results[0]
 
@@ -131,7 +133,7 @@ class _Outliner:
         outside = {value for value in group.all_reads() if self.home.get(value) != number}
         unread = group.all_unread() - frozenset(group.roots)
         read, made_here = self._behind(group.roots, outside | unread)
-        # In the order in which they are read, wherever they come from: kernels that compute the same are then the same.
+        # In reading order, so that kernels with the same computation have the same text.
         operands = [value for value in read if value in outside]
         name = f"kernel_{number}"
         location = self.ops[root.position].operation.location
@@ -173,7 +175,7 @@ class _Outliner:
         results: Sequence[Value],
         location: ir.Location,
     ) -> list[Value | None]:
-        """Write the kernel; what each of its operations computes, None where that is nothing of the graph."""
+        """Write the kernel; returns the graph value that each of its operations computes, or None."""
         types = [argument.type for argument in operands.values()], [self._type(value) for value in results]
         with ir.InsertionPoint(self.module.body):
             kernel = func.FuncOp(name, types, visibility="private", loc=location)
@@ -194,7 +196,7 @@ class _Outliner:
                 for place, operand in enumerate(value.operands):
                     copy.operands[place] = inside[operand]
                 if NODE in copy.attributes:
-                    # Kernels that compute the same at other nodes are the same.
+                    # Kernels with the same computation at other nodes must have the same text.
                     del copy.attributes[NODE]
                 if value in roots:
                     copy.attributes[ROOT] = ir.UnitAttr.get()
@@ -203,7 +205,7 @@ class _Outliner:
         return written
 
     def _nodes_of(self, root: Value, stops: Container[Value]) -> list[int]:
-        """The numbers of the nodes that are computed for a root, up to what is in memory or another root."""
+        """The numbers of the nodes computed for a root, up to values in memory and other roots."""
         found = {root: _node(root)}
         stack = [root]
         while stack:
@@ -214,7 +216,7 @@ class _Outliner:
         return sorted(set(found.values()) - {-1})
 
     def _window(self, value: Value, inside: Mapping[Value, ir.Value]) -> ir.Value:
-        """A window in a kernel: elements of its base, as bits of another type where that differs."""
+        """A window in a kernel: elements of its base, bitcast if the dtypes differ."""
         window, location = self.windows[value], self.ops[value.position].operation.location
         base = window.base
         elements = view(window, inside[base], TensorType(base.dtype, value.shape), location)
@@ -223,9 +225,9 @@ class _Outliner:
         return BitcastOp.make([elements], TensorType(value.dtype, value.shape), loc=location).results[0]
 
     def _behind(self, roots: Iterable[Value], given: Container[Value]) -> tuple[list[Value], list[Value]]:
-        """What is read of the given values to compute `roots`, and what is computed, each value behind its operands.
+        """The given values that `roots` read, and the values to compute, each after its operands.
 
-        The order of both follows from the roots alone, not from where in the graph anything is.
+        Both orders depend on the roots alone, not on positions in the graph.
         """
         read: dict[Value, None] = {}
         made: dict[Value, None] = {}

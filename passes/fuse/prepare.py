@@ -1,4 +1,4 @@
-"""What follows from parameters alone: kernels of their own compute it, once when the parameters are bound."""
+"""Values that depend on parameters alone: separate kernels compute them once, when the parameters are bound."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..values import Function, Value
 from .costs import LITERAL, MOVEMENT
 
 _FREE_ELEMENTS = 65536
-"""What is no larger is kept even where it has more elements than the parameters that it is computed from."""
+"""A value with at most so many elements is kept even if it is larger than the parameters it is computed from."""
 
 
 _AT_EACH_CALL = frozenset({"custom", "copy", "while", "while_result", *LITERAL})
@@ -21,8 +21,8 @@ _AT_EACH_CALL = frozenset({"custom", "copy", "while", "while_result", *LITERAL})
 def prepared_values(function: Function, live: Sequence[Value]) -> frozenset[Value]:
     """The values that are the same at every call with the same parameters, whatever the symbols are.
 
-    So are those that follow from constants alone, which what is prepared may read. Operations of the host are none: who
-    registers one may have it do something at each call.
+    They may read values of constants alone. Host operations are never prepared: a custom one may have side effects at
+    each call.
     """
     parameters = {parameter for parameter in function.parameters if _is_static(parameter)}
     if not parameters:
@@ -42,11 +42,10 @@ def prepared_values(function: Function, live: Sequence[Value]) -> frozenset[Valu
 def stored_before(
     live: Sequence[Value], users: Mapping[Value, Sequence[Value]], prepared: Collection[Value], results: Sequence[Value]
 ) -> set[Value]:
-    """The prepared values that take arithmetic, and that what is computed at each call reads, directly or moved.
+    """The prepared values with arithmetic that unprepared values read, directly or through movement ops.
 
-    One that follows from constants alone is as cheap where it is read. One that has many more elements than it is
-    computed from is left to the kernels that read it; so is a conversion that takes nothing where a contraction reads
-    it.
+    A value of constants alone is as cheap where it is read. A value with many more elements than its parameters is left
+    to the kernels that read it; so is an exact widening, which is free in a contraction.
     """
     if not prepared:
         return set()
@@ -67,7 +66,7 @@ def _is_static(value: Value) -> bool:
 
 
 def _computed(value: Value) -> list[Value]:
-    """The values that take arithmetic behind movement, `value` itself where it does."""
+    """The values with arithmetic behind movement ops; `value` itself if it is no movement op."""
     found: list[Value] = []
     stack = [value]
     while stack:

@@ -1,6 +1,6 @@
-"""Where an op reads its operands: at how many places for one element, and on which of its axes each of them depends.
+"""Where an op reads its operands: the places per element, and the axes of the op that each place depends on.
 
-One element of the op is traced to find out, as kernels will trace it.
+Found by tracing one element of the op, as kernels do.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from ..trace.traces import TRACES
 from ..values import Value
 
 _IN_PLACE = frozenset({"binop", "unary", "ternary", "cast", "contiguous", "contiguous_backward", "detach", "fuse"})
-"""Ops that read every operand at the place of their own element: they need not be traced."""
+"""Ops that read every operand at the index of their own element, and need no tracing."""
 _PREFIX = "e"
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One element of `operand`. `axes` has one entry per axis of it: the axes of the reader that the place depends on.
+    """One read of an element of `operand`. `axes` has one entry per axis of the operand: the axes of the reader that
+    the index depends on.
 
     Two reads of an operand by one op are at different places.
     """
@@ -35,7 +36,7 @@ class Read:
 
 
 class Reads:
-    """The reads of ops in a graph that has these symbols."""
+    """The reads of the ops of a graph with these symbols."""
 
     def __init__(self, symbols: Mapping[str, tuple[int, int]]) -> None:
         self._symbols = symbols
@@ -43,7 +44,7 @@ class Reads:
         self._known: dict[Hashable, tuple[tuple[int, tuple[tuple[int, ...], ...]], ...]] = {}
 
     def of(self, value: Value) -> tuple[Read, ...]:
-        """The reads of one element of `value`; of an op that is not traced, one of each operand."""
+        """The reads for one element of `value`; one of each operand if the op is not traced."""
         found = self._of.get(value)
         if found is None:
             found = self._of[value] = self._found(value)
@@ -54,7 +55,7 @@ class Reads:
             return ()
         if value.kind in _IN_PLACE or value.kind not in TRACES or expr.product(value.shape) == 0:
             return tuple(_in_place(value, operand) for operand in dict.fromkeys(value.operands))
-        # Layers repeat: what matters of an op is its kind, its fields and its shapes.
+        # Layers repeat: the reads depend only on an op's kind, fields and shapes.
         numbers = tuple(value.operands.index(operand) for operand in value.operands)
         shapes = tuple(operand.shape for operand in value.operands)
         key = (value.kind, tuple(value.fields.values()), value.shape, shapes, numbers)
@@ -82,7 +83,7 @@ def _in_place(value: Value, operand: Value) -> Read:
 
 
 class _Recorder(Tracer):
-    """Traces a single op, and notes where it reads its operands."""
+    """Traces a single op, and records where it reads its operands."""
 
     def __init__(self, space: IndexSpace) -> None:
         super().__init__(space, {}, TRACES, Interner())

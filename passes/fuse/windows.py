@@ -1,7 +1,7 @@
-"""Stored values that need no kernel: their elements lie side by side in a value that is in memory already.
+"""Stored values that need no kernel: their elements are contiguous in a value that is already in memory.
 
-Kernels read such a window as elements of its base, so that their own pointers stay as aligned as storages are. What
-takes a buffer as it is, a callback or a result, is given the window.
+Kernels read such a window as elements of its base, so that their pointers keep the alignment of storages. A consumer of
+a whole buffer, such as a callback or a result, gets the window itself.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from .costs import MOVEMENT
 from .materialise import lives_in_memory
 
 AS_IT_IS = frozenset({"custom", "copy", "while", "while_result"})
-"""Ops that take a buffer and no elements of it."""
+"""Ops that take a whole buffer, not elements of it."""
 NOT_OURS = frozenset({"argument", "custom", "copy", "while_result"})
-"""What makes a value that no kernel stores."""
+"""Kinds of values that no kernel stores."""
 _WHOLE = frozenset({"scatter", "while"})
-"""Ops whose operands lie in memory of their own."""
+"""Ops whose operands need storage of their own."""
 KEEPING = MOVEMENT | {"bitcast", "contiguous"}
-"""Ops whose result holds elements of their operands as they are."""
+"""Ops whose result holds elements of their operands unchanged."""
 _STOP = -1
-"""Where tracing stops at a value that is in no memory."""
+"""The operand number of a value that tracing stops at although it is not in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Where a value lies: from byte `offset` of `base` on, which is in memory itself and no window."""
+    """The place of a value: from byte `offset` on in `base`, which is in memory and is not a window."""
 
     base: Value
     offset: Dim
@@ -47,12 +47,12 @@ class Window:
         return split_multiple(self.offset, self.base.dtype.itemsize)[0]
 
     def is_all_of(self, value: Value) -> bool:
-        """Whether `value`, which lies here, takes all of the base."""
+        """Whether `value`, which lies here, covers all of the base."""
         return self.offset == 0 and value.size_bytes == self.base.size_bytes
 
 
 class Windows:
-    """The windows found so far. `numbers` are the positions of the values in memory, found windows included."""
+    """The windows found so far. `numbers` are the positions of the values in memory, including windows."""
 
     def __init__(
         self,
@@ -70,10 +70,10 @@ class Windows:
         self._traced = 0
 
     def find(self, value: Value, domain: Domain, element: Node) -> Window | None:
-        """The window that `value` is, whose `element` was traced over `domain`; None when it is better computed."""
+        """The window that `value` is, given its `element` traced over `domain`; None if a kernel should compute it."""
         read_by = {user.kind for user in self.users[value]}
         if not read_by.isdisjoint(_WHOLE):
-            # A scatter is realised by its operands as they are, a loop by kernels that need them aligned.
+            # A scatter reads its operands directly, and the kernels of a loop need aligned operands.
             return None
         window = self._of_element(value, domain, element)
         if window is None and read_by <= AS_IT_IS:
@@ -84,16 +84,16 @@ class Windows:
         return window
 
     def base(self, value: Value) -> Value:
-        """What a kernel reads for `value`, which is in memory."""
+        """The value that a kernel reads for `value`, which is in memory."""
         window = self.found.get(value)
         return value if window is None else window.base
 
     def place_of(self, value: Value) -> Window | None:
-        """Where the elements of `value` are, if they lie side by side in memory."""
+        """Where the elements of `value` are, if they are contiguous in memory."""
         return self._within(value, 0) if value in self.numbers else self._across_widths(value) or self.traced_to(value)
 
     def located(self, load: Load) -> tuple[Value, Load]:
-        """What a load reads in a kernel, and the load in its terms."""
+        """The value that a load reads in a kernel, and the load at its address there."""
         value = self.values[load.operand]
         window = self.found.get(value)
         if window is None:
@@ -102,14 +102,14 @@ class Windows:
         return window.base, Load(load.dtype, self.numbers[window.base], address, load.conditions)
 
     def _of_element(self, value: Value, domain: Domain, element: Node, stop: Value | None = None) -> Window | None:
-        """The window when all elements of `value` are loads that walk memory as `value` is laid out."""
+        """The window, if all elements of `value` are loads that walk memory in the layout of `value`."""
         while isinstance(element, Apply) and element.op == "bitcast" and not element.dtype.is_bool:
             (element,) = element.args
         if not isinstance(element, Load) or element.conditions:
             return None
         source = stop if stop is not None and element.operand == _STOP else self.values[element.operand]
         first = expr.sub(element.address, domain.address)
-        # Bytes that are no bool must not become one as they are, nor a byte of a bool be read as a number.
+        # Other bytes must not be reinterpreted as bools, nor bools as numbers.
         if not expr.free_symbols(first) <= self.symbols or source.dtype.is_bool != value.dtype.is_bool:
             return None
         return self._within(source, expr.mul(first, source.dtype.itemsize))
@@ -119,7 +119,7 @@ class Windows:
         return Window(source, offset) if outer is None else Window(outer.base, expr.add(outer.offset, offset))
 
     def _across_widths(self, value: Value) -> Window | None:
-        """The window when a bitcast behind `value` splits or joins elements: that keeps the bytes, not the index."""
+        """The window if a bitcast behind `value` changes the item size: it keeps the bytes, but not the index."""
         cast = self._cast_behind(value)
         if cast is None or cast.dtype.is_bool:
             return None
@@ -131,7 +131,7 @@ class Windows:
         return Window(inner.base, expr.add(inner.offset, outer.offset))
 
     def _cast_behind(self, value: Value) -> Value | None:
-        """The nearest bitcast across sizes that `value` is a movement of."""
+        """The nearest bitcast between item sizes that `value` is reached from by movement ops."""
         while value.kind != "bitcast" or value.dtype.itemsize == value.operands[0].dtype.itemsize:
             if len(value.operands) != 1 or value.kind not in KEEPING:
                 return None
@@ -141,7 +141,7 @@ class Windows:
         return value
 
     def traced_to(self, value: Value, stop: Value | None = None) -> Window | None:
-        """The window that `value` is of what is in memory, or of `stop`."""
+        """The window of `value` in a value in memory, or in `stop`."""
         self._traced += 1
         domain = domain_of(value, self.space, f"w{self._traced}_")
         stops = self.numbers if stop is None else ChainMap({stop: _STOP}, self.numbers)
@@ -149,10 +149,10 @@ class Windows:
         return self._of_element(value, domain, element, stop)
 
     def _is_readable(self, value: Value, window: Window) -> bool:
-        """Whether the bytes there are elements of `value`, and start where an element of either type may."""
+        """Whether the bytes are valid elements of `value`, at an address aligned for both dtypes."""
         base = window.base
         if value.dtype.is_bool and base.kind in NOT_OURS:
-            # True may be any byte but 0 where no kernel has stored it.
+            # In memory that no kernel has stored, true may be any byte but 0.
             return False
         widest = max(value.dtype.itemsize, base.dtype.itemsize)
         # Callers align an array for its own type.
@@ -160,7 +160,7 @@ class Windows:
         return is_aligned and split_multiple(window.offset, widest)[1] == 0
 
     def _is_worth(self, value: Value, window: Window) -> bool:
-        """Whether keeping the base as long as the window costs little: it is kept anyway, or not much larger."""
+        """Whether keeping the base alive for the window costs little: it is kept anyway, or is not much larger."""
         base = window.base
         if lives_in_memory(base) or base in self.results:
             return True
