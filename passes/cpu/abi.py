@@ -1,8 +1,8 @@
 """Kernel functions of the CPU ABI.
 
 A kernel is `void entry(void *const *buffers, const int64_t *vals, int64_t first, int64_t last)`. It unpacks its
-arguments and calls a body of bare pointers, integers and the range of work-groups, so that the optimiser knows which
-pointers do not alias. The body is inlined before it is optimised, or LLVM would optimise it twice.
+arguments and calls a body that takes bare pointers, integers and the range of work-groups, so that the optimiser knows
+which pointers do not alias. The body is inlined before it is optimised, or LLVM would optimise it twice.
 """
 
 from __future__ import annotations

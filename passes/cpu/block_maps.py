@@ -1,4 +1,4 @@
-"""A block of a contraction's result is stored; what the maps behind it make of it is computed while it is in cache."""
+"""Apply the maps behind a contraction to each block of its result while the block is in cache."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def emit_maps(
     frame: Frame,
     index: IndexEmitter,
 ) -> None:
-    """Emit the contraction that stage `number` is as a map that reads the `block`, and the stages behind it.
+    """Emit contraction stage `number` as a map that reads the `block`, and the stages behind it.
 
-    The block is in memory, its rows so many elements apart; `index` knows where it begins and how large it is.
+    `block` is its memory and the elements from a row to the next; `index` has its first row and column and its size.
     """
     memory, stride = block
     with loop("row", 0, symbol("rows"), 1, index) as here:
@@ -49,7 +49,9 @@ def emit_maps(
 
 
 class _Columns(NamedTuple):
-    """The loops over the columns of a block, the column at hand, and how to have other loops of the kernel by them."""
+    """The loops over the columns of a block, the current column, and the index of other loops of the kernel at that
+    column.
+    """
 
     loops: tuple[Loop, ...]
     place: Dim
@@ -57,7 +59,7 @@ class _Columns(NamedTuple):
 
 
 def _columns(body: KernelBody, parts: Contraction) -> _Columns:
-    """One loop; two where the result has its columns in runs, at which blocks begin."""
+    """One loop, or two if the result has its columns in runs; blocks begin at a run."""
     if not parts.run:
         column = body.space.add("column", symbol("columns"))
         flat = expr.add(symbol("first_column"), column)
@@ -73,7 +75,7 @@ def _columns(body: KernelBody, parts: Contraction) -> _Columns:
 
 
 def _stages(body: KernelBody, number: int, parts: Contraction, columns: _Columns) -> list[Stage]:
-    """The stages over the columns of one row of the block, the contraction as a map that reads the block."""
+    """The stages over the columns of one row of the block; the contraction is a map that reads the block."""
     values = positions(body, parts.rows, expr.add(symbol("first_row"), symbol("row")))
     values |= columns.of(parts.columns)
     block = len(body.operands)

@@ -1,4 +1,4 @@
-"""A contraction on one block of its result: what has to be packed is packed, and multiplied in register tiles."""
+"""A contraction on one block of its result: pack operands where needed, and multiply in register tiles."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from .shared_functions import module_of
 
 SHORT_TILES: Final = (4, 3, 2)
 SHORT_COST: Final = 1
-"""Rows of a tile, and how many more of a tall one take as long: it loads the right operand more often."""
+"""Extra cost of a short tile, in rows: it loads the right operand more often."""
 DEEP: Final = 128
-"""Steps of a depth during which a tile's result comes from memory."""
+"""Least depth, in steps, at which a tile prefetches its result; a shorter one finds it in a cache."""
 FAR_BYTES: Final = 1 << 20
-"""Of panels on the right that fill half of an L2 cache: they come from beyond it at each call."""
+"""Bytes of right-hand panels that fill half of an L2 cache: they come from beyond it at each call."""
 LONG_RUN: Final = 16
-"""Steps of the left operand between two prefetches of panels, in which what those cost is lost."""
+"""Least steps of the left operand between two prefetches of panels: enough to hide the cost of the prefetches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """A contraction and its operands as they are packed."""
+    """A contraction and the layouts in which its operands are read."""
 
     parts: Contraction
     left: Source | Packed | InRows | InPlace
@@ -51,8 +51,8 @@ class Factors:
 
     @property
     def streams(self) -> bool | None:
-        """Whether rows are multiplied by what is on the right as it lies there; None where that depends on how many
-        there are.
+        """Whether the right operand is read unpacked because the rows are few; None if that depends on the run-time
+        rows.
         """
         right, rows = self.right, extent_of(self.parts.rows)
         if not isinstance(self.left, Source) or not isinstance(right, Source):
@@ -63,9 +63,9 @@ class Factors:
 
 
 def factors_of(parts: Contraction, names: Sequence[str], lanes: int) -> Factors | None:
-    """The operands of a contraction whose loops are called `names`; None where one is in panels of other loops.
+    """The operands of a contraction with loops called `names`; None if an operand is in panels of other loops.
 
-    A right operand that lies in runs of whole vectors of `lanes` elements is read as panels.
+    A right operand in contiguous runs of whole vectors of `lanes` elements is read as panels.
     """
     left = _operand(parts.left, parts, parts.rows, (parts.rows, parts.depth), names)
     right = in_runs(parts.right, parts, names, lanes)
@@ -75,10 +75,10 @@ def factors_of(parts: Contraction, names: Sequence[str], lanes: int) -> Factors 
 
 
 def prefetches(factors: Factors) -> Prefetches:
-    """What the tiles of a product ask for before they need it.
+    """What the tiles of a product prefetch.
 
-    A tile that is done soon has its result in a cache from the tiles before. Panels on the right come from memory where
-    they fill a cache, and the left operand begins a new run of steps often enough to ask then.
+    A shallow tile finds its result in a cache after the tiles before it. The panels on the right come from memory if
+    they fill a cache, and are prefetched if the left operand has runs long enough to hide the cost.
     """
     parts, left, right = factors.parts, factors.left, factors.right
     depth, columns = extent_of(parts.depth), extent_of(parts.columns)
@@ -89,7 +89,7 @@ def prefetches(factors: Factors) -> Prefetches:
 
 
 def left_in_place(factors: Factors, blocking: Blocking) -> Factors:
-    """The same, the left operand not packed where tiles of these blocks can read it where it lies."""
+    """The same factors, with the left operand read in place if tiles of this blocking can."""
     left = factors.left
     if not isinstance(left, Source):
         return factors
@@ -111,7 +111,7 @@ def _operand(
 
 
 def product_scratch(factors: Factors, blocking: Blocking) -> list[Scratch]:
-    """Packed blocks of what has to be packed, then the tables of both operands."""
+    """Scratch buffers for packed blocks of the operands to pack, then for the offset tables of both operands."""
     scratch = [
         Scratch(factors.parts.dtype, elements)
         for source, elements in (
@@ -130,11 +130,10 @@ def product_scratch(factors: Factors, blocking: Blocking) -> list[Scratch]:
 
 
 class BlockProduct:
-    """Emits products of blocks, for a kernel whose operands are at `bases`; `scratch` gives what was asked for.
+    """Emits products of blocks for a kernel with operands at `bases`; `scratch` yields the `product_scratch` buffers.
 
-    The block begins at `first_row` and `first_column`, and has so many `rows` and `columns`: names in the index. What
-    is known of names is in `space`. The memory of the block has room for whole tiles, or
-    the block `is_exact`: what is behind it belongs to others.
+    The index names `first_row`, `first_column`, `rows` and `columns` describe the block, and `space` has their bounds.
+    The memory of the block has room for whole tiles, unless it `is_exact`: then other blocks follow it directly.
     """
 
     def __init__(
@@ -178,7 +177,7 @@ class BlockProduct:
         self.kernels = {rows: kernel(rows) for rows in self._heights()}
 
     def _heights(self) -> Sequence[int]:
-        """Rows of tiles: as recorded, and fewer for blocks that waste most of those, as they may with unknown rows."""
+        """Rows of tiles: the recorded height, and a shorter one for blocks that would waste most of a tile."""
         if self.factors.streams:
             return ()
         recorded, rows = self.blocking.tile_rows, extent_of(self.factors.parts.rows)
@@ -188,22 +187,22 @@ class BlockProduct:
 
     @property
     def padded_rows(self) -> Dim:
-        """The rows of the block up to the end of its last tile."""
+        """The rows of the block, rounded up to whole tiles."""
         tile = self.blocking.tile_rows
         return expr.mul(expr.ceildiv(symbol("rows"), tile), tile)
 
     @property
     def _has_ways(self) -> bool:
-        """Whether it depends on the rows of a block how many of them are packed."""
+        """Whether the number of rows to pack depends on the rows of the block."""
         return self.factors.streams is None or len(self.kernels) > 1
 
     @property
     def needs_clear(self) -> bool:
-        """Whether there may be nothing to sum, so that the result is what was there before."""
+        """Whether the depth may be empty, so that the result must be zeroed first."""
         return not self.space.is_positive(extent_of(self.factors.parts.depth))
 
     def clear(self, result: ir.Value, elements: Dim, index: IndexEmitter) -> None:
-        """Zero so many elements, a multiple of a vector, where that `needs_clear`."""
+        """Zero `elements` elements, a multiple of a vector, if the product `needs_clear`."""
         if not self.needs_clear:
             return
         lanes, kind = self.blocking.lanes, ir.MemRefType(result.type).element_type
@@ -214,7 +213,7 @@ class BlockProduct:
             vector.StoreOp(zero.result, target, [here(0)])
 
     def add(self, result: ir.Value, first: Dim, stride: Dim, index: IndexEmitter) -> None:
-        """Add the product to the block whose element 0 is at `first`, its rows `stride` elements apart."""
+        """Add the product to the block with element 0 at `first` and rows `stride` elements apart."""
         blocking, left, right = self.blocking, self.factors.left, self.factors.right
         if isinstance(right, Source):
             self._fill_inner(right, self.right_tables, symbol("first_column"), symbol("columns"), index)
@@ -242,7 +241,7 @@ class BlockProduct:
                         (self._stream if are_few else self._multiply)(result, first, stride, inside)
 
     def _stream(self, result: ir.Value, first: Dim, stride: Dim, index: IndexEmitter) -> None:
-        """A block of the depth, for a few rows."""
+        """Multiply a block of the depth without packing the right operand, for a few rows."""
         left = self.factors.left
         assert isinstance(left, Source), "few rows are packed on the left"
         self._pack_left(left, symbol("rows"), index)
@@ -251,7 +250,7 @@ class BlockProduct:
             self.of,
             self.blocking.lanes,
             (self.blocking.block_depth, self.blocking.block_columns),
-            # What would be packed on the right takes more memory than the sums.
+            # The pack buffer of the right operand is free here, and large enough for the sums.
             (self.left, self.right_memory, self.right, result),
             self.right_tables[0],
             (symbol("rows"), symbol("columns"), symbol("steps"), symbol("first_column"), first, stride),
@@ -261,7 +260,7 @@ class BlockProduct:
         )
 
     def _multiply(self, result: ir.Value, first: Dim, stride: Dim, here: IndexEmitter) -> None:
-        """A block of the depth in register tiles, after what has to be packed for them."""
+        """Multiply a block of the depth in register tiles, after packing the operands for them."""
         right = self.factors.right
         if isinstance(right, Source):
             self._pack_right(right, here)
@@ -278,7 +277,7 @@ class BlockProduct:
                 self._tiles(less if is_short else tall, result, first, stride, inside)
 
     def _tiles(self, rows: int, result: ir.Value, first: Dim, stride: Dim, here: IndexEmitter) -> None:
-        """The register tiles of a block, of so many rows."""
+        """Multiply the block in register tiles of `rows` rows."""
         left, right, tiles = self.factors.left, self.factors.right, expr.ceildiv(symbol("rows"), rows)
         if isinstance(left, Source):
             self._pack_left(left, expr.mul(tiles, rows), here)
@@ -292,20 +291,20 @@ class BlockProduct:
         func.CallOp([], self.kernels[rows], [self.left, self.right, result, *tables, *sizes, self.starts(here)])
 
     def starts(self, index: IndexEmitter) -> ir.Value:
-        """Whether a block of the depth is stored, not added: the first, where there is one for sure."""
+        """Whether a block of the depth is stored instead of added: the first one, unless the depth may be empty."""
         if self.needs_clear:
             return arith.constant(ir.IntegerType.get_signless(1), 0)
         return arith.cmpi(arith.CmpIPredicate.eq, index(symbol("first_step")), index(0))
 
     def _panels(self, source: Source | Packed | InRows | InPlace, start: str, tile: int) -> tuple[Dim, Dim]:
-        """Where the first panel of the block is in its memory, and the elements from there to the next."""
+        """The offset of the block's first panel in its memory, and the elements from a panel to the next."""
         if isinstance(source, InPlace):
             return 0, 0
         if isinstance(source, Source):
             return 0, tile * self.blocking.block_depth
         if isinstance(source, InRows):
             return expr.add(source.first, symbol("first_step")), tile * source.stride
-        # A block begins where a panel does.
+        # A block begins at the start of a panel.
         at = expr.mul(symbol(start), source.size // source.tile)
         return expr.add(source.first, at, expr.mul(symbol("first_step"), source.tile)), source.size
 
@@ -322,7 +321,7 @@ class BlockProduct:
         fill_tables(self.module, tables[len(forms) :], forms, source.inner, start, count, index)
 
     def _pack_right(self, source: Source, index: IndexEmitter) -> None:
-        """`[column tile][step][tile_columns]`"""
+        """Pack as `[column tile][step][tile_columns]`."""
         tile = self.blocking.tile_columns
         padded = expr.mul(expr.ceildiv(symbol("columns"), tile), tile)
         counts = (symbol("steps"), symbol("columns"), padded)
@@ -330,7 +329,7 @@ class BlockProduct:
         self._pack(source, self.right, self.right_tables, counts, "first_column", layout, index)
 
     def _pack_left(self, source: Source, rows: Dim, index: IndexEmitter) -> None:
-        """`[row][block_depth]`; the rows that fill up the last tile repeat the last row, whose products are dropped"""
+        """Pack as `[row][block_depth]`. Rows that pad the last tile repeat the last row; their products are dropped."""
         depth = self.blocking.block_depth
         if self._has_ways:
             self._fill_outer(source, self.left_tables, symbol("first_row"), rows, index)

@@ -1,8 +1,8 @@
-"""How a contraction is cut into blocks: registers, then caches, then work-groups.
+"""Cut a contraction into blocks for registers, caches and work-groups.
 
 The structure is that of BLIS (Van Zee and van de Geijn, ACM TOMS 41(3), 2015): a register tile of `tile_rows` by
 `tile_columns` accumulates over `depth` packed elements; packed blocks of the two operands and the block of the result
-stay in the L2 cache together.
+fit the L2 cache together.
 """
 
 from __future__ import annotations
@@ -23,28 +23,29 @@ from .machine import VectorUnit
 from .packing import MAX_RUN
 
 DEPTH_BYTES = 1024
-"""Of a packed row or column: a panel of the right operand then fills half to all of a 32 KiB L1 cache."""
+"""Bytes of a packed row or column: a panel of the right operand then fills half to all of a 32 KiB L1 cache."""
 BLOCK_ROWS, COLUMN_BYTES = 224, 1024
-"""Rows of the result block, and bytes of one: it waits in the cache for the maps behind the product."""
+"""Rows of the result block, and bytes of one row: it stays in the cache for the maps behind the product."""
 STORED_ROWS, STORED_COLUMN_BYTES = 350, 2048
-"""Of a result block that is stored where it belongs: the packed operands have the cache to themselves."""
+"""The same for a block that is stored directly to the result: the packed operands have the cache to themselves."""
 MIN_GROUPS = 4
 MIN_ROWS, MIN_COLUMNS = 56, 64
-"""In a block: packing the other operand again for fewer costs more than another thread saves."""
+"""Least of a block: for fewer, packing the other operand again costs more than another thread saves."""
 RESULT_BYTES = 512 * 1024
-"""Of the result block, where the left operand is packed before: only the right operand is beside it in the cache."""
+"""Bytes of the result block if the left operand is packed in advance: it shares the cache with the right operand
+only."""
 PANEL_BYTES = 32 * 1024
-"""Of a panel of the right operand that stays in an L1 cache."""
+"""Bytes of a panel of the right operand that stays in an L1 cache."""
 VECTORS_PER_TILE = 2
 WIDE_TILE, WIDE_REGISTERS = 4, 32
-"""Vectors of a tile that loads less for each product, but of whose rows fewer inner loops are made up; and registers
-that it takes."""
+"""Vectors of a wide tile, and the registers that it needs. It loads less per product, but its fewer rows divide fewer
+inner loops."""
 NO_LIMIT = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
-    """Sizes in elements; every block size is a multiple of its tile size."""
+    """Block and tile sizes in elements; every block size is a multiple of its tile size."""
 
     lanes: int
     tile_rows: int
@@ -55,14 +56,14 @@ class Blocking:
 
     @property
     def vectors(self) -> int:
-        """Of a row of a tile."""
+        """Vectors of a row of a tile."""
         return self.tile_columns // self.lanes
 
 
 def blockings(contraction: Contraction, unit: VectorUnit, *, is_stored: bool) -> Iterator[Blocking]:
-    """Blocks of the tallest tiles that the registers hold, and of those that just as many take to hold the rows.
+    """Blockings with the tallest tiles that registers hold, and with shorter tiles if just as many cover the rows.
 
-    The result `is_stored` where it belongs, or waits in the cache.
+    `is_stored` means that blocks are stored directly to the result; else they stay in the cache for the maps.
     """
     rows, panels = extent_of(contraction.rows), contraction.left.panels
     for vectors in _widths(contraction, unit):
@@ -77,7 +78,7 @@ def blockings(contraction: Contraction, unit: VectorUnit, *, is_stored: bool) ->
 
 
 def _widths(contraction: Contraction, unit: VectorUnit) -> Iterator[int]:
-    """Vectors of a tile. Of the last wide one as many are computed as there are columns: that has to be known."""
+    """Tile widths in vectors. A wide tile at the end computes only the vectors it needs: the columns must be known."""
     rows, columns = extent_of(contraction.rows), extent_of(contraction.columns)
     narrow = VECTORS_PER_TILE * unit.lanes(contraction.dtype)
     is_tall = not isinstance(rows, int) or rows > tallest_tile(unit)
@@ -87,8 +88,8 @@ def _widths(contraction: Contraction, unit: VectorUnit) -> Iterator[int]:
 
 
 def whole_tiles(contraction: Contraction, unit: VectorUnit, *, is_stored: bool) -> Iterator[Blocking]:
-    """Blocks of the tallest tiles of which a row of the innermost loop is made up, if those are at least half as
-    tall as registers allow.
+    """Blockings with the tallest tile whose height divides the innermost row loop, at least half as tall as registers
+    allow.
     """
     inner = contraction.rows[-1].extent
     if not isinstance(inner, int) or contraction.left.panels is not None:
@@ -101,7 +102,7 @@ def whole_tiles(contraction: Contraction, unit: VectorUnit, *, is_stored: bool) 
 
 
 def tallest_tile(unit: VectorUnit, vectors: int = VECTORS_PER_TILE) -> int:
-    """Rows of accumulators in the registers, but for the vectors of the right operand, a broadcast, and one to spare"""
+    """Rows of accumulators that fit the registers, beside the right operand's vectors, a broadcast, and a spare one."""
     return (unit.registers - vectors - 2) // vectors
 
 
@@ -114,9 +115,9 @@ def choose_blocking(
     is_shared_out: bool = True,
     is_stored: bool = False,
 ) -> Blocking:
-    """The blocks for a contraction, no larger than its extents ask for, of tiles of so many rows, or the tallest.
+    """The blocking of a contraction, no larger than its extents, with tiles of `tile_rows` rows or the tallest.
 
-    It is shared out to threads by blocks, or by what is around it.
+    `is_shared_out` means that threads share the contraction by blocks; else they share the loops around it.
     """
     dtype = contraction.dtype
     lanes = unit.lanes(dtype)
@@ -145,13 +146,13 @@ def choose_blocking(
 
 
 def _run_on_the_right(contraction: Contraction) -> int:
-    """Columns of a run that the right operand may be read by: a block begins where one does."""
+    """Columns of a run in which the right operand may be read: a block begins at the start of a run."""
     inner = contraction.columns[-1].extent if len(contraction.columns) > 1 else 1
     return inner if isinstance(inner, int) and 0 < inner <= MAX_RUN and inner & (inner - 1) == 0 else 1
 
 
 def _narrowed(columns: Dim, batch: Dim, tile: int, most: int) -> int:
-    """Columns of a block where that costs nothing on the left: so few that threads have a work-group each."""
+    """Columns of a block if narrow blocks cost nothing on the left: few enough that every thread gets a work-group."""
     if not isinstance(columns, int) or not isinstance(batch, int):
         return most
     share = ceil(columns * max(batch, 1) / MIN_GROUPS / tile) * tile
@@ -159,10 +160,10 @@ def _narrowed(columns: Dim, batch: Dim, tile: int, most: int) -> int:
 
 
 def _shared_out(extents: tuple[int, int, int], tile: tuple[int, int], most: tuple[int, int]) -> tuple[int, int]:
-    """Rows and columns of a block, no more than `most`, and so few that threads have a work-group each.
+    """Rows and columns of a block, at most `most`, and few enough that every thread gets a work-group.
 
-    `extents` are rows, columns and batch. Each block of columns packs all rows on the left, and each block of rows all
-    columns on the right: of the ways to share out, one that packs least is taken.
+    `extents` are rows, columns and batch. Each block of columns packs all rows of the left operand, and each block of
+    rows all columns of the right one: the split that packs least is taken.
     """
     rows, columns, batch = extents
     down, across = (max(ceil(extent / limit), 1) for extent, limit in zip(extents[:2], most, strict=True))
@@ -182,12 +183,12 @@ def _shared_out(extents: tuple[int, int, int], tile: tuple[int, int], most: tupl
 
 
 def _in_tiles(extent: int, blocks: int, tile: int) -> int:
-    """Elements of each of so many blocks, whole tiles."""
+    """Elements of each of `blocks` blocks, rounded up to whole tiles."""
     return max(ceil(extent / blocks / tile), 1) * tile
 
 
 def balanced(extent: Dim, tile: int, limit: int) -> int:
-    """The least multiple of `tile` that holds the extent, or the greatest one within the limit."""
+    """The size of the fewest equal blocks of whole tiles within the limit; if the extent is symbolic, the limit."""
     most = max(tile, limit // tile * tile)
     if isinstance(extent, int):
         # Blocks of nearly equal size: a last block of a few rows would waste its packing.
@@ -197,7 +198,7 @@ def balanced(extent: Dim, tile: int, limit: int) -> int:
 
 
 def group_counts(contraction: Contraction, blocking: Blocking) -> tuple[Dim, Dim, Dim]:
-    """Work-groups along batch, rows and columns."""
+    """The number of work-groups along batch, rows and columns."""
     return (
         extent_of(contraction.batch),
         expr.ceildiv(extent_of(contraction.rows), blocking.block_rows),
@@ -206,7 +207,7 @@ def group_counts(contraction: Contraction, blocking: Blocking) -> tuple[Dim, Dim
 
 
 def tiles_of_blocking(contraction: Contraction, blocking: Blocking) -> dict[str, tuple[Dim, ...]]:
-    """The tiles of the last loop of rows, columns and depth, as a schedule records them."""
+    """The tiles of the last row, column and depth loops, as a schedule records them."""
     return {
         contraction.rows[-1].name: (blocking.block_rows, blocking.tile_rows),
         contraction.columns[-1].name: (blocking.block_columns, blocking.tile_columns),
@@ -215,7 +216,7 @@ def tiles_of_blocking(contraction: Contraction, blocking: Blocking) -> dict[str,
 
 
 def recorded_blocking(contraction: Contraction, item: KernelItem) -> Blocking:
-    """The blocking of which a schedule has the tiles."""
+    """The blocking that a schedule record describes."""
     block_rows, tile_rows = tiles_of(item, contraction.rows[-1].name)
     block_columns, tile_columns = tiles_of(item, contraction.columns[-1].name)
     (block_depth,) = tiles_of(item, contraction.depth[-1].name)

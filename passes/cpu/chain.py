@@ -1,7 +1,7 @@
-"""The strategy for a product, what is computed of its rows, and a product of those: a block of rows at a time.
+"""The strategy for two chained products with row stages in between, such as attention: one block of rows at a time.
 
-So attention needs no memory for its scores: the rows of a block, with all of their columns, stay in a cache. As a row
-is whole, the stages between the products are those of a row of any kernel.
+The rows of a block, with all their columns, stay in a cache, so attention needs no memory for its scores. Rows are
+whole, so the stages between the products are emitted like those of any row kernel.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from .packing import MAX_ELEMENTS, Form, InRows, Source
 
 NAME = "chain"
 BLOCK_BYTES = 256 * 1024
-"""Of the rows of a block as the first product leaves them."""
+"""Bytes of the rows of a block as the first product leaves them."""
 MIN_TILES, MAX_TILES = 4, 16
-"""Register tiles of rows in a block, for each of which the right operands are packed."""
+"""Register tiles of rows in a block; the right operands are packed for each block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The products are stages 0 and `last`. `scores` is the operand that the first stores, `weights` is the left of the
-    second.
+    """The products are stages 0 and `last`. The first stores operand `scores`; the left of the second is operand
+    `weights`.
     """
 
     body: KernelBody
@@ -64,7 +64,7 @@ class Problem:
 
     @property
     def between(self) -> dict[int, Stage]:
-        """The stages between the products, by their numbers."""
+        """The stages between the products, by number."""
         return {number: self.body.stages[number] for number in range(1, self.last)}
 
     @property
@@ -79,12 +79,12 @@ class Problem:
 
     @property
     def locals(self) -> list[int]:
-        """The operands that only a row has, between the products."""
+        """The operands of a single row between the products."""
         return [number for number in locals_of(self.body) if number in self.stored - {self.weights}]
 
 
 def find(body: KernelBody) -> Problem | None:
-    """Two contractions that share their batch and their rows, the stages of a row between them, and maps behind."""
+    """Match two contractions with the same batch and rows, stages over a row between them, and maps behind."""
     reductions = [number for number, stage in enumerate(body.stages) if stage.combine is not None]
     if len(reductions) < 2 or reductions[0] != 0 or not body.rows:
         return None
@@ -100,7 +100,7 @@ def find(body: KernelBody) -> Problem | None:
 
 
 def _contraction(body: KernelBody, stage: Stage) -> Contraction | None:
-    """The contraction that a stage is, if its columns are those of a row, and its operands are as they came."""
+    """The contraction of a stage, if its columns are those of a row and its products are not rounded."""
     parts = match_contraction(stage.domain, stage.combine, stage.elements[0], body.nodes, body.space)
     if parts is None or parts.rounding is not None:
         return None
@@ -110,7 +110,7 @@ def _contraction(body: KernelBody, stage: Stage) -> Contraction | None:
 
 
 def _passes_rows_on(problem: Problem) -> bool:
-    """Whether the second product reads, on its left, just the row that the stages before it have computed."""
+    """Whether the left operand of the second product is exactly the row that the stages before it computed."""
     body, left, depth = problem.body, problem.second.left, problem.second.depth
     if not (body.is_local(problem.scores) and body.is_local(problem.weights)) or left.load.conditions:
         return False
@@ -123,7 +123,7 @@ def _passes_rows_on(problem: Problem) -> bool:
 
 
 def _maps_follow(problem: Problem) -> bool:
-    """Whether what follows the second product are maps of its points, which read nothing else of the kernel's own."""
+    """Whether the stages behind the second product are maps of its points that read no other local operand."""
     body, (made,) = problem.body, problem.body.stages[problem.last].stores
     maps = body.stages[problem.last + 1 :]
     read = [(stage, load) for stage in maps for load in loads(stage.elements, body.nodes)]
@@ -139,7 +139,7 @@ def _row_strides(loops: tuple[Loop, ...]) -> tuple[Dim, ...]:
 
 
 def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
-    """Take as many rows at a time as leave their scores in a cache."""
+    """The one candidate: blocks of as many rows as keep their scores in a cache."""
     body, first, second = problem.body, problem.first, problem.second
     blockings = _blockings(problem, machine)
     tiles = tiles_of_blocking(first, blockings[0]) | tiles_of_blocking(second, blockings[1])
@@ -159,7 +159,7 @@ def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
 
 
 def _blockings(problem: Problem, machine: Machine) -> tuple[Blocking, Blocking]:
-    """Of both products, with the same rows."""
+    """The blockings of both products, with the same rows."""
     products = (problem.first, problem.second)
     blockings = [choose_blocking(parts, machine.vectors, is_shared_out=False) for parts in products]
     tile, itemsize = blockings[0].tile_rows, problem.first.dtype.itemsize
@@ -171,26 +171,26 @@ def _blockings(problem: Problem, machine: Machine) -> tuple[Blocking, Blocking]:
 
 
 def _counts(problem: Problem, block_rows: int) -> tuple[Dim, Dim]:
-    """Work-groups along the batch and the rows."""
+    """The number of work-groups along batch and rows."""
     return extent_of(problem.first.batch), expr.ceildiv(extent_of(problem.first.rows), block_rows)
 
 
 def _stride(problem: Problem, blocking: Blocking) -> Dim:
-    """Elements from a row of scores to the next: the last tile of columns is stored whole, and a vector more keeps the
-    rows of a tile in different sets of a cache.
+    """Elements from a row of scores to the next: whole column tiles, plus a vector so that the rows of a tile fall into
+    different cache sets.
     """
     return expr.add(expr.mul(expr.ceildiv(problem.width, blocking.tile_columns), blocking.tile_columns), blocking.lanes)
 
 
 def _of_rows(problem: Problem, blocking: Blocking, rows: Dim) -> Dim:
-    """Elements that so many rows of scores take: nothing is behind the last one."""
+    """Elements of `rows` rows of scores, without the padding behind the last one."""
     return expr.sub(expr.mul(rows, _stride(problem, blocking)), blocking.lanes)
 
 
 def _factors(problem: Problem, blocking: Blocking) -> tuple[Factors, Factors]:
-    """The operands of both products. The left of the second is in a block, from the work-group's first row on.
+    """The operands of both products. The left of the second is in a block that starts at the work-group's first row.
 
-    It is read where it lies if its rows are a known number of elements apart: addresses then need no registers.
+    It is read in place if its row stride is constant: addresses then need no registers.
     """
     second, stages = problem.second, problem.body.stages
     one = factors_of(problem.first, [loop.name for loop in stages[0].domain.loops], blocking.lanes)
@@ -206,8 +206,8 @@ def _factors(problem: Problem, blocking: Blocking) -> tuple[Factors, Factors]:
 
 
 def _scratch(problem: Problem, blockings: tuple[Blocking, Blocking]) -> list[Scratch]:
-    """The rows of a block before and behind the stages between the products, the result of the second, what a row has,
-    the totals of its long sums, then what the products need.
+    """Scratch buffers: the rows of a block before and after the stages between the products, the result of the second
+    product, the locals of a row, the totals of its long sums, and those of the products.
     """
     body, (one, other), dtype = problem.body, blockings, problem.first.dtype
     rows = _of_rows(problem, one, one.block_rows)
@@ -223,7 +223,7 @@ def _scratch(problem: Problem, blockings: tuple[Blocking, Blocking]) -> list[Scr
 
 
 def realise(problem: Problem, item: KernelItem, frame: Frame) -> None:
-    """Emit the work-groups of the frame, whose buffers are the operands that leave the kernel, then scratch."""
+    """Emit the work-groups of the frame; its buffers are the operands that leave the kernel, then scratch."""
     blockings = recorded_blocking(problem.first, item), recorded_blocking(problem.second, item)
     _Emission(problem, blockings, frame).groups()
 
@@ -256,7 +256,7 @@ class _Emission:
         block_rows, rows = self.blockings[0].block_rows, extent_of(self.problem.first.rows)
         counts = _counts(problem, block_rows)
         index = IndexEmitter(space, frame.symbols)
-        # Without a batch one work-group is launched all the same.
+        # With an empty batch one work-group is launched nevertheless.
         last = arith.MinSIOp(frame.last, index(expr.mul(*counts))).result
         with loop("group", frame.first, last, 1, index) as here:
             batch, block = space.unflatten(space.add("group", expr.mul(*counts)), counts)
@@ -285,7 +285,7 @@ class _Emission:
             emit_maps(problem.body, problem.last, problem.second, (self.result, width), self.bases, self.frame, here)
 
     def _columns(self, parts: Contraction, blocking: Blocking, index: IndexEmitter) -> Iterator[IndexEmitter]:
-        """The blocks of the columns of a product; what is emitted meanwhile is emitted for each."""
+        """Loop over the blocks of a product's columns; the caller emits the loop body while it iterates."""
         columns, space = extent_of(parts.columns), index.space
         with loop("first_column", 0, columns, blocking.block_columns, index) as here:
             space.add("first_column", columns)
@@ -294,7 +294,7 @@ class _Emission:
             yield here.inside({"columns": here(count)})
 
     def _rows(self, stride: Dim, index: IndexEmitter) -> None:
-        """The stages between the products, for one row after the other."""
+        """Emit the stages between the products, row by row."""
         problem, body = self.problem, self.problem.body
         with loop("row", 0, symbol("rows"), 1, index) as here:
             here.space.add("row", symbol("rows"))

@@ -1,4 +1,4 @@
-"""The strategy for contractions: pack blocks, multiply them in register tiles, finish each block while it is in cache.
+"""The strategy for contractions: pack blocks, multiply in register tiles, finish each block while it is in cache.
 
 A kernel is one contraction and the maps behind it that read its result element by element (bias, activation, residual).
 """
@@ -45,25 +45,25 @@ from .packing import MAX_ELEMENTS, InPlace
 
 NAME = "contraction"
 RUNS = (8, 16)
-"""Columns of a result in blocks of channels that lie side by side: blocks of columns are multiples of these."""
+"""Columns of a run, for results in blocks of channels: column blocks are multiples of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A contraction kernel, with its operands as they are packed."""
+    """A contraction kernel."""
 
     body: KernelBody
     parts: Contraction
 
     def factors(self, blocking: Blocking) -> Factors:
-        """The operands as these blocks read them."""
+        """The operands in the layouts that this blocking reads."""
         factors = factors_of(self.parts, [loop.name for loop in self.body.stages[0].domain.loops], blocking.lanes)
         assert factors is not None, "operands in panels of other loops are not found"
         return left_in_place(factors, blocking)
 
 
 def find(body: KernelBody) -> Problem | None:
-    """A contraction first, then only maps over its parallel loops."""
+    """Match a contraction followed only by maps over its parallel loops."""
     found = contraction_of(body)
     if found is None:
         return None
@@ -77,7 +77,7 @@ def find(body: KernelBody) -> Problem | None:
 
 
 def _storable(parts: Contraction, stage: Stage) -> Contraction:
-    """With outer columns moved to the batch until the result is linear in the flattened columns, or in runs of them."""
+    """Move outer columns to the batch until the result is linear in the flattened columns, or in runs of them."""
     batch, columns, run = list(parts.batch), list(parts.columns), 0
     while columns and not _are_linear(columns, stage):
         inner = columns[-1].extent
@@ -89,7 +89,7 @@ def _storable(parts: Contraction, stage: Stage) -> Contraction:
 
 
 def _are_linear(loops: Sequence[Loop], stage: Stage) -> bool:
-    """Whether the stage stores at the same distance for each next one of the flattened loops."""
+    """Whether the stage stores with one constant stride along the flattened loops."""
     form = linear_form(stage.domain.address, [loop.name for loop in loops])
     assert form is not None, "a stage stores at the row-major address of its own loops"
     pairs = zip(form[1], form[1][1:], loops[1:], strict=False)
@@ -97,16 +97,16 @@ def _are_linear(loops: Sequence[Loop], stage: Stage) -> bool:
 
 
 def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
-    """Blocks for the registers and caches of the machine."""
+    """One candidate per blocking for the registers and caches of the machine."""
     is_stored = _result(problem, machine) is not None
     for blocking in _blockings(problem, machine, is_stored=is_stored):
         yield _choice(problem, blocking, machine, is_stored=is_stored)
 
 
 def _blockings(problem: Problem, machine: Machine, *, is_stored: bool) -> Iterator[Blocking]:
-    """Those that pack the left operand, then those that read it where it lies.
+    """Blockings that pack the left operand, then those that read it in place.
 
-    The result `is_stored` where it belongs, or waits in the cache.
+    `is_stored` means that blocks are stored directly to the result; else they stay in the cache for the maps.
     """
     known = list(blockings(problem.parts, machine.vectors, is_stored=is_stored))
     tall = whole_tiles(problem.parts, machine.vectors, is_stored=is_stored)
@@ -133,7 +133,7 @@ def _choice(problem: Problem, blocking: Blocking, machine: Machine, *, is_stored
 
 
 class Result(NamedTuple):
-    """Where the block of a work-group is in the result: the operand, its first element, and what rows are apart."""
+    """The block of a work-group in the result: the operand, its first element, and elements from a row to the next."""
 
     operand: int
     first: Dim
@@ -141,8 +141,10 @@ class Result(NamedTuple):
 
 
 def _result(problem: Problem, machine: Machine) -> Result | None:
-    """The result that tiles are stored to as they are; None where maps follow, it is not made up of such rows, or the
-    machine stores no part of a vector at once. Without steps there are no tiles.
+    """The result that tiles are stored to directly.
+
+    None if maps follow, if the rows of the result have no constant stride, if the depth may be empty, or if the machine
+    has no masked stores.
     """
     body, parts = problem.body, problem.parts
     (stage, *maps), rows = body.stages, parts.rows
@@ -163,7 +165,7 @@ def _result(problem: Problem, machine: Machine) -> Result | None:
 
 
 def tilings(body: KernelBody, problem: Problem, machine: Machine) -> Sequence[Tiling]:
-    """Panels as the micro-kernel reads them: of register tiles, over all of the depth."""
+    """The packed layouts of parameters: panels of register tiles over the whole depth, for the micro-kernel."""
     stage = body.stages[0]
     parts = match_contraction(stage.domain, stage.combine, stage.elements[0], body.nodes, body.space)
     if parts is None:
@@ -175,14 +177,14 @@ def tilings(body: KernelBody, problem: Problem, machine: Machine) -> Sequence[Ti
     )
     read = [load.operand for each in body.stages for load in loads(each.elements, body.nodes)]
     found: list[Tiling] = []
-    # Narrow ones, of which a wide tile takes two: kernels with tiles of either width share what is packed.
+    # A wide tile reads two narrow panels, so that kernels with either tile width share a packed parameter.
     panel = VECTORS_PER_TILE * blocking.lanes
     for access, tiled, tile in (
         (parts.left, parts.rows, blocking.tile_rows),
         (parts.right, parts.columns, problem.parts.run or panel),
     ):
         load = access.load
-        # What is widened as it is packed takes less memory as it is.
+        # A parameter that is widened while packing takes less memory unpacked.
         is_alone = read.count(load.operand) == 1 and load.operand < len(body.function.arguments)
         if is_alone and load.dtype is parts.dtype:
             tiling = tiling_of(load, body.operands[load.operand], tile, tiled, (*parts.batch, *parts.depth))
@@ -191,7 +193,7 @@ def tilings(body: KernelBody, problem: Problem, machine: Machine) -> Sequence[Ti
 
 
 def realise(problem: Problem, item: KernelItem, frame: Frame) -> None:
-    """Emit the work-groups of the frame, whose buffers are the operands that leave the kernel, then scratch."""
+    """Emit the work-groups of the frame; its buffers are the operands that leave the kernel, then scratch."""
     _Emission(problem, recorded_blocking(problem.parts, item), frame).groups()
 
 
@@ -214,7 +216,7 @@ class _Emission:
         index = IndexEmitter(space, self.frame.symbols)
         groups, last = expr.mul(*counts), self.frame.last
         if not expr.is_nonnegative(expr.sub(groups, 1), space.symbols):
-            # Without a batch one work-group is launched all the same.
+            # With an empty batch one work-group is launched nevertheless.
             last = arith.MinSIOp(last, index(groups)).result
         with loop("group", self.frame.first, last, 1, index) as here:
             group = space.add("group", groups)
@@ -247,4 +249,4 @@ class _Emission:
 
 
 BLOCK = ("first_row", "first_column", "rows", "columns")
-"""Names of where the block of a work-group begins and how large it is."""
+"""Index names of the first row and column of a work-group's block, and of its size."""

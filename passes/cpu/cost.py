@@ -1,6 +1,6 @@
-"""What kernels cost on a core: cycles of the loops of a stage, and of the blocks of a product.
+"""The cost of kernels on a core, in cycles: of the loops of a stage, and of the blocks of a product.
 
-The constants are fitted to kernels of networks, measured on one core of Zen 4: the error in proportion is least.
+The constants are fitted to network kernels measured on one core of Zen 4, for the least relative error.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ from .machine import Machine
 from .packing import InPlace, InRows, Packed, Source
 
 OPERATION: Final = 0.26
-"""Of a vector, in cycles, as everything here: independent ones overlap."""
+"""Cycles of a vector operation, as all constants here; independent operations overlap."""
 ACCESS: Final = 1.3
-"""A vector from or to contiguous memory."""
+"""A vector loaded from or stored to contiguous memory."""
 STRIDED: Final = 0.35
-"""An element of a vector whose elements are apart."""
+"""An element of a vector with strided elements."""
 FAR: Final = 4.0
-"""One where each is in a cache line of its own."""
+"""The same if each element is in a cache line of its own."""
 REST, REST_SUM = 1.3, 3.0
-"""An element behind the last whole vector of a loop, and one that is added to what is in memory."""
+"""An element after the last whole vector of a loop, and one that is added to a sum in memory."""
 GUARDED_POINT: Final = 0.7
 GUARD: Final = 0.35
-"""Loops in which reads depend on conditions run point by point; this is for each such read."""
+"""Loops with conditional reads run point by point: the cost of a point, and of each such read."""
 MASKED: Final = 4.0
 GATHERED: Final = 1.5
-"""A read under a mask that depends on the loop, and an element that is gathered, in strips of vectors."""
+"""A read under a mask that depends on the loop, and a gathered element, in strips of vectors."""
 ENTRY: Final = 4.5
-"""Beginning an innermost loop."""
+"""Entering an innermost loop."""
 ROW_SUM: Final = 9.0
-"""Combining the vectors in which a row is reduced."""
+"""Combining the accumulator vectors of a row."""
 LOADED: Final = 0.15
-"""An element or a vector that is loaded for the products of a register tile, beside these."""
+"""An element or a vector loaded for the products of a register tile."""
 PACK_VECTOR: Final = 2.6
 PACK_ELEMENT: Final = 1.2
 PACK_SQUARE: Final = 0.6
-"""Of an operand, by vectors where it is contiguous, by tables of offsets or by transposed squares where not."""
+"""Packing: a contiguous vector, an element through offset tables, and an element in transposed squares."""
 CACHE_LINE: Final = 64
 
 
 def stage_cycles(body: KernelBody, stage: Stage, inner: Sequence[Loop], machine: Machine, at: Evaluate) -> float:
-    """Cycles of a stage whose loops inside a row are `inner`: reductions go around the parallel ones."""
+    """Cycles of a stage with loops `inner` inside a row; reductions run around the parallel ones."""
     if not inner:
         points = at(extent_of(bounded(body, stage.domain.loops)))
         return ENTRY * points + OPERATION * points * operations(body, stage)
@@ -73,7 +73,7 @@ def stage_cycles(body: KernelBody, stage: Stage, inner: Sequence[Loop], machine:
 
 
 def runs_point_by_point(body: KernelBody, stage: Stage, inner: Sequence[Loop], machine: Machine) -> bool:
-    """Whether reads of a stage depend on conditions on its innermost loop, and no masks of vectors stand for them."""
+    """Whether a stage reads under conditions on its innermost loop that vector masks cannot express."""
     if not inner:
         return False
     last, is_strip = _innermost(body, stage, inner, machine)
@@ -81,7 +81,7 @@ def runs_point_by_point(body: KernelBody, stage: Stage, inner: Sequence[Loop], m
 
 
 def _innermost(body: KernelBody, stage: Stage, inner: Sequence[Loop], machine: Machine) -> tuple[Loop, bool]:
-    """The loop of a stage that runs innermost, the last parallel one if there is one; whether it is taken in strips."""
+    """The innermost loop of a stage, the last parallel one if any, and whether it runs in strips of vectors."""
     strip = strip_loop(stage, inner, body.nodes, lambda _, address: address) if machine.vectors.masked_lanes else None
     return strip or sorted(inner, key=lambda loop: not loop.is_reduction)[-1], strip is not None
 
@@ -107,7 +107,7 @@ def _entry_cycles(body: KernelBody, stage: Stage, last: Loop, length: int, lanes
 
 
 def _strip_cycles(body: KernelBody, stage: Stage, strip: Loop, lanes: int, work: int) -> float:
-    """Cycles of a vector of points of a strip, at one point of its window."""
+    """Cycles of a vector of points of a strip, for one point of its window."""
     cycles = work * OPERATION + (len(stage.stores) if stage.combine is None else 0) * ACCESS
     for load in loads(stage.elements, body.nodes):
         stride = _stride(body, load, strip)
@@ -117,7 +117,7 @@ def _strip_cycles(body: KernelBody, stage: Stage, strip: Loop, lanes: int, work:
 
 
 def _stride(body: KernelBody, load: Load, loop: Loop) -> expr.Dim | None:
-    """The step of the read from one point of the loop to the next; None where there is no one step."""
+    """The stride of the read along the loop; None if it is not constant."""
     form = linear_form(load.address, [loop.name])
     if form is None:
         return None
@@ -127,9 +127,7 @@ def _stride(body: KernelBody, load: Load, loop: Loop) -> expr.Dim | None:
 
 
 def product_cycles(factors: Factors, blocking: Blocking, machine: Machine, at: Evaluate) -> float:
-    """Cycles of a contraction in blocks: its register tiles, whole ones, and what has to be packed for them; or those
-    of a few rows, without that.
-    """
+    """Cycles of a blocked contraction: whole register tiles, and packing. For few rows, streaming without them."""
     parts = factors.parts
     batch, rows, columns, depth = (at(extent_of(loops)) for loops in _loops(parts))
     if factors.streams is not False and rows <= FEW_ROWS:

@@ -1,8 +1,8 @@
-"""Products of a few rows: the right operand is read once, where it lies, and the result waits in the cache.
+"""Products of a few rows: the right operand is read once, unpacked, and the sums stay in the cache.
 
-To pack what few rows are multiplied by takes longer than to multiply. Steps of the depth are taken eight at a time: as
-many rows of the right operand stream by, a vector of each is multiplied by every row on the left, and the sum is added
-to that of the block.
+For few rows, packing the right operand would take longer than multiplying. Eight steps of the depth are taken at a
+time: eight rows of the right operand stream by, a vector of each is multiplied by every row on the left, and the sum is
+added to the sums of the block.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .offset_table import entry_of
 from .shared_functions import shared_function
 
 FEW_ROWS: Final = 16
-"""Up to here it is faster than to pack: with a right operand of 4 MB, 24 rows took as long either way."""
+"""Most rows for which this is faster than packing: with a right operand of 4 MB, 24 rows took as long either way."""
 STEPS: Final = 8
 """Vectors of the right operand in registers."""
 SIZES: Final = ("rows", "columns", "depth", "first_column", "result_first", "stride")
@@ -45,12 +45,12 @@ def multiply_few_rows(
     *,
     is_exact: bool,
 ) -> None:
-    """Add the product of a block to its result, or store it there where it `starts`.
+    """Add the product of a block to its result, or store it there if it `starts`.
 
     `operands` are the left one, the right one, memory for the sums of the block, and the result; rows of the first and
-    of the third are `strides` elements apart. The columns of a step of the depth lie side by side in the right one,
-    from `first_column` after the place that `table` has for it. `sizes` are those of SIZES. Vectors of the result are
-    stored whole, unless the block `is_exact`: then the last one of a row is stored under a mask.
+    the third are `strides` elements apart. The right operand has the columns of a step contiguous, from `first_column`
+    after the step's entry in `table`. `sizes` are those of SIZES. Vectors of the result are stored whole, unless the
+    block `is_exact`: then the last one of a row is masked.
     """
     name = f"multiply_few_{product}_{lanes}_{strides[0]}_{strides[1]}" + ("_exact" if is_exact else "")
     pointer = ir.MemRefType.get([], mlir_scalar(product.dtype))
@@ -96,7 +96,7 @@ class _FewRows:
                 self._each(partial(self._finish, is_first), here)
 
     def _finish(self, is_first: bool, index: IndexEmitter) -> None:
-        """From zero and added once: a sum over a long depth then loses as much as one over its blocks."""
+        """Add the sums to the result once, so that the error of a long sum grows with its blocks, not its steps."""
         total, view = self._load(self._of_sums(index), index), self._of_result(index)
         if not self.is_exact:
             self._store(total if is_first else self.add(self._load(view, index), total), view, index)
@@ -114,7 +114,7 @@ class _FewRows:
         vector.StoreOp(value, view, [index(0)])
 
     def _each(self, emit: Callable[[IndexEmitter], None], index: IndexEmitter) -> None:
-        """Each vector of the block."""
+        """Loop over the vectors of the block."""
         with (
             loop("row", 0, symbol("rows"), 1, index) as row,
             loop("column", 0, symbol("columns"), self.lanes, row) as column,
@@ -122,7 +122,7 @@ class _FewRows:
             emit(column)
 
     def _columns(self, steps: int, index: IndexEmitter) -> None:
-        """So many steps of all columns: whole vectors, then a part of one."""
+        """Emit `steps` steps for all columns: whole vectors, then a partial one."""
         starts = [entry_of(self.table, symbol("step") + step, index) for step in range(steps)]
         names = {f"start{step}": start for step, start in enumerate(starts)}
         if steps > 1:
@@ -142,11 +142,11 @@ class _FewRows:
     def _vector(self, steps: int, mask: ir.Value | None, index: IndexEmitter) -> None:
         loaded = [self._of_right(step, mask, index) for step in range(steps)]
         if steps > 1 and mask is None:
-            # What is next lies too far from here for the processor to fetch it by itself.
+            # The next rows are too far away for the hardware prefetcher.
             for step in range(steps):
                 prefetch(self._row_of_right(f"next{step}", index), NEAREST_CACHE, index)
         with loop("row", 0, symbol("rows"), 1, index) as here:
-            # Two sums, so that each product waits for half of the others.
+            # Two sums halve the dependency chain.
             sums = [self.nothing, self.nothing]
             for step in range(steps):
                 at = symbol("row") * self.left_stride + symbol("step") + step

@@ -1,4 +1,4 @@
-"""What a strategy finds when it emits a kernel."""
+"""The context in which a strategy emits a kernel."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .machine import Machine
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The body function of a kernel, at the end of whose `entry` block code is emitted.
+    """The body function of a kernel; code is emitted at the end of its `entry` block.
 
-    `buffers` are the pointers that the kernel was given, scratch last; `symbols` the values of the graph's symbols.
-    The work-groups to run are `first .. last - 1`. `linalg` is the function that says what the kernel computes.
+    `buffers` are the kernel's pointers, scratch last; `symbols` the values of the graph's symbols. The work-groups to
+    run are `first .. last - 1`. `linalg` is the linalg function that defines what the kernel computes.
     """
 
     entry: ir.Block

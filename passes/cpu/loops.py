@@ -1,4 +1,4 @@
-"""The strategy for everything that is not a contraction: rows over work-groups, linalg inside a row."""
+"""The strategy for all kernels but contractions and scatters: rows over work-groups, linalg inside a row."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ NAME = "loops"
 
 
 def find(body: KernelBody) -> KernelBody | None:
-    """Maps and reductions of every kind, after their loops have been merged."""
+    """Match maps and reductions of every kind, with adjacent loops merged."""
     return None if is_scatter(body) else collapse(body)
 
 
 def candidates(shared: KernelBody, machine: Machine) -> Iterator[Choice]:
-    """Rows over work-groups, a group of as many as amortise its start."""
+    """One candidate per split into rows, with enough rows per work-group to amortise its start."""
     for rows in rows_candidates(shared):
         yield _choice(shared, rows, machine)
 
@@ -59,7 +59,7 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
     stages = _beside(body, sweeps)
     sums = sums_of(body, stages)
     pieces = [pieces_of(body, stage, inner_loops(body, stage)) for stage in body.stages]
-    # A first stage that is swept with others goes along its row in another way.
+    # A first stage in a sweep cannot reduce several rows together.
     together = rows_at_once(body) if 0 in stages else 1
     per_group = _in_whole_groups(rows_per_group(body), together, body.space.largest(extent_of(body.rows)))
     groups = expr.ceildiv(extent_of(body.rows), per_group)
@@ -94,12 +94,12 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
 
 
 def _in_whole_groups(per_group: int, together: int, most: int) -> int:
-    """Rows of a work-group, those taken together being a part: of at most `most` rows a group has all it needs."""
+    """Rows of a work-group, a multiple of `together`, for at most `most` rows in all."""
     return max(min(-(-per_group // together), most // together), 1) * together if together > 1 else per_group
 
 
 def _rows_of(body: KernelBody, item: KernelItem) -> Rows:
-    """What the record says."""
+    """The split into rows that the record describes."""
     sizes = dict(zip((axis.name for axis in item.iter.axes), item.iter.tiles, strict=True))
     block = {item.iter.axes[number].name for number in item.iter.mapping.block}
     return tuple(_recorded(loop, block, sizes) for loop in body.rows)
@@ -116,7 +116,7 @@ def _recorded(loop: Loop, block: set[str], sizes: Mapping[str, tuple[Dim, ...]])
 
 
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
-    """Emit the work-groups of the frame, whose buffers are the body's operands but for those that live in registers."""
+    """Emit the work-groups of the frame; its buffers are the body's operands, except those that live in registers."""
     body = with_rows(body, _rows_of(body, item))
     in_registers = [number for number in locals_of(body) if row_size(body, number) == 1]
     given = iter(frame.buffers)
@@ -183,11 +183,11 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
 
 
 def _beside(body: KernelBody, sweeps: Sequence[Sweep]) -> dict[int, Stage]:
-    """The stages that are in no sweep, by number."""
+    """The stages outside all sweeps, by number."""
     swept = {number for sweep in sweeps for number in sweep.results}
     return {number: stage for number, stage in enumerate(body.stages) if number not in swept}
 
 
 def _scratch_operands(body: KernelBody) -> list[int]:
-    """The local operands of which a row has many elements: each worker has a buffer for them."""
+    """The local operands with more than one element per row: each worker has a buffer for them."""
     return [number for number in locals_of(body) if row_size(body, number) != 1]

@@ -1,4 +1,4 @@
-"""What the schedules need to know of a CPU: its vectors, and how fast a core computes and moves."""
+"""The machine model of a CPU: its vectors, and how fast a core computes and moves data."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tensorkiln.schedule import KernelItem
 from tensorkiln.target import Target
 
 MASKED_BITS: Final = 256
-"""Of the shortest vectors that there are such instructions for."""
+"""Bits of the narrowest vectors with masked load and store instructions."""
 LAUNCH_NS: Final = 900
-"""Between two kernels of a program."""
+"""Nanoseconds between two kernels of a program."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorUnit:
-    """`bits` of a vector register, and `registers` of them."""
+    """The number of vector `registers`, and the `bits` of each."""
 
     bits: int
     registers: int
@@ -32,7 +32,7 @@ class VectorUnit:
 
     @property
     def masked_lanes(self) -> int:
-        """Elements of 32 bits that one instruction loads under a mask; 0 where that takes many."""
+        """32-bit elements that one masked load takes; 0 if the target has no such instruction."""
         return self.lanes(DType.FLOAT32) if self.bits >= MASKED_BITS else 0
 
 
@@ -50,8 +50,8 @@ def vector_unit(target: Target) -> VectorUnit:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """One core: its clock, fused multiply-adds of whole vectors in a cycle, the bytes that stay in its share of the
-    caches from call to call, and bytes a nanosecond from there and from memory.
+    """The clock, whole-vector fused multiply-adds per cycle, bytes of cache that persist between calls, and bytes per
+    nanosecond from the cache and from memory of one core.
     """
 
     gigahertz: float = 3.0
@@ -74,14 +74,14 @@ CORES: Final[Mapping[str, Core]] = MappingProxyType(
         **dict.fromkeys(("apple-m1", "apple-m2", "apple-m3", "apple-m4"), Core(3.4, 4, 12 << 20, 90.0, 60.0)),
     }
 )
-"""By LLVM's name for tuning. That of Zen 4 was measured here, on kernels of networks. The products of the others are
-what their vendors' optimisation guides say of the widest vectors, their clocks and rates typical of servers and
-laptops; only proportions between kernels depend on them."""
+"""Cores by LLVM tuning name. Zen 4 was measured on network kernels. For the others, the products per cycle are those of
+the vendors' optimisation guides for the widest vectors; clocks and rates are typical of servers and laptops, and affect
+only the ratios between kernels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A CPU as the schedules and the scalar code see it."""
+    """The CPU model for the schedules and the scalar code."""
 
     vectors: VectorUnit
     traits: Traits
@@ -89,27 +89,27 @@ class Machine:
 
     @property
     def key(self) -> str:
-        """Its vectors and its core."""
+        """Identifies the vector unit and the core."""
         return f"cpu {self.vectors} {self.core}"
 
     @property
     def reload(self) -> int:
-        """Of an element of 32 bits, which is written to the cache and read from there."""
+        """The cost of a 32-bit element, written to the cache and read back."""
         additions = self.core.gigahertz * self.core.products * self.vectors.lanes(DType.FLOAT32)
         return max(1, round(2 * 4 / self.core.cached_rate * additions))
 
     def nanoseconds(self, cost: Cost, item: KernelItem, at: Evaluate) -> float:
-        """On one core: the longer one of what it computes and what it waits for."""
+        """The time on one core: the launch, and the longer one of its computation and its memory traffic."""
         cached = min(cost.moved, self.core.cached_bytes)
         waits = cached / self.core.cached_rate + (cost.moved - cached) / self.core.streamed_rate
         return LAUNCH_NS + max(cost.cycles / self.core.gigahertz, waits)
 
     def occupancy(self, item: KernelItem, at: Evaluate, registers: int = 0) -> float:
-        """A core runs one work-group after the other."""
+        """Always 1: a core runs one work-group after the other."""
         return 1.0
 
 
 def machine_of(target: Target, *, fast_math: bool = False) -> Machine:
-    """What is known of a CPU target."""
+    """The model of a CPU target."""
     core = CORES.get(target.cpu or "", Core())
     return Machine(vector_unit(target), traits_of(target, fast_math=fast_math), core)

@@ -23,10 +23,10 @@ from .shared_functions import shared_function
 
 
 class LeftSteps(NamedTuple):
-    """Elements of the left operand from a step of the depth to the next, and from a row of a tile to the next.
+    """Strides of the left operand in elements: between steps of the depth, and between rows of a tile.
 
-    Where it is read in place, tables of offsets say where each `run` of steps begins, and each tile or, where rows are
-    not equally far apart, each row.
+    If it is read in place, offset tables say where each `run` of steps begins, and where each tile begins, or each row
+    if rows have no common stride (None).
     """
 
     step: int
@@ -35,8 +35,8 @@ class LeftSteps(NamedTuple):
 
 
 class Prefetches(NamedTuple):
-    """What is prefetched: the tile of the `result` while its products are added up; the panels on the `right` of the
-    next columns, of which each tile of rows fetches a share.
+    """What a tile prefetches: its `result` while its products are added up; on the `right`, the panels of the next
+    columns, of which each tile of rows fetches a share.
     """
 
     result: bool
@@ -44,9 +44,8 @@ class Prefetches(NamedTuple):
 
 
 FEW_TILES = 32
-"""Tiles of rows that take turns at asking for the next panels. More of them work on a panel for longer than it takes to
-come from memory.
-"""
+"""Most tiles of rows that share the prefetch of the next panels. More tiles use a panel for longer than it takes to
+come from memory."""
 
 
 def micro_kernel(
@@ -60,15 +59,15 @@ def micro_kernel(
     is_exact: bool,
     ahead: Prefetches,
 ) -> str:
-    """The name of the function for these sizes in `module`, which is added when it is not there.
+    """The name of the function for these sizes in `module`, which is defined there if needed.
 
     `f(left, right, result, row tiles, rows, columns, depth, left first, left panel, right first, right panel, result
     first, stride, starts)` adds the product of panels to the result block, whose rows are `stride` elements apart, or
-    stores it there where it `starts`. Tiles are stored whole; of a block that `is_exact`, just what is inside. What is
-    addressed begins `first` elements into its memory, and each panel has `panel` elements. One on the left holds the
-    `tile_rows` rows of a tile, one on the right `right` columns for each step, whole vectors, of one tile, several, or
-    a part of one. No more than `last` vectors are computed of a last tile that needs no other. A left
-    operand in place takes two tables behind the result: where rows are, and from there the steps.
+    stores it there if it `starts`. Tiles are stored whole; if the block `is_exact`, only the part inside it. Each
+    operand begins `first` elements into its memory, and each panel has `panel` elements. A panel on the left holds the
+    `tile_rows` rows of a tile; one on the right holds `right` columns of each step, in whole vectors, of one tile,
+    several, or a part of one. At most `last` vectors are computed of a last tile that needs no more. A left operand in
+    place takes two tables after the result: the offsets of rows, and those of steps from there.
     """
     kind = (
         f"_{left.step}_{'each' if left.row is None else left.row}_{left.run}_{right}"
@@ -141,7 +140,7 @@ def _tile(
     is_exact: bool,
     index: IndexEmitter,
 ) -> None:
-    """One register tile, of so many vectors of columns, over the whole packed depth."""
+    """Emit one register tile, `vectors` vectors wide, over the whole packed depth."""
     (depth, of_left, of_right), (fetches_result, far) = steps, prefetched
     left, right, result = operands
     lanes, stride = blocking.lanes, symbol("stride")
@@ -152,7 +151,7 @@ def _tile(
     nothing = vector.BroadcastOp(kind, zero(product.dtype)).result
 
     def step(accumulators: Sequence[ir.Value], beyond: Dim, here: IndexEmitter) -> list[ir.Value]:
-        """The products of one step of the depth added, its elements on the left so far `beyond` where the rows begin"""
+        """Add the products of one step of the depth; its left elements are `beyond` elements after the row starts."""
         loaded: list[ir.Value] = []
         for part in range(vectors):
             at = _on_the_right(symbol("column"), part * lanes, symbol("step"), of_right, blocking.tile_columns)
@@ -197,7 +196,7 @@ def _tile(
 def _rows_on_the_left(
     blocking: Blocking, left: LeftSteps, tables: Sequence[ir.Value], index: IndexEmitter
 ) -> tuple[Sequence[ir.Value], Sequence[Dim]]:
-    """What a table says of a tile or of each of its rows, and where the rows begin: in place, from `place{n}` on."""
+    """The table entries of a tile or of each of its rows, and where the rows begin: in place, from `place{n}` on."""
     height = blocking.tile_rows
     if not tables:
         assert left.row is not None, "packed rows are equally far apart"
@@ -212,10 +211,10 @@ def _rows_on_the_left(
 
 @dataclass(frozen=True, slots=True)
 class _Tile:
-    """The accumulators of a register tile, row by row, and where they go. They are stored where the tile `starts`, and
-    added to what is there where not.
+    """The accumulators of a register tile, row by row, and their views in the result.
 
-    From zero and added once: a sum over a long depth then loses as much as one over its blocks, not over its steps.
+    They are stored if the tile `starts`, else added. They start from zero and are added once, so that the error of a
+    long sum grows with its blocks, not its steps.
     """
 
     product: Product
@@ -225,7 +224,7 @@ class _Tile:
     starts: ir.Value
 
     def store(self, index: IndexEmitter) -> None:
-        """All of it."""
+        """Store or add the whole tile."""
         for is_first, region in branches(self.starts, index):
             with region as here:
                 none = here(0)
@@ -234,14 +233,14 @@ class _Tile:
                     vector.StoreOp(total, view, [none])
 
     def store_inside(self, index: IndexEmitter) -> None:
-        """What is inside of the block."""
+        """Store or add the part of the tile inside the block."""
         lanes, height = self.blocking.lanes, self.blocking.tile_rows
         kind, flags = self.sums[0].type, ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
         masks: list[ir.Value] = []
         for part in range(len(self.sums) // height):
             masks.append(vector.create_mask(flags, [index(symbol("columns") - symbol("column") - part * lanes)]))
         nothing = vector.BroadcastOp(kind, zero(self.product.dtype)).result
-        # Zero can be added to a sum from zero: that is not -0, but for what is too small for any other number.
+        # Adding zero changes no sum that starts from zero: it is -0 only if a negative result underflowed.
         is_added = vector.BroadcastOp(flags, arith.xori(self.starts, arith.constant(self.starts.type, 1))).result
         added = [arith.andi(mask, is_added) for mask in masks]
         for row in range(height):
@@ -263,7 +262,7 @@ def _run(
     count: int,
     index: IndexEmitter,
 ) -> Sequence[ir.Value]:
-    """So many steps whose elements on the left lie side by side."""
+    """Emit `count` steps with contiguous elements on the left."""
     if count == 1:
         here = index.inside({"step": around.induction_variable})
         return step(around.inner_iter_args, 0, here)
@@ -278,8 +277,8 @@ def _run(
 
 @dataclass(frozen=True, slots=True)
 class _FarPanels:
-    """Panels on the right that come from memory: those of the next columns, or after the last the first ones' next
-    `depth` steps.
+    """Right-hand panels that come from memory: those of the next columns or, after the last, the next `depth` steps of
+    the first columns.
     """
 
     right: ir.Value
@@ -290,7 +289,7 @@ class _FarPanels:
     row_tiles: ir.Value
 
     def prefetch(self, run: int, index: IndexEmitter) -> None:
-        """Prefetch what falls to so many steps from `begin` on of the tile `row`."""
+        """Prefetch the share of the tile `row` for `run` steps from `begin` on."""
         tile, lanes = self.blocking.tile_columns, self.blocking.lanes
         after = index(symbol("column") + tile)
         is_last = arith.cmpi(arith.CmpIPredicate.sge, after, index(symbol("columns")))
@@ -311,13 +310,15 @@ class _FarPanels:
 
 
 def _on_the_right(tile: Dim, column: int, step: Dim, panel: int, tile_columns: int) -> Dim:
-    """Where the vector at a `column` of the tile that begins at column `tile` is, of a step of the depth."""
+    """The offset of the vector at a `column` of the tile that begins at column `tile`, for a step of the depth."""
     number, place = _panel_of(tile, column, panel, tile_columns)
     return expr.add(symbol("right_first"), expr.mul(number, symbol("right_panel")), expr.mul(step, panel), place)
 
 
 def _panel_of(tile: Dim, column: int, panel: int, tile_columns: int) -> tuple[Dim, Dim]:
-    """The panel of so many columns, and the place in it, of a `column` of the tile that begins at column `tile`."""
+    """The panel (`panel` columns wide) of a `column` of the tile that begins at column `tile`, and the offset inside
+    it.
+    """
     if panel > tile_columns:
         return expr.floordiv(tile, panel), expr.add(expr.floormod(tile, panel), column)
     return expr.add(expr.floordiv(tile, panel), column // panel), column % panel

@@ -1,4 +1,6 @@
-"""Tables of linear forms over a flattened range of loops: where each row or column of a block is, and whether it is."""
+"""Tables of linear forms over a flattened range of loops: the address of each row or column of a block, and its
+conditions.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def fill_tables(
 ) -> None:
     """Store into `tables[t][i]` the value of form `t`, `(base, stride per loop)`, at the flat index `start + i`.
 
-    There are `count` entries; flat indices beyond the last one of the loops count as that.
+    There are `count` entries; a flat index beyond the end of the loops is clamped to the last.
     """
     if not tables:
         return
@@ -50,7 +52,7 @@ def fill_tables(
 
 
 def entry_of(table: ir.Value, place: Dim, index: IndexEmitter) -> ir.Value:
-    """The entry of a table at a place, as an index."""
+    """The entry of a table at `place`, as an index."""
     return arith.index_cast(ir.IndexType.get(), memref.load(strided_view(table, place, (), (), index), []))
 
 

@@ -22,12 +22,12 @@ from .shared_functions import shared_function
 
 WORD_BITS = 32
 MASKED_BYTES = 32
-"""Of the shortest vector that targets load under a mask in one instruction."""
+"""Bytes of the narrowest vector with masked load instructions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panels:
-    """How packed elements lie, and of which dtype they are.
+    """The layout and dtype of packed elements.
 
     Inner entry `i` of outer entry `o` is at `o * outer stride + (i // tile) * panel + i % tile`, with `layout` being
     `(outer stride, tile, panel)`. They are stored `lanes` at a time.
@@ -50,7 +50,7 @@ def pack(
     panels: Panels,
     index: IndexEmitter,
 ) -> None:
-    """Pack the block whose tables are filled.
+    """Pack a block, after its tables have been filled.
 
     `tables` are those of the outer index, then those of the inner one. `counts` are the outer entries, the inner ones,
     and the inner ones rounded up to whole tiles, which are filled with zeros. `start` is the first inner index, which a
@@ -82,7 +82,7 @@ class _PackFunction:
         self.word = ir.IntegerType.get_signless(WORD_BITS)
 
     def define(self, transposes: bool) -> None:
-        """All vectors of inner elements; squares by a transposition, where outer elements are contiguous."""
+        """Copy vectors of inner elements, or transpose squares where outer elements are contiguous."""
         space = IndexSpace(dict.fromkeys(self.names, (0, 1 << 40)))
         for name in ("square", "outer", "place"):
             space.bound(name, 0, 1 << 40)
@@ -94,14 +94,14 @@ class _PackFunction:
         self._vectors(rest, symbol("outer_count"), index)
 
     def _vectors(self, first: Dim, last: Dim, index: IndexEmitter) -> None:
-        """The inner elements of these outer ones, a vector at a time."""
+        """Copy the inner elements of these outer ones, a vector at a time."""
         with loop("outer", first, last, 1, index) as here:
             parts = [self._part(table, symbol("outer"), here) for table in self.outer_tables]
             with loop("place", 0, symbol("padded"), self.lanes, here) as place:
                 self._vector(parts, place)
 
     def _squares(self, count: Dim, index: IndexEmitter) -> None:
-        """So many outer elements, a vector of them at a time: what fills up the last tile may repeat an element."""
+        """Copy `count` outer elements, a vector of them at a time; padding of the last tile may repeat an element."""
         (table,) = self.outer_tables
         words = ir.VectorType.get([self.lanes], self.word)
         with loop("square", 0, count, self.lanes, index) as here:
@@ -122,9 +122,9 @@ class _PackFunction:
         return memref.load(strided_view(table, outer, (), (), index), [])
 
     def _square(self, part: ir.Value, is_in: ir.Value, index: IndexEmitter) -> None:
-        """As many outer as inner elements: loaded along the outer ones, transposed in registers.
+        """Copy as many outer as inner elements: load along the outer ones, and transpose in registers.
 
-        `is_in` has the lanes of the outer elements that follow the first in memory, which are all of them.
+        `is_in` has the lanes whose outer elements follow the first contiguously; the caller ensures that all do.
         """
         lanes, element = self.lanes, stored_type(self.source)
         kind = ir.VectorType.get([lanes], element)
@@ -184,7 +184,7 @@ class _PackFunction:
     def _in_runs(
         self, part: ir.Value, offsets: ir.Value, kind: ir.Type, mask: ir.Value, zero: ir.Value, index: IndexEmitter
     ) -> ir.Value:
-        """Two masked loads where the elements lie in one run or two, as they do in rows of windows; else a gather."""
+        """Two masked loads if the elements lie in one or two runs, as in rows of windows; else a gather."""
         words = ir.VectorType.get([self.lanes], self.word)
         lanes = vector.StepOp(ir.VectorType.get([self.lanes], ir.IndexType.get())).result
         starts = arith.subi(offsets, arith.index_cast(words, lanes))
@@ -207,7 +207,7 @@ class _PackFunction:
         return choice.results[0]
 
     def _holds(self, part: ir.Value, number: int, index: IndexEmitter) -> ir.Value:
-        """Where outer and inner part of a condition are together not negative."""
+        """Where the outer and inner part of a condition add up to a nonnegative value."""
         kind = ir.VectorType.get([self.lanes], self.word)
         total = vector.BroadcastOp(kind, part).result
         if self.inner_tables:

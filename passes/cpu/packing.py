@@ -1,8 +1,8 @@
-"""What has to be packed of a contraction's operand, whatever its layout: strides, windows, padding.
+"""How an operand of a contraction is packed or read in place, whatever its layout: strides, windows, padding.
 
-The reads of an operand are linear in the loops, so their address is a part that depends on the outer index plus a part
-that depends on the inner one, and so is each condition. Both parts come from tables, which are computed once for a
-block; only an inner part that is the inner index itself needs none, and is read by whole vectors.
+The reads of an operand are linear in the loops, so each address and condition is the sum of a part that depends on the
+outer index and a part that depends on the inner one. Both parts come from tables computed once per block; only an inner
+part that equals the inner index needs no table, and is read by whole vectors.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 
 ROW_OFFSETS, OFFSET_VECTORS = 6, 2
-"""Rows of a tile whose places are all in registers while it is computed, and vectors of each.
+"""Most rows of a tile whose offsets all stay in registers, and most vectors of each row.
 
-Where 32 vector registers hold four, tiles of twice as many whole rows read weights half as often.
+With four vectors per row in 32 registers, tiles with twice as many rows read weights half as often.
 """
 NEAR_BYTES = 256
-"""From a row to the next that is read in place: rows that are far apart share few sets of a cache."""
+"""Most bytes between rows that are read in place: rows that are far apart share few cache sets."""
 MAX_RUN = 64
-"""Columns of an operand that is read in runs: blocks of columns begin where a run does."""
+"""Most columns of a run of an operand: column blocks begin at the start of a run."""
 MAX_ELEMENTS = 1 << 31
-"""Of an operand: offsets in tables have 32 bits."""
+"""Limit of an operand's elements: offsets in tables have 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A linear form of the loops: a base, a stride for each outer loop and one for each inner loop."""
+    """A linear form of the loops: a base, and a stride for each outer and each inner loop."""
 
     base: Dim
     outer: tuple[Dim, ...]
@@ -44,7 +44,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An operand to pack: its address and its conditions over outer and inner loops."""
+    """An operand to pack: its address and conditions over outer and inner loops."""
 
     dtype: DType
     operand: int
@@ -76,7 +76,7 @@ class Source:
 
 
 def _walks(loops: Sequence[Loop], strides: Sequence[Dim], expected: Dim = 1) -> bool:
-    """Whether the innermost loop steps over `expected` elements, and every other where the next ends."""
+    """Whether the loops step through memory contiguously, the innermost one by `expected` elements."""
     for loop, stride in zip(reversed(loops), reversed(strides), strict=True):
         if stride != expected:
             return False
@@ -86,9 +86,9 @@ def _walks(loops: Sequence[Loop], strides: Sequence[Dim], expected: Dim = 1) -> 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """An operand that lies in panels over all of the depth: the first is at `first`, `size` elements before the next.
+    """An operand in panels over the whole depth: the first at element `first`, each `size` elements after the last.
 
-    `tile` elements of one step of the depth lie side by side.
+    The `tile` elements of one step of the depth are contiguous.
     """
 
     operand: int
@@ -102,7 +102,7 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class InRows:
-    """A left operand that is read where it lies: rows of whole tiles, `stride` elements apart, from `first` on."""
+    """A left operand that is read in place: rows of whole tiles, `stride` elements apart, from element `first` on."""
 
     operand: int
     first: Dim
@@ -114,9 +114,9 @@ class InRows:
 
 @dataclass(frozen=True, slots=True)
 class InPlace:
-    """A left operand that is read where it lies: the rows of a tile `stride` elements apart, `run` steps side by side.
+    """A left operand that is read in place: rows of a tile `stride` elements apart, runs of `run` contiguous steps.
 
-    Where tiles and runs begin comes from the tables of `source`, and without a stride where each row of a tile does.
+    The tables of `source` give the start of each tile and each run or, without a stride, of each row of a tile.
     """
 
     source: Source
@@ -135,10 +135,10 @@ class InPlace:
 
 
 def in_place(source: Source, dtype: DType, tile: tuple[int, int], block_depth: int) -> InPlace | None:
-    """A left operand whose rows are near each other, by tiles of so many rows and vectors; else None.
+    """A left operand whose rows are close together, for tiles of `(rows, vectors)`; else None.
 
-    Rows of tiles that are all whole are equally far apart. Those of others are found one by one, if they are few, and
-    where elements would be packed again for each row that reads them.
+    If the tile height divides the rows, rows have a common stride. Otherwise each row has an offset, which pays only if
+    the rows are few and share elements, which packing would copy for each row.
     """
     if source.conditions or source.dtype is not dtype or not source.outer:
         return None
@@ -156,7 +156,7 @@ def in_place(source: Source, dtype: DType, tile: tuple[int, int], block_depth: i
 
 
 def _overlap(source: Source) -> bool:
-    """Whether rows share elements, as windows do: steps of the depth lead from what one row reads to another's."""
+    """Whether rows share elements, as windows do: steps of the depth reach from one row's elements to another's."""
     rows, steps = (
         [(loop.extent, stride) for loop, stride in zip(loops, strides, strict=True)]
         for loops, strides in ((source.outer, source.address.outer), (source.inner, source.address.inner))
@@ -181,7 +181,7 @@ def packed_of(
     depth: Sequence[Loop],
     names: Sequence[str],
 ) -> Packed | None:
-    """The panels of an access whose loops are called `names`; None where they are of other loops than `tiled`."""
+    """The panels of an access with loops called `names`; None if they are panels of other loops than `tiled`."""
     strides = dict(zip(names, access.strides, strict=True))
     steps = [strides[loop.name] for loop in depth]
     if [loop.name for loop in tiled] != [panels.loop] or not _walks(depth, steps, panels.tile):
@@ -191,8 +191,8 @@ def packed_of(
 
 
 def in_runs(access: Access, parts: Contraction, names: Sequence[str], lanes: int) -> Packed | None:
-    """A right operand that lies in panels of its innermost columns, whole vectors of `lanes` elements, by its strides:
-    for each step of the depth a run of them. None of any other.
+    """A right operand that lies in panels of its innermost columns, in whole vectors of `lanes` elements: a contiguous
+    run of columns for each step of the depth. None for any other operand.
     """
     strides = dict(zip(names, access.strides, strict=True))
     *outer, inner = parts.columns
@@ -214,7 +214,7 @@ def in_runs(access: Access, parts: Contraction, names: Sequence[str], lanes: int
 
 
 def source_of(access: Access, outer: Sequence[Loop], inner: Sequence[Loop]) -> Source:
-    """The operand of an access, packed by `outer` and `inner` loops."""
+    """The operand of an access, to be packed by `outer` and `inner` loops."""
     load = access.load
     return Source(
         dtype=load.dtype,

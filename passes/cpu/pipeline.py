@@ -1,4 +1,4 @@
-"""The whole compiler of a CPU target."""
+"""The compiler pipeline of a CPU target."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .realise import add_entries, realise_kernels
 from .strategies import STRATEGIES, UNSCHEDULED
 
 LEAST_BLOCK = 8
-"""Channels in a block: targets whose vectors hold 4 keep their images as they are."""
+"""Least channels of a block: targets with narrower vectors keep their image layout."""
 
 
 def cpu_pipeline(
@@ -56,6 +56,6 @@ def cpu_pipeline(
         Stage("realise", partial(realise_kernels, machine=machine), LOOPS if is_scheduled else UNBUFFERED),
         *(() if is_scheduled else (Stage("bufferize", bufferize, LOOPS | AFFINE),)),
         Stage("lower", lower_to_llvm, LLVM),
-        # The entries are in the LLVM dialect already, and call bodies by their lowered signature.
+        # Entries are emitted in the LLVM dialect, since they call bodies by their lowered signature.
         Stage("entries", add_entries, LLVM),
     )

@@ -17,14 +17,14 @@ from .machine import Machine
 from .strategies import STRATEGIES, UNSCHEDULED
 
 SYMBOL_COUNT = "kiln.symbol_count"
-"""On a module of realised kernels: how many values every kernel takes."""
+"""Module attribute: the number of symbol values that every kernel takes."""
 
 
 _ALL = {**STRATEGIES, **UNSCHEDULED}
 
 
 def realise_kernels(module: ir.Module, machine: Machine) -> ir.Module:
-    """A new module with a body function for every entry of `module`, its kernel realised as the schedule says."""
+    """A new module with a body function for every entry of `module`, as its schedule says."""
     symbols = tuple(read_symbols(module))
     buffers = read_buffers(module)
     result = ir.Module.create(loc=module.operation.location)
@@ -51,7 +51,7 @@ def _realise(kernel: ScheduledKernel, buffers: Sequence[Buffer], symbols: Sequen
 
 
 def add_entries(module: ir.Module) -> ir.Module:
-    """Add the exported function of every entry to a module in the LLVM dialect, and drop what only we read."""
+    """Add the exported function of every entry to a module in the LLVM dialect, and drop our own attributes."""
     symbols = ir.IntegerAttr(module.operation.attributes[SYMBOL_COUNT]).value
     functions = functions_of(module)
     with ir.InsertionPoint(module.body), ir.Location.unknown(module.context):

@@ -1,4 +1,4 @@
-"""The loops around a row: the work-groups of the frame, and the rows of each."""
+"""The loops around a row: the work-groups of the frame, and the rows of each work-group."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ GROUP, FIRST, ROW = "group", "first", "row"
 RowEmission = Callable[[Index, IndexEmitter], None]
 """Emits one row, given its position in each of the row loops."""
 Reduction = Callable[[Index, Sequence[IndexEmitter]], Sequence[ir.Value]]
-"""Emits what several rows are reduced to, given their position by the emitter of each."""
+"""Emits the reductions of several rows, given the emitter of each row."""
 Rest = Callable[[Index, IndexEmitter, ir.Value], None]
-"""Emits one row but for its reduction, whose result is given."""
+"""Emits the rest of a row, given the result of its reduction."""
 
 
 def for_each_row(frame: Frame, space: IndexSpace, rows: Sequence[Loop], per_group: int, emit: RowEmission) -> None:
@@ -39,10 +39,10 @@ def for_rows_at_once(
     reduce: Reduction,
     finish: Rest,
 ) -> None:
-    """As `for_each_row`, but `at_once` rows are reduced together, and then finished one by one.
+    """Like `for_each_row`, but `at_once` rows are reduced together and then finished one by one.
 
-    Where fewer are left, the last is reduced in the place of those that are missing, and finished once: so all rows are
-    reduced in one way, and equal ones come to the same.
+    If fewer rows are left, the last one is reduced in place of the missing ones, and finished once. So all rows are
+    reduced in the same way, and equal rows have equal results.
     """
     is_whole = expr.floormod(extent_of(rows), at_once) == 0 and per_group % at_once == 0
     for positions, start, end, inside in _groups(frame, space, rows, per_group):
@@ -61,7 +61,7 @@ def for_rows_at_once(
 def _groups(
     frame: Frame, space: IndexSpace, rows: Sequence[Loop], per_group: int
 ) -> Generator[tuple[Index, Dim, Dim, IndexEmitter]]:
-    """The loop over the work-groups, to be filled: positions of a row by `ROW`, and where a group starts and ends."""
+    """Loop over the work-groups; yields the row's position in terms of `ROW`, and the first and last row of a group."""
     count = extent_of(rows)
     start = expr.mul(space.add(GROUP, expr.ceildiv(count, per_group)), per_group)
     end = expr.minimum(expr.add(start, per_group), count)

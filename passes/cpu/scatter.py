@@ -30,16 +30,16 @@ from .rows import for_each_row
 NAME = "scatter"
 GROUP_POINTS = 16384
 CLEARED, UPDATE = 0.1, 4.0
-"""Cycles of an element of the result, and of an update."""
+"""Cycles to clear an element of the result, and to apply an update."""
 
 
 def find(body: KernelBody) -> KernelBody | None:
-    """A kernel whose root is a scatter."""
+    """Match a kernel whose root is a scatter."""
     return body if is_scatter(body) else None
 
 
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
-    """A work-group takes lines of the result along the axis, enough to amortise its start."""
+    """The one candidate: work-groups of result lines along the axis, enough to amortise their start."""
     root = root_of(body)
     rows, axis = lines_of(root), root.int("axis")
     length = root.shape[axis]
@@ -56,7 +56,7 @@ def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
 
 
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
-    """Clear each line, then write its updates in order, dropping those whose index is outside."""
+    """Clear each line, then apply its updates in order, dropping those with an index out of range."""
     root, space = root_of(body), IndexSpace(body.function.symbols)
     memory = {value: frame.buffers[number] for number, value in enumerate(body.operands)}
 

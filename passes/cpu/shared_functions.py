@@ -1,4 +1,4 @@
-"""Functions that many kernels of a module call: compiled once, never inlined."""
+"""Functions shared by the kernels of a module: compiled once, never inlined."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def shared_function(
     arguments: Sequence[ir.Type],
     define: Callable[[Sequence[ir.Value]], None],
 ) -> str:
-    """`name`, after defining the function in `module` unless it is there; memref arguments do not alias."""
+    """Define the function `name` in `module` if needed, and return its name; memref arguments do not alias."""
     body = module.regions[0].blocks[0]
     defined = (op.operation for op in body.operations)
     if any("sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == name for op in defined):
