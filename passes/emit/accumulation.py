@@ -1,4 +1,4 @@
-"""What a reduction starts from, how it takes in one more value, of values as they travel, and what it comes to."""
+"""Reductions in registers: initial values, accumulation of one more value, and the final result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..scalar.registers import constant, register_type, to_register, to_scalar
 
 
 def identity(kind: str, dtype: DType) -> ir.Value:
-    """The combination of nothing."""
+    """The identity of a reduction: its result over no values."""
     return to_register(dtype, scalar.reduce_identity(kind, dtype))
 
 
@@ -34,21 +34,21 @@ class Accumulation(Protocol):
         ...
 
     def start(self) -> list[ir.Value]:
-        """What they hold before the first value."""
+        """The initial values of the variables."""
         ...
 
     def added(self, before: Sequence[ir.Value], value: ir.Value) -> list[ir.Value]:
-        """What they hold with one more value."""
+        """The variables after one more value."""
         ...
 
     def result(self, held: Sequence[ir.Value]) -> ir.Value:
-        """What all values come to."""
+        """The result of the reduction."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class One:
-    """One variable that has what the values so far come to."""
+    """An accumulation in one variable, the result so far."""
 
     combine: str
     dtype: DType
@@ -69,11 +69,11 @@ class One:
 
 @dataclass(frozen=True, slots=True)
 class Maximum:
-    """The largest float32 or float64 where an instruction neither passes NaN on nor tells zeros apart.
+    """The float32 or float64 maximum for targets whose instruction neither propagates NaN nor orders zeros.
 
-    To mend that for each value makes a chain of five instructions. So the first variable has the largest number where
-    there is no NaN, the second whether there is one, the third the sign bits that all values have: where the largest
-    is zero, it is -0 if that is all there is.
+    Correcting each step would be a chain of five instructions. So the first variable holds the maximum, ignoring NaN;
+    the second whether there was a NaN; the third the sign bits common to all values: if the maximum is zero, it is -0
+    if all values are negative or -0.
     """
 
     dtype: DType
@@ -86,7 +86,7 @@ class Maximum:
 
     def added(self, before: Sequence[ir.Value], value: ir.Value) -> list[ir.Value]:
         largest, has_nan, signs = before
-        # Where a NaN is, what this says is not taken.
+        # If there is a NaN, `result` ignores this value.
         numbers = arith.FastMathFlags.nnan | arith.FastMathFlags.nsz
         return [
             arith.maxnumf(largest, value, fastmath=numbers),
@@ -108,9 +108,9 @@ class Maximum:
 
 @dataclass(frozen=True, slots=True)
 class LikelyMaximum:
-    """The largest float32 or float64 in two instructions, if the values make it certain.
+    """A float32 or float64 maximum in two instructions per value, which may turn out uncertain.
 
-    A sum of all is NaN where a value is. Where the largest is zero, it is not known which zero.
+    The sum of all values is NaN if any value is. If the maximum is zero, its sign is unknown.
     """
 
     dtype: DType
@@ -136,12 +136,12 @@ class LikelyMaximum:
         largest, total = held
         zero = constant(self.dtype, 0.0)
         has_none = arith.cmpf(arith.CmpFPredicate.ORD, total, total)
-        # Where there is a NaN, the largest is undefined, and so is what it is compared with.
+        # With a NaN, the maximum is poison, and so is its comparison: select on the sum first.
         return arith.select(has_none, arith.cmpf(arith.CmpFPredicate.ONE, largest, zero), arith.constant(_flag(), 0))
 
 
 def accumulation_of(combine: str, dtype: DType, traits: Traits) -> Accumulation:
-    """How a row is reduced."""
+    """The accumulation for a reduction of this kind and dtype."""
     is_wide = dtype in (DType.FLOAT32, DType.FLOAT64)
     return Maximum(dtype) if combine == "max" and is_wide and not traits.has_maximum else One(combine, dtype, traits)
 
@@ -152,7 +152,7 @@ def _flag() -> ir.Type:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product of two values of `dtype`, to be summed. Where `rounding` is a narrower float, it is rounded to that."""
+    """A product of two values of `dtype`, to be summed, rounded first to `rounding`, a narrower float, if given."""
 
     dtype: DType
     rounding: DType | None
@@ -162,10 +162,10 @@ class Product:
         return str(self.dtype) if self.rounding is None else f"{self.dtype}_by_{self.rounding}"
 
     def added(self, left: ir.Value, right: ir.Value, accumulator: ir.Value) -> ir.Value:
-        """`accumulator + left * right`. Numbers or vectors of them."""
+        """`accumulator + left * right`, for scalars or vectors."""
         if not self.dtype.is_float:
             return arith.addi(accumulator, arith.muli(left, right))
-        # Fused where the target can, two roundings elsewhere: the order of a sum is free, and so is its rounding.
+        # A fused multiply-add if the target has one: the order of a sum is unspecified, and so is its rounding.
         contract = arith.FastMathFlags.contract
         if self.rounding is None:
             return arith.addf(accumulator, arith.mulf(left, right, fastmath=contract), fastmath=contract)

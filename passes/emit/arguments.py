@@ -1,4 +1,4 @@
-"""The pointers that a kernel is given, as what its operands are."""
+"""The operands of a kernel as typed pointers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..scalar.registers import stored_type
 
 
 def operand_pointers(step: Step, buffers: Sequence[Buffer], arguments: Sequence[ir.Value]) -> list[ir.Value]:
-    """The pointer of each buffer that the step reads, then writes, then has for scratch.
+    """The pointer of each buffer that the step reads, then writes, then uses as scratch.
 
-    `arguments` are those of the kernel, in call order. A buffer that is overwritten in place has the pointer of the one
-    that takes its place, so that whatever is known of pointers that do not alias holds.
+    `arguments` are those of the kernel, in call order. A buffer that is overwritten in place has the pointer of the
+    buffer that overwrites it, so that the no-alias attributes hold.
     """
     used = (*step.reads, *step.writes, *step.scratch)
     return [
@@ -25,10 +25,10 @@ def operand_pointers(step: Step, buffers: Sequence[Buffer], arguments: Sequence[
 
 
 def as_pointer_to(element: ir.Type, pointer: ir.Value) -> ir.Value:
-    """`pointer`, a rank-0 memref, as one to elements of another type, which are as large: the same address."""
+    """`pointer`, a rank-0 memref, retyped to an element type of the same size."""
     kind = ir.MemRefType(pointer.type)
     if kind.element_type == element:
         return pointer
     retyped = ir.MemRefType.get([], element, memory_space=kind.memory_space)
-    # Lowered, both are the same pointer, and the cast goes.
+    # Both lower to the same pointer, and the cast is removed.
     return ir.Operation.create("builtin.unrealized_conversion_cast", results=[retyped], operands=[pointer]).results[0]

@@ -1,4 +1,4 @@
-"""Scalar programs as SSA: the body of a `linalg.generic`, or straight code where there is no loop."""
+"""Emit scalar programs as SSA: the body of a `linalg.generic`, or straight-line code without loops."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from .index_emission import IndexEmitter
 from .memory import Memory, load, strided_view
 
 Reciprocals = Mapping[int, Reciprocal]
-"""Of divisors, by the identity of their nodes."""
+"""Reciprocals of divisors, by the `id` of the divisor node."""
 DIVIDED: Final = frozenset({DType.FLOAT32, DType.FLOAT64})
 
 
 def is_float_division(node: Apply) -> bool:
-    """Whether it divides floats that are computed in as they are."""
+    """Whether the node divides floats that are computed in their own precision."""
     return node.op == "binop" and node.attributes[0] in ("fdiv", "div") and node.dtype in DIVIDED
 
 
 def _operands(division: Apply) -> tuple[int, int] | None:
-    """The operands that its dividend and its divisor are loaded from."""
+    """The operands that the dividend and the divisor are loaded from."""
     match division.args:
         case (Load(operand=dividend, conditions=()), Load(operand=divisor, conditions=())):
             return dividend, divisor
@@ -55,9 +55,10 @@ def _operands(division: Apply) -> tuple[int, int] | None:
 
 
 class Emitter:
-    """Emits nodes at the current insertion point, each once. `loaded` gives loads whose value is at hand already.
+    """Emits nodes at the current insertion point, each once. `loaded` has known values of loads, by `id`.
 
-    What is divided by one of `reciprocals` is multiplied; `shares` are pairs of operands whose quotients are finite.
+    A division by a divisor in `reciprocals` becomes a multiplication; `shares` are pairs of operands whose quotients
+    are finite.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Emitter:
         self._conditions: dict[int | Dim, ir.Value] = {}
 
     def __call__(self, node: Node) -> ir.Value:
-        """The value of `node`, as it travels."""
+        """The value of `node`, in its register type."""
         value = self._values.get(id(node))
         if value is None:
             with at_node(self.nodes, node):
@@ -84,9 +85,9 @@ class Emitter:
         return value
 
     def stored(self, stage: Stage) -> list[ir.Value]:
-        """What the stage stores at this point.
+        """The values that the stage stores at this point.
 
-        All elements are emitted, in order, so that no recursion is deeper than one of them.
+        All elements are emitted in order, so that recursion is no deeper than one element.
         """
         for element in stage.elements:
             self(element)

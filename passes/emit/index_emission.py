@@ -15,10 +15,10 @@ Division = Callable[[ir.Value, ir.Value], ir.Value]
 
 
 class IndexEmitter:
-    """Emits dims at the current insertion point; equal dims are emitted once in a block and in those inside it.
+    """Emits dims at the current insertion point; equal dims are emitted once in a block and the blocks inside it.
 
-    `names` gives the SSA value of every symbol, loop index and run-time index that may occur. A name means one thing:
-    no emitter inside gives it another value.
+    `names` gives the SSA value of every symbol, loop index and run-time index that may occur. Inner emitters must not
+    rebind a name.
     """
 
     def __init__(self, space: IndexSpace, names: Mapping[str, ir.Value], outer: IndexEmitter | None = None) -> None:
@@ -28,7 +28,7 @@ class IndexEmitter:
         self._outer = outer
 
     def inside(self, names: Mapping[str, ir.Value]) -> IndexEmitter:
-        """An emitter for a region of the current block, where `names` are known as well."""
+        """An emitter for a region of the current block, with additional `names`."""
         return type(self)(self.space, {**self.names, **names}, self)
 
     def __call__(self, dim: Dim) -> ir.Value:
@@ -74,11 +74,11 @@ class IndexEmitter:
         return quotient if op == "floordiv" else arith.subi(left, arith.muli(quotient, right))
 
     def _divided(self, divide: Division, dividend: Dim, divisor: Dim, left: ir.Value, right: ir.Value) -> ir.Value:
-        """The quotient or the remainder of the values of two dims that are not negative."""
+        """The quotient or remainder of two nonnegative dims, given their values."""
         return divide(left, right)
 
     def _nonzero(self, divisor: Dim) -> ir.Value:
-        """The divisor, or 1 where it is 0: no loop runs then, but the division may be moved out of the loop."""
+        """The divisor, or 1 if it is 0: no loop runs then, but the division may be hoisted out of the loop."""
         value = self(divisor)
         if self.space.is_positive(divisor):
             return value

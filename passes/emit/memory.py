@@ -15,7 +15,7 @@ from .index_emission import IndexEmitter
 
 NEAREST_CACHE: Final = 3
 SECOND_CACHE: Final = 1
-"""Localities of LLVM's prefetch: of data that is used next, and of data that is used once and later."""
+"""Localities of LLVM's prefetch: for data that is used next, and for data that is used once, later."""
 
 
 def strided_view(
@@ -42,7 +42,7 @@ def strided_view(
 
 
 def prefetch(view: ir.Value, locality: int, index: IndexEmitter, *, is_written: bool = False) -> None:
-    """Ask for the cache line at the start of a vector, which need not be inside of any memory."""
+    """Prefetch the cache line at the start of a vector, which may be out of bounds."""
     memref.PrefetchOp(view, [index(0)], is_written, locality, True)
 
 
@@ -58,11 +58,11 @@ def store(dtype: DType, value: ir.Value, base: ir.Value, address: Dim, index: In
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The operands of a kernel that are in memory, as bare pointers, and where in each the current row starts.
+    """The operands of a kernel in memory, as bare pointers, and where the current row starts in each.
 
-    An operand without a base has no memory here: to address it is an error. `row_starts` has an entry for the operands
-    that hold one row only. `entry` is the first block of the function. Of the operands in `at_hand` only the element of
-    the present point is ever read, and it is where the entry says.
+    An operand without a base has no memory, and addressing it is an error. `row_starts` has an entry for each operand
+    that holds one row only. `entry` is the first block of the function. Operands in `at_hand` are read only at the
+    current point, at the given address.
     """
 
     bases: Mapping[int, ir.Value]
@@ -71,17 +71,17 @@ class Memory:
     at_hand: Mapping[int, Dim] = field(default_factory=dict[int, Dim])
 
     def address(self, operand: int, address: Dim) -> Dim:
-        """Where the element that has `address` in the whole operand is in its memory."""
+        """The address in memory of the element at `address` in the whole operand."""
         if operand in self.at_hand:
             return self.at_hand[operand]
         return sub(address, self.row_starts.get(operand, 0))
 
     def register(self, dtype: DType) -> ir.Value:
-        """A variable for a value of `dtype` as it travels."""
+        """A stack variable for a value of `dtype` in its register type."""
         return register(self.entry, register_type(dtype))
 
 
 def register(entry: ir.Block, element: ir.Type) -> ir.Value:
-    """A rank-0 stack variable in the block `entry`: in a loop it would grow the stack in every iteration."""
+    """A rank-0 stack variable in the block `entry`; inside a loop it would grow the stack in every iteration."""
     with ir.InsertionPoint.at_block_begin(entry):
         return memref.AllocaOp(ir.MemRefType.get([], element), [], []).result

@@ -1,4 +1,4 @@
-"""Loops and branches at the insertion point: what is emitted inside of a `with` goes into them."""
+"""Loops and branches as context managers: code emitted inside a `with` goes into their body."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tensorkiln.expr import Dim
 from .index_emission import IndexEmitter
 
 Region = AbstractContextManager[IndexEmitter]
-"""Code to be filled, and an emitter for what is known there."""
+"""A region to fill, and the index emitter for it."""
 
 
 @contextmanager
 def loop(
     name: str, first: Dim | ir.Value, last: Dim | ir.Value, step: Dim, index: IndexEmitter
 ) -> Generator[IndexEmitter]:
-    """A loop from `first` to below `last`, and an emitter for its body, where `name` is the loop's index."""
+    """A loop over `first .. last - 1` by `step`; yields an emitter for its body, in which `name` is the loop index."""
     ends = [index(end) if not isinstance(end, ir.Value) else end for end in (first, last)]
     over = scf.ForOp(*ends, index(step))
     with ir.InsertionPoint(over.body):
@@ -27,12 +27,12 @@ def loop(
 
 
 def where(condition: ir.Value, index: IndexEmitter) -> Region:
-    """What runs where a condition holds, and an emitter for it."""
+    """The region that runs if the condition holds."""
     return _inside(scf.IfOp(condition).then_block, index)
 
 
 def branches(condition: ir.Value, index: IndexEmitter) -> tuple[tuple[bool, Region], tuple[bool, Region]]:
-    """What runs where a condition holds, and what runs where it does not."""
+    """The regions that run if the condition holds (True) and if not (False)."""
     branch = scf.IfOp(condition, has_else=True)
     return (True, _inside(branch.then_block, index)), (False, _inside(branch.else_block, index))
 

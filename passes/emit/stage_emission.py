@@ -1,7 +1,7 @@
-"""A stage as linalg on memrefs: one `linalg.generic` over the loops inside a row, or straight code where there is none.
+"""A stage as linalg on memrefs: one `linalg.generic` over the loops inside a row, or straight-line code without loops.
 
 Reads that are linear in those loops become strided operands with projected identity maps; all others are computed in
-the body from `linalg.index`. So movement costs a stride, and a mask a guarded load.
+the body from `linalg.index`. So movement costs only a stride, and a mask only a guarded load.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from .steady_divisors import Shares, steady_divisors, with_reciprocals
 from .strips import PLAIN, StripEmitter, strip_loop
 
 LEAST_LIKELY: Final = 64
-"""Values of which the maximum is worth a quick loop, and another for what that leaves open."""
+"""Least values of a maximum for which a fast loop pays, with a second loop for the uncertain cases."""
 MOST_REPEATED: Final = 4
-"""Operations for each value that are worth being done in both."""
+"""Most operations per value for which both loops pay."""
 
 
 class StageEmitter:
-    """Emits stages of one kernel, for the current row, at the current insertion point."""
+    """Emits the stages of one kernel for the current row, at the current insertion point."""
 
     def __init__(
         self, nodes: Interner, memory: Memory, traits: Traits, lanes: int = 0, shares: Shares = frozenset()
@@ -92,12 +92,12 @@ class StageEmitter:
             linalg.yield_([to_memory(entry.root.dtype, value) for entry, value in stored])
 
     def reduced(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> ir.Value:
-        """The combination of all points of `loops`, which are reduction loops."""
+        """The reduction over all points of `loops`, which are reduction loops."""
         (value,) = self.reduced_together(stage, loops, [index])
         return value
 
     def reduced_together(self, stage: Stage, loops: Sequence[Loop], rows: Sequence[IndexEmitter]) -> list[ir.Value]:
-        """The combination of all points of `loops`, which are reduction loops, for each of `rows` in one loop."""
+        """The reductions over all points of `loops`, which are reduction loops, for each of `rows`, in one loop."""
         with at_stage(self.nodes, stage):
             return self._reduced(stage, loops, rows)
 
@@ -121,7 +121,7 @@ class StageEmitter:
     def _accumulated(
         self, stage: Stage, loops: Sequence[Loop], rows: Sequence[IndexEmitter], accumulation: Accumulation
     ) -> list[list[ir.Value]]:
-        """The variables of each row behind the loop."""
+        """The variables of each row after the loop."""
         (entry,) = stage.stores
         kinds = accumulation.kinds()
         held = [[register(self.memory.entry, kind) for kind in kinds] for _ in rows]
@@ -145,7 +145,7 @@ class StageEmitter:
             store(entry.element.dtype, value, memory.bases[entry.operand], address, index)
 
     def _columns(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
-        """Reduce many columns at once into memory, the columns innermost."""
+        """Reduce many columns at once in memory, with the column loops innermost."""
         assert stage.combine is not None, "only a reduction is reduced"
         (entry,) = stage.stores
         dtype = entry.element.dtype
@@ -169,7 +169,7 @@ class StageEmitter:
 
 
 def _is_worth_two(stage: Stage, loops: Sequence[Loop], nodes: Interner) -> bool:
-    """Whether a reduction is long, and of values that are quickly computed twice."""
+    """Whether a reduction is long, and its values are cheap to compute twice."""
     points = extent_of(loops)
     applied = [node for node in walk(stage.elements, nodes) if isinstance(node, Apply)]
     is_plain = all((node.op, *node.attributes[:1]) in PLAIN for node in applied)
@@ -178,7 +178,7 @@ def _is_worth_two(stage: Stage, loops: Sequence[Loop], nodes: Interner) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A memref operand of a generic and which loops its dimensions are."""
+    """A memref operand of a generic, and the loop of each of its dimensions."""
 
     view: ir.Value
     axes: tuple[int, ...]
@@ -187,7 +187,7 @@ class Target:
 class Generic:
     """A `linalg.generic` under construction, over the same loops of one row or of several at once.
 
-    Entering gives an emitter for its body for each row, and the outputs' present values.
+    Entering it yields a body emitter for each row, and the current values of the outputs.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class Generic:
         reads = self._linear_reads(elements)
         self.reads = [self._own(row, reads) for row in rows]
         inputs = [self._operand(access, row) for row, own in zip(rows, self.reads, strict=True) for access in own]
-        # Every loop needs an operand that states its extent: one that nothing walks has none.
+        # Every loop needs an operand that defines its extent, even if no operand depends on it.
         covered = {axis for target in (*inputs, *outputs) for axis in target.axes}
         inputs += [self._extent_operand(axis) for axis in range(len(loops)) if axis not in covered]
         written = {axis for output in outputs for axis in output.axes}
@@ -220,7 +220,7 @@ class Generic:
         self.point = ir.InsertionPoint(self.block)
 
     def _own(self, row: IndexEmitter, reads: Sequence[Access]) -> list[Access]:
-        """The reads that are not the same as those of the first row; all of them for that row itself."""
+        """The reads whose address differs from the first row's; for the first row, all."""
         first = self.rows[0].names
         moved = {name for name, value in row.names.items() if value is not first.get(name)}
         return [access for access in reads if row is self.rows[0] or not moved.isdisjoint(_names(access))]
@@ -267,5 +267,5 @@ class Generic:
 
 
 def _names(access: Access) -> frozenset[str]:
-    """What the place of a read depends on."""
+    """The names that the address of a read depends on."""
     return frozenset[str]().union(*map(free_symbols, (access.offset, *access.strides)))

@@ -1,6 +1,6 @@
-"""Divisors that stay the same while a stage runs along its row: one reciprocal each, where that is as good.
+"""Replace divisors that are constant while a stage runs along its row by one reciprocal each, if that is exact.
 
-Whether it is shows when the divisor is known, so there are two loops, and a branch that takes one of them.
+Whether it is exact is known only at run time, so there are two loops, and a branch between them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .index_emission import IndexEmitter
 from .regions import branches
 
 Shares = AbstractSet[tuple[int, int]]
-"""Pairs of operands: numbers that are not negative, and their sum, which is finite only where all of them are."""
+"""Pairs of operands: nonnegative numbers, and their sum, which is finite only if all of them are."""
 LEAST_POINTS: Final = 32
-"""Of a loop for which a reciprocal and a branch are worth their time."""
+"""Least points of a loop for which a reciprocal and a branch pay."""
 
 
 def shares_of(body: KernelBody) -> Shares:
-    """The exponentials of a row and their sum, as a softmax has them: of operands that never leave the kernel."""
+    """The exponentials of a row and their sum, as in a softmax; both are local operands of the kernel."""
     found: set[tuple[int, int]] = set()
     stages = {store.operand: stage for stage in body.stages for store in stage.stores}
     for stage in body.stages:
@@ -52,14 +52,14 @@ def shares_of(body: KernelBody) -> Shares:
 
 
 def _is_power(stage: Stage, operand: int) -> bool:
-    """Whether a map stores powers of two in the operand, as the sum reads them."""
+    """Whether a map stores powers of two in the operand."""
     element = next(store.element for store in stage.stores if store.operand == operand)
     is_exp2 = isinstance(element, Apply) and (element.op, element.attributes) == ("unary", ("exp2",))
     return stage.combine is None and is_exp2 and element.dtype in DIVIDED
 
 
 def steady_divisors(stage: Stage, loops: Sequence[Loop], nodes: Interner) -> tuple[Node, ...]:
-    """The divisors of a stage's divisions of floats that do not depend on `loops`, if those are long."""
+    """The divisors of a stage's float divisions that do not depend on `loops`, if the loops are long."""
     points = extent_of(loops)
     if isinstance(points, int) and points < LEAST_POINTS:
         return ()
@@ -86,9 +86,9 @@ def _is_steady(divisor: Node, varying: Iterable[str], nodes: Interner) -> bool:
 def with_reciprocals(
     divisors: Sequence[Node], before: Emitter, emit: Callable[[Reciprocals, IndexEmitter], None]
 ) -> None:
-    """`emit` twice in the branches of a condition: with the reciprocals of `divisors`, if they serve, and with none.
+    """Call `emit` in both branches of a condition: with the exact reciprocals of `divisors`, or with none.
 
-    `before` emits what comes before the loop.
+    `before` emits code before the loop.
     """
     found = {id(node): Reciprocal.of(Number(before(node), form_of(node.dtype))) for node in divisors}
     is_exact = reduce(and_, (reciprocal.is_exact() for reciprocal in found.values()))

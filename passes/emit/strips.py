@@ -1,6 +1,6 @@
 """A stage in strips: vectors of neighbouring points along its last parallel loop, with its reductions inside.
 
-What a window reads is combined in registers, and a condition that depends on the loop is a mask, not a branch. Maps
+A window is reduced in registers, and a condition that depends on the loop becomes a mask instead of a branch. Maps
 without conditions and long reductions are left to linalg.
 """
 
@@ -26,26 +26,26 @@ from .regions import loop
 from .vector_emission import VectorEmitter
 
 LEAST_EXTENT: Final = 4
-"""Points of a loop that is worth a vector."""
+"""Least points of a loop for which vectors pay."""
 UNROLLED_TERMS: Final = 9
-"""Points of a window that are written one after the other: what depends on some of them is computed once then."""
+"""Most points of an unrolled window: expressions that depend on only some of its loops are then computed once."""
 PLAIN: Final = frozenset(
     {("binop", kind) for kind in ("add", "sub", "mul", "max", "min", "cmplt", "cmpne", "xor", "or", "and")}
     | {("unary", kind) for kind in ("neg", "sqrt", "recip")}
     | {("ternary", kind) for kind in ("where", "mulacc")}
 )
-"""Operations that are a few instructions, on vectors as on scalars. Stages with others are left to linalg."""
+"""Operations that take a few instructions on vectors and scalars alike. Stages with others are left to linalg."""
 MOST_TERMS: Final = 64
-"""Points of a window: of longer reductions, columns are summed in memory."""
+"""Most points of a window: longer reductions sum columns in memory."""
 MOST_STEP: Final = 1 << 24
-"""Of an index between two points: what the lanes of a vector are apart fits an integer of 32 bits."""
+"""Largest step of an index between two points: the offsets of a vector's lanes must fit 32 bits."""
 
 Address = Callable[[int, Dim], Dim]
-"""Where the element of an operand that has an address in the whole of it is in memory."""
+"""Maps an operand and an address in the whole of it to the address in memory."""
 
 
 def strip_loop(stage: Stage, loops: Sequence[Loop], nodes: Interner, address: Address) -> Loop | None:
-    """The loop to take in vectors, if the stage is a window or asks conditions of a loop, and vectors can do it."""
+    """The loop to vectorise, if the stage is a window or has conditions on a loop, and vectors can express it."""
     parallel = [loop for loop in loops if not loop.is_reduction]
     reduced = extent_of(loop for loop in loops if loop.is_reduction)
     if not parallel or not isinstance(reduced, int) or reduced > MOST_TERMS:
@@ -77,7 +77,7 @@ def _is_small(step: Dim | None) -> bool:
 
 
 def _takes_vectors(node: Node, loop: Loop, nodes: Interner, address: Address) -> bool:
-    """Whether all that depends on the loop does so in known steps."""
+    """Whether everything that depends on the loop does so with constant steps."""
     dims = list(indices(node))
     if any(not free_symbols(dim).isdisjoint(nodes.dynamic) for dim in dims):
         return False
@@ -100,13 +100,13 @@ class StripEmitter:
         self.nodes, self.memory, self.traits, self.lanes = nodes, memory, traits, lanes
 
     def __call__(self, stage: Stage, loops: Sequence[Loop], strip: Loop, index: IndexEmitter) -> None:
-        """Emit a stage over `loops`, of which `strip` is what `strip_loop` found."""
+        """Emit a stage over `loops`; `strip` is the loop that `strip_loop` found."""
         outer = [loop for loop in loops if not loop.is_reduction and loop != strip]
         reduced = [loop for loop in loops if loop.is_reduction]
         self._over(outer, index, lambda here: self._strips(stage, strip, reduced, here))
 
     def _over(self, loops: Sequence[Loop], index: IndexEmitter, emit: Callable[[IndexEmitter], None]) -> None:
-        """The loops, with `emit` inside the innermost."""
+        """Emit the loops, with `emit` inside the innermost."""
         if not loops:
             emit(index)
             return
@@ -114,7 +114,7 @@ class StripEmitter:
             self._over(loops[1:], here, emit)
 
     def _strips(self, stage: Stage, strip: Loop, reduced: Sequence[Loop], index: IndexEmitter) -> None:
-        """Whole vectors, then what is left; where it is not known how much that is, vectors of what there is."""
+        """Emit whole vectors, then the rest; if the extent is symbolic, masked vectors."""
         if not isinstance(strip.extent, int):
             with loop(strip.name, 0, strip.extent, self.lanes, index) as here:
                 self._vector(stage, strip, reduced, expr.sub(strip.extent, symbol(strip.name)), here)
@@ -130,7 +130,7 @@ class StripEmitter:
     def _vector(
         self, stage: Stage, strip: Loop, reduced: Sequence[Loop], points: Dim | None, index: IndexEmitter
     ) -> None:
-        """A vector of points, of which so many exist: None is all."""
+        """Emit a vector of points, of which the first `points` exist (None: all)."""
         emit = self._points(strip, points, index)
         if stage.combine is None:
             for element in stage.elements:
@@ -159,7 +159,7 @@ class StripEmitter:
         before: ir.Value,
         index: IndexEmitter,
     ) -> ir.Value:
-        """What the points of the reduction loops come to, beginning with `before`."""
+        """The reduction over the points of the reduction loops, starting from `before`."""
         if not reduced:
             value = self._points(strip, points, index)(element)
             return combined(combine, element.dtype, before, value, self.traits)

@@ -1,4 +1,4 @@
-"""A long sum: each block is summed where the result belongs, and is added to a total in float64, then rounded."""
+"""A long sum: blocks are summed in the result's precision and added to a float64 total, which is rounded at the end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def emit_sum(emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexE
 def row_sums(
     emit: StageEmitter, blocks: Blocks, totals: Sequence[ir.Value], rows: Sequence[IndexEmitter]
 ) -> list[ir.Value]:
-    """What the sum of each of `rows` comes to, a block of all of them at a time; `totals` has a float64 for each."""
+    """The sums of `rows`, one block of all of them at a time; `totals` has a float64 for each row."""
     dtype, traits = blocks.stage.elements[0].dtype, emit.traits
 
     def add(here: Sequence[IndexEmitter]) -> None:
@@ -43,7 +43,7 @@ def row_sums(
 
 
 def _columns(emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexEmitter) -> None:
-    """Sum a block where the results belong, and replace it by the totals so far."""
+    """Sum a block in the memory of the results, then replace it by the rounded totals so far."""
     columns, dtype, traits = blocks.columns, blocks.stage.elements[0].dtype, emit.traits
     strides = [extent_of(columns[number + 1 :]) for number in range(len(columns))]
     view = strided_view(totals, 0, [each.extent for each in columns], strides, index)
@@ -66,7 +66,7 @@ def _columns(emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexE
 def over_blocks(
     loops: Sequence[Loop], rows: Sequence[IndexEmitter], emit: Callable[[Sequence[IndexEmitter]], None]
 ) -> None:
-    """The loops, with `emit` for all of the rows inside the innermost."""
+    """Emit the loops, with `emit` for all rows inside the innermost."""
     if not loops:
         emit(rows)
         return

@@ -1,4 +1,4 @@
-"""Several reductions of a row in one sweep over its blocks, each total in a variable."""
+"""Several reductions of a row in one sweep over its blocks, with each total in a variable."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .sum_emission import over_blocks
 
 
 def registers_of(sweep: Sweep, entry: ir.Block) -> Mapping[int, ir.Value]:
-    """The variables of a sweep, by the number of the operand that each is."""
+    """The variables of a sweep, by operand number."""
     return {number: register(entry, stored_type(dtype)) for number, dtype in sweep.registers.items()}
 
 
 def emit_sweep(emit: StageEmitter, sweep: Sweep, index: IndexEmitter) -> None:
-    """Emit the blocks of the current row. What each reduction comes to is stored by `emit_result`."""
+    """Emit the blocks of the current row. `emit_result` stores the result of each reduction."""
     bases = emit.memory.bases
 
     def put(number: int, value: ir.Value, here: IndexEmitter) -> None:
@@ -49,5 +49,5 @@ def emit_sweep(emit: StageEmitter, sweep: Sweep, index: IndexEmitter) -> None:
 
 
 def emit_result(emit: StageEmitter, result: Result, index: IndexEmitter) -> None:
-    """Store what the row comes to, when all that the stage refers to is there."""
+    """Store a result of the row, after everything that the stage refers to has been stored."""
     emit.keep(emit.body(index)(result.value), result.stage, index)

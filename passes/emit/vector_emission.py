@@ -1,4 +1,4 @@
-"""Scalar programs on vectors: the values of neighbouring points of one loop at a time."""
+"""Emit scalar programs on vectors: the values of neighbouring points of one loop."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from .index_emission import IndexEmitter
 from .memory import Memory, strided_view
 
 WORD = DType.INT32
-"""What offsets between the lanes of a vector are counted in."""
+"""The dtype of offsets between the lanes of a vector."""
 
 
 class VectorEmitter:
-    """Emits nodes at the current insertion point, each once, for the points from that of `index` on along a loop.
+    """Emits nodes at the current insertion point, each once, for consecutive points of a loop that begin at `index`.
 
-    `along` is the name of the loop, in which all indices are linear with known steps, and how many points it is about.
-    The first `points` of these exist; None is all. 16-bit floats and bools in memory are no elements of such a program.
+    `along` is the name of the loop, in which all indices are linear with constant steps, and the number of lanes. Only
+    the first `points` of these exist (None: all). The program must not have 16-bit floats, nor bools in memory.
     """
 
     def __init__(
@@ -100,11 +100,11 @@ class VectorEmitter:
         return vector.BroadcastOp(self._kind(value.type), value).result
 
     def _first(self, points: Dim) -> ir.Value:
-        """A mask of the first points."""
+        """A mask of the first `points` lanes."""
         return vector.CreateMaskOp(self._kind(ir.IntegerType.get_signless(1)), [self.index(points)]).result
 
     def _step(self, dim: Dim) -> int:
-        """What an index grows by from one point to the next."""
+        """The step of an index from one point to the next."""
         form = linear_form(dim, [self.loop])
         assert form is not None, "indices are linear in the loop"
         (step,) = form[1]
@@ -112,7 +112,7 @@ class VectorEmitter:
         return step
 
     def _line(self, start: Dim, step: int, dtype: DType) -> ir.Value:
-        """`start + step * lane`, integers of `dtype`."""
+        """`start + step * lane`, as integers of `dtype`."""
         element = stored_type(dtype)
         lane = arith.index_cast(self._kind(element), vector.StepOp(self._kind(ir.IndexType.get())).result)
         if step != 1:
@@ -134,7 +134,7 @@ class VectorEmitter:
         return vector.GatherOp(kind, whole, [self.index(address)], offsets, mask, self._spread(zero(node.dtype))).result
 
     def _run(self, node: Load, address: Dim, mask: ir.Value | None) -> ir.Value:
-        """Elements that lie side by side."""
+        """Load contiguous elements."""
         view = strided_view(self.memory.bases[node.operand], address, (self.lanes,), (1,), self.index)
         kind, first = self._kind(stored_type(node.dtype)), self.index(0)
         if mask is None:
@@ -142,7 +142,7 @@ class VectorEmitter:
         return vector.MaskedLoadOp(kind, view, [first], mask, self._spread(zero(node.dtype))).result
 
     def _every_second(self, node: Load, address: Dim) -> ir.Value:
-        """Of two runs, so that nothing is gathered. What holds for an element and the next but one holds in between."""
+        """Load every second element by two contiguous loads; a condition that holds at both ends holds in between."""
         halves: list[ir.Value] = []
         for start in (0, self.lanes):
             mask = self._first(expr.sub(expr.mul(self.points, 2), start + 1))
@@ -168,7 +168,7 @@ class VectorEmitter:
         return flags
 
     def _from(self, start: Dim, step: int) -> ir.Value:
-        """Where `start + step * lane` is not negative."""
+        """Where `start + step * lane` is nonnegative."""
         is_at_least = arith.CmpIPredicate.sge
         if step == 0:
             return self._spread(arith.cmpi(is_at_least, self.index(start), self.index(0)))
@@ -179,6 +179,6 @@ class VectorEmitter:
 
 
 def _dims(conditions: Sequence[Condition]) -> list[Dim]:
-    """Conditions on indices, which are all that there are."""
+    """Conditions on indices; the program has no others."""
     assert not any(isinstance(condition, InRange | IsTrue) for condition in conditions), "nothing is read from data"
     return [condition for condition in conditions if not isinstance(condition, InRange | IsTrue)]
