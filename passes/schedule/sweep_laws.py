@@ -23,9 +23,7 @@ from .sum_blocks import TOTAL
 
 @dataclass(frozen=True, slots=True)
 class Comes:
-    """The results of a reduction: of this `block`, of the blocks `before` it, and of all blocks up to and including it,
-    `after`.
-    """
+    """Results of a reduction: for this `block`, for all blocks `before` it, and for all blocks up to it, `after`."""
 
     block: Node
     before: Node
@@ -34,11 +32,10 @@ class Comes:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The inputs of a law's update after a block: its results in `blocks`, its totals `before`, and those of the
-    reference.
+    """The inputs of a law's update after a block: its results in `blocks`, its totals `before`, and its reference.
 
-    `at_hand` is the value that the elements of the block referred to. `counted` earlier elements and `count` in this
-    block are float64; no block is empty.
+    `other` has the results of the reference; `at_hand` is the value that the elements of the block referred to.
+    `counted` earlier elements and `count` in this block are float64; no block is empty.
     """
 
     blocks: Sequence[Node]

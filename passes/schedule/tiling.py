@@ -145,8 +145,7 @@ def rows_per_group(body: KernelBody) -> int:
 
 
 def _rows_of_maps(body: KernelBody) -> int:
-    """How many loops stay rows when all stages are maps: the fewest inner ones that make a row long enough go inside.
-    """
+    """How many loops stay rows when all stages are maps; the inner loops moved inside make a row long enough."""
     kept = len(body.rows)
     points: Dim = max((extent_of(inner_loops(body, stage)) for stage in body.stages), key=body.space.largest)
     while kept > 0 and isinstance(points, int) and points < MIN_POINTS:
