@@ -13,7 +13,7 @@ from tensorkiln.dtypes import DType
 from .intrinsics import Intrinsics
 
 KERNEL_THREADS = "kiln.threads"
-"""On a kernel function that is not yet in the LLVM dialect: how many threads run a work-group."""
+"""Function attribute until kernels are marked: the threads of a work-group."""
 
 KernelEmission = Callable[[ir.Block, Sequence[ir.Value], Sequence[ir.Value]], None]
 """Emits a kernel: `(entry block, buffer pointers, symbol values)`."""
@@ -21,7 +21,7 @@ KernelEmission = Callable[[ir.Block, Sequence[ir.Value], Sequence[ir.Value]], No
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A buffer: what it holds, the alignment of its address in bytes, and whether the kernel stores to it."""
+    """A buffer argument: its dtype, the alignment of its address in bytes, and whether the kernel stores to it."""
 
     dtype: DType
     alignment: int
@@ -31,7 +31,7 @@ class Argument:
 def kernel_function(
     name: str, arguments: Sequence[Argument], symbols: int, threads: int, emit: KernelEmission
 ) -> ir.Operation:
-    """Define a kernel at the current insertion point. No two of its buffers overlap."""
+    """Define a kernel at the current insertion point. Its buffers do not overlap."""
     index = ir.IndexType.get()
     buffers = [ir.MemRefType.get([], stored_type(argument.dtype)) for argument in arguments]
     function = func.FuncOp(name, ([*buffers, *[index] * symbols], []))
@@ -49,13 +49,13 @@ def _attributes(argument: Argument) -> ir.DictAttr:
     alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), argument.alignment)
     attributes: dict[str, ir.Attribute] = {"llvm.noalias": ir.UnitAttr.get(), "llvm.align": alignment}
     if not argument.is_written:
-        # What is only read may come through the read-only cache.
+        # Lets loads use the read-only cache.
         attributes["llvm.readonly"] = ir.UnitAttr.get()
     return ir.DictAttr.get(attributes)
 
 
 def mark_kernels(module: ir.Module, intrinsics: Intrinsics) -> ir.Module:
-    """Make the functions that have `KERNEL_THREADS`, lowered to the LLVM dialect, entries of the device."""
+    """Make device entries of the functions with `KERNEL_THREADS`, which have been lowered to the LLVM dialect."""
     with module.context:
         for op in module.body.operations:
             attributes = op.operation.attributes

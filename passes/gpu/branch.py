@@ -12,12 +12,12 @@ from passes.emit.index_emission import IndexEmitter
 from tensorkiln.expr import Dim
 
 Test = tuple[str, Dim, Dim]
-"""`("ult" | "eq", left, right)`: a comparison of two indices, which are not negative."""
+"""`("ult" | "eq", left, right)`: a comparison of two nonnegative indices."""
 
 
 @contextmanager
 def where(tests: Sequence[Test], index: IndexEmitter) -> Generator[IndexEmitter]:
-    """The region that runs where all tests hold, and an emitter for it; without tests, where we are already."""
+    """The region that runs if all tests hold, and an emitter for it; without tests, the current region."""
     if not tests:
         yield index
         return

@@ -1,9 +1,9 @@
 """The strategy for contractions: square tiles of both operands in shared memory, a square of results per thread.
 
-A work-group computes a tile of the result. It walks the depth in steps, and at each stores a tile of either operand to
-shared memory, waits, and multiplies; what it multiplies next is on its way from memory to registers meanwhile. At the
-end the tile goes through shared memory, some rows of each thread at a time, so that whatever the kernel makes of it is
-computed and stored by neighbouring threads for neighbouring columns.
+A work-group computes a tile of the result. In each step along the depth it stores a tile of either operand to shared
+memory, waits at a barrier, and multiplies, while the operands of the next step are loaded to registers. At the end the
+results go through shared memory, some rows of each thread at a time, so that neighbouring threads compute the maps for
+neighbouring columns and store them.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ NAME = "contraction"
 PER_THREAD = (8, 4, 2, 1)
 """Results of a thread along rows and along columns, largest first; larger tiles load fewer factors per product."""
 REGISTER_BYTES = 256
-"""Of all results of a thread: a quarter of the registers that it can have."""
+"""Bytes of all results of a thread: a quarter of its registers."""
 DEPTH_BYTES = 64
-"""Of one row of a tile: the narrowest run of memory that uses whole sectors of the cache."""
+"""Bytes of one row of a tile: the narrowest run of memory that uses whole sectors of the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A contraction kernel after its loops have been merged."""
+    """A contraction kernel with adjacent loops merged."""
 
     body: KernelBody
     parts: Contraction
 
 
 def find(body: KernelBody) -> Problem | None:
-    """A contraction first, then only maps over its parallel loops."""
+    """Match a contraction followed only by maps over its parallel loops."""
     found = contraction_of(body)
     return Problem(*found) if found is not None else None
 
 
 def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
-    """Tiles as large as the extents can fill, up to 128 by 128, and smaller ones, of which there are more."""
+    """Tiles as large as the extents can fill, up to 128 by 128, and smaller ones for more work-groups."""
     parts = problem.parts
     shares = [tuple(_per_thread(problem, loops, most) for loops in (parts.rows, parts.columns)) for most in PER_THREAD]
     for rows, columns in dict.fromkeys(shares):

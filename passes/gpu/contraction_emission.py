@@ -27,14 +27,14 @@ from .frame import GROUP, THREAD, Frame
 from .tiles import SIDE, THREADS, Tiles, place_of, stride
 
 UNROLLED = 128
-"""Products of a thread between two tests of the loop; no more than `MOST_STEPS` to each of its results."""
+"""Products of a thread per iteration of the loop, at most `MOST_STEPS` for each of its results."""
 MOST_STEPS = 8
 FIRST_ROW, FIRST_COLUMN, FIRST_STEP = "first_row", "first_column", "first_step"
 
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """A factor: its load, the loops that it has beside the depth, and its tile, `width` elements across."""
+    """A factor: its load, its loops besides the depth, and its shared tile, `width` elements across."""
 
     name: str
     access: Access
@@ -44,7 +44,7 @@ class _Operand:
 
 
 class ContractionEmission:
-    """Emits one kernel. Shared memory: the left tile `[step][row]`, the right `[step][column]`, the result's."""
+    """Emits one kernel. Shared memory: the left tile `[step][row]`, the right `[step][column]`, and result rows."""
 
     def __init__(self, body: KernelBody, parts: Contraction, tiles: Tiles, frame: Frame) -> None:
         self.body, self.parts, self.dtype, self.tiles, self.frame = body, parts, parts.dtype, tiles, frame
@@ -54,7 +54,7 @@ class ContractionEmission:
         self.count = {"row": extent_of(parts.rows), "column": extent_of(parts.columns), "step": extent_of(parts.depth)}
 
     def emit(self) -> None:
-        """Emit the work-group that runs this code."""
+        """Emit the code of a work-group."""
         space, parts, tiles = self.body.space, self.parts, self.tiles
         row_tiles = expr.ceildiv(self.count["row"], tiles.rows)
         column_tiles = expr.ceildiv(self.count["column"], tiles.columns)
@@ -78,12 +78,12 @@ class ContractionEmission:
             self._finish(row, here)
 
     def _places(self, loops: Sequence[Loop], flat: Dim, index: IndexEmitter) -> dict[str, ir.Value]:
-        """The indices of `loops` at their flattened position."""
+        """The indices of `loops` at the flattened position `flat`."""
         places = self.body.space.unflatten(flat, [loop.extent for loop in loops])
         return {loop.name: index(at) for loop, at in zip(loops, places, strict=False)}
 
     def _products(self, index: IndexEmitter) -> list[ir.Value]:
-        """The thread's results, by rows, summed over all of the depth."""
+        """The thread's results, row by row, summed over the whole depth."""
         tiles, space = self.tiles, self.body.space
         operands = (
             _Operand("row", self.parts.left, self.parts.rows, tiles.rows, self.left),
@@ -100,7 +100,7 @@ class ContractionEmission:
             for operand in operands:
                 self._keep(operand, carried, here)
             self.frame.machine.intrinsics.barrier()
-            # Asked for here, it arrives while the threads multiply.
+            # These loads overlap with the multiplication.
             fetched = [value for operand in operands for value in self._fetched(operand, following, here)]
             sums = self._multiply(sums, here)
             self.frame.machine.intrinsics.barrier()
@@ -108,11 +108,13 @@ class ContractionEmission:
         return list(steps.results)[: len(start)]
 
     def _shares(self, operand: _Operand) -> Iterator[tuple[Dim, Dim, list[Test]]]:
-        """The steps and places across of a thread's elements in an operand's tile, and what holds where it has one."""
+        """The step and the place across of each element that a thread loads of an operand's tile, and the tests for
+        having one.
+        """
         size = self.tiles.depth * operand.width
         for number in range(-(-size // THREADS)):
             flat = expr.add(symbol(THREAD), number * THREADS)
-            # A tile is as large as a power of two: all threads have as many elements, or some have one.
+            # The size of a tile is a power of two: all threads have equally many elements, or some threads have one.
             has_one: list[Test] = [("ult", flat, size)] if size < THREADS else []
             if self._is_contiguous(operand.access, operand.loops):
                 yield expr.floordiv(flat, operand.width), expr.floormod(flat, operand.width), has_one
@@ -120,13 +122,13 @@ class ContractionEmission:
                 yield expr.floormod(flat, self.tiles.depth), expr.floordiv(flat, self.tiles.depth), has_one
 
     def _fetched(self, operand: _Operand, first: Dim, index: IndexEmitter) -> list[ir.Value]:
-        """A thread's elements of the tile of an operand from the step `first` on, with zeros behind its ends."""
+        """A thread's elements of an operand's tile from step `first` on; zeros beyond its ends."""
         found: list[ir.Value] = []
         name, access = operand.name, operand.access
         for step, inside, has_one in self._shares(operand):
             at = {name: expr.add(symbol(f"first_{name}"), inside), "step": expr.add(first, step)}
             tests: list[Test] = [*has_one, *(("ult", position, self.count[which]) for which, position in at.items())]
-            # Outside of the branch, what elements have in common is computed once for all of them.
+            # Outside the branch, common parts are computed once for all elements.
             names = self._within(at, {name: operand.loops, "step": self.parts.depth}, index)
             branch = scf.IfOp(holds(tests, index), [register_type(self.dtype)], has_else=True)
             with ir.InsertionPoint(branch.then_block):
@@ -138,7 +140,7 @@ class ContractionEmission:
         return found
 
     def _keep(self, operand: _Operand, values: Iterator[ir.Value], index: IndexEmitter) -> None:
-        """Store what a thread fetched to the tile of an operand, as `[step][across]`."""
+        """Store a thread's loaded elements to the tile of an operand, as `[step][across]`."""
         step_size = stride(operand.width, self.dtype.itemsize)
         for step, inside, has_one in self._shares(operand):
             with where(has_one, index) as here:
@@ -148,7 +150,7 @@ class ContractionEmission:
         return to_register(self.dtype, cast(source, self.dtype, to_scalar(source, value), traits=self.product.traits))
 
     def _is_contiguous(self, access: Access, across: Sequence[Loop]) -> bool:
-        """Whether memory runs along `across` rather than along the depth."""
+        """Whether memory is contiguous along `across` and not along the depth."""
         domain = self.body.stages[0].domain
         strides = {loop.name: step for loop, step in zip(domain.loops, access.strides, strict=True)}
         return strides[across[-1].name] == 1
@@ -156,7 +158,7 @@ class ContractionEmission:
     def _within(
         self, at: Mapping[str, Dim], loops: Mapping[str, Sequence[Loop]], index: IndexEmitter
     ) -> dict[str, ir.Value]:
-        """The indices of several groups of loops, each at a position that is known to be below its end."""
+        """The indices of several groups of loops, each at a position known to be in range."""
         names: dict[str, ir.Value] = {}
         for which, position in at.items():
             here = index.inside({which: index(position)})
@@ -193,7 +195,7 @@ class ContractionEmission:
         return [to_scalar(self.dtype, load(self.dtype, tile, place, index)) for place in places]
 
     def _keep_results(self, sums: Sequence[ir.Value], index: IndexEmitter) -> None:
-        """Store the first rows of these results of a thread to shared memory, behind those of the threads above."""
+        """Store the first of these result rows to shared memory, after those of the threads above."""
         tiles, first_row = self.tiles, expr.mul(self._thread_row, self.at_once)
         for number, total in enumerate(sums[: self.at_once * tiles.thread_columns]):
             row, column = divmod(number, tiles.thread_columns)
@@ -202,7 +204,7 @@ class ContractionEmission:
             store(self.dtype, to_register(self.dtype, total), self.result, place, index)
 
     def _finish(self, row: int, index: IndexEmitter) -> None:
-        """Store the rows of every thread from `row` on, and compute from them what the maps make of them."""
+        """Store the rows of every thread from `row` on, and apply the maps to them."""
         space, tiles = self.body.space, self.tiles
         size = SIDE * self.at_once * tiles.columns
         with loop("place", symbol(THREAD), size, THREADS, index) as here:

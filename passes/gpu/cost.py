@@ -1,4 +1,4 @@
-"""What kernels cost on a multiprocessor: cycles for its lanes, and the sectors of memory that their accesses touch."""
+"""The cost of kernels on a multiprocessor: cycles of its lanes, and the memory sectors that their accesses touch."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from .reduction import Lanes
 from .tiles import Tiles
 
 SECTOR: Final = 32
-"""Bytes of the smallest piece that memory hands out."""
+"""Bytes of the smallest memory transaction."""
 ACCESS: Final = 4
-"""A load or store instruction, in additions: a quarter of the lanes can issue one in a cycle."""
+"""A load or store instruction, in additions: a quarter of the lanes can issue one per cycle."""
 BARRIER: Final = 40
 """Cycles of a work-group at a barrier."""
 DIVISION: Final = 8
-"""An index divided by a constant, and what is left over, in additions."""
+"""Quotient and remainder of an index by a constant, in additions."""
 CONDITION: Final = 4
-"""A test of an index on which a load depends, in additions."""
+"""An index test that a load depends on, in additions."""
 GUARDED: Final = 32
-"""Additions that a lane waits for a load behind such a test, which does not begin before those of other points end."""
+"""Latency of a load behind such a test, in additions: it cannot overlap with the loads of other points."""
 FETCH: Final = 20
-"""Additions for an element that goes from memory to a tile of a product: its tests and address, a load, a store."""
+"""Cost of an element loaded from memory to a product's tile, in additions: tests, address, load and store."""
 STEP: Final = 240
-"""Cycles of a work-group for each step along the depth of a product, beside what it multiplies and fetches."""
+"""Cycles of a work-group per step along the depth of a product, besides its products and loads."""
 STEP_WAITS: Final = 750
-"""Cycles from the fetch of a tile to its arrival, in a step of a work-group that has its multiprocessor to itself."""
+"""Cycles from the load of a tile to its arrival, for a work-group alone on its multiprocessor."""
 
 
 def index_additions(body: KernelBody, stage: Stage, loops: Sequence[Loop]) -> int:
-    """Additions for the indices of a point of a stage of which a number says where it is in `loops`."""
+    """Additions to compute the loop indices of a point of a stage from its flat number in `loops`."""
     conditions = [len(load.conditions) for load in loads(stage.elements, body.nodes) if load.conditions]
     return DIVISION * max(len(loops) - 1, 0) + CONDITION * sum(conditions) + GUARDED * len(conditions)
 
@@ -48,14 +48,14 @@ def index_additions(body: KernelBody, stage: Stage, loops: Sequence[Loop]) -> in
 def stage_cycles(
     body: KernelBody, stage: Stage, loops: Sequence[Loop], points: float, width: int, machine: Machine
 ) -> float:
-    """Cycles of so many points of a stage, numbered in `loops`, of which a thread does `width` neighbours at a time."""
+    """Cycles of `points` points of a stage, numbered in `loops`; a thread computes `width` neighbours at a time."""
     accesses = (len(loads(stage.elements, body.nodes)) + len(stage.stores)) * ACCESS
     each = operations(body, stage) + selections(body, stage)
     return points * (each + (accesses + index_additions(body, stage, loops)) / width) / machine.device.lanes
 
 
 def points_cost(body: KernelBody, width: int, machine: Machine, at: Evaluate) -> Cost:
-    """Maps whose neighbouring threads take neighbouring points."""
+    """The cost of maps in which neighbouring threads compute neighbouring points."""
     points = at(extent_of(body.rows))
     cycles = sum(stage_cycles(body, stage, body.rows, points, width, machine) for stage in body.stages)
     scattered = sum(_scattered(body, stage, body.rows, at) for stage in body.stages)
@@ -63,7 +63,7 @@ def points_cost(body: KernelBody, width: int, machine: Machine, at: Evaluate) ->
 
 
 def rows_cost(body: KernelBody, lanes: Lanes, machine: Machine, at: Evaluate) -> Cost:
-    """Rows shared by lanes, each as long as its longest lane takes."""
+    """The cost of rows shared by lanes; a row takes as long as its longest lane."""
     rows = ceil(at(extent_of(body.rows)) / lanes.rows) * lanes.rows
     cycles, moved = 0.0, float(moved_bytes(body, at))
     for stage in body.stages:
@@ -78,16 +78,16 @@ def rows_cost(body: KernelBody, lanes: Lanes, machine: Machine, at: Evaluate) ->
 
 
 def product_cost(body: KernelBody, parts: Contraction, tiles: Tiles, machine: Machine, at: Evaluate) -> Cost:
-    """A contraction in tiles, whole ones.
+    """The cost of a contraction in whole tiles.
 
-    What it computes was fitted to products of 512 and 4096 and to the convolutions of ResNet-50 on an H200.
+    The compute part was fitted to products of 512 and 4096 and to the convolutions of ResNet-50 on an H200.
     """
     batch, rows, columns, depth = (
         at(extent_of(loops)) for loops in (parts.batch, parts.rows, parts.columns, parts.depth)
     )
     groups, steps = batch * ceil(rows / tiles.rows) * ceil(columns / tiles.columns), ceil(depth / tiles.depth)
     itemsize, lanes = parts.dtype.itemsize, machine.device.lanes
-    # A product takes a lane for a cycle, one of 64 bits two lanes.
+    # A 32-bit product takes one lane for a cycle, a 64-bit one two.
     products = tiles.rows * tiles.columns * tiles.depth * max(itemsize / 4, 1) / lanes
     fetched = 0.0
     for access, across, width in ((parts.left, parts.rows, tiles.rows), (parts.right, parts.columns, tiles.columns)):
@@ -104,7 +104,7 @@ def product_cost(body: KernelBody, parts: Contraction, tiles: Tiles, machine: Ma
 
 
 def _scattered(body: KernelBody, stage: Stage, neighbours: Sequence[Loop], at: Evaluate) -> float:
-    """Bytes beyond those of the elements: where threads that are neighbours along the last of the loops read apart."""
+    """Extra bytes of uncoalesced reads, by threads that are neighbours along the last of the loops."""
     names = [loop.name for loop in stage.domain.loops]
     if not neighbours or neighbours[-1].name not in names:
         return 0.0

@@ -1,4 +1,4 @@
-"""What a strategy finds when it emits a kernel."""
+"""The context in which a strategy emits a kernel."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tensorkiln.expr import Dim
 from .machine import Machine
 
 GROUP, THREAD = "group", "thread"
-"""Names of the index of the work-group and of the thread in it."""
+"""Index names of the work-group, and of the thread in it."""
 NARROW = (1 << 31) - 1
-"""The greatest index that is divided in 32 bits."""
+"""The largest index that is divided in 32 bits."""
 
 
 class ThreadIndexEmitter(IndexEmitter):
-    """Divides in 32 bits where that is enough: a GPU multiplies 32 bits at a time."""
+    """Divides in 32 bits where possible: a GPU multiplies 32 bits at a time."""
 
     def _divided(self, divide: Division, dividend: Dim, divisor: Dim, left: ir.Value, right: ir.Value) -> ir.Value:
         if max(map(self.space.largest, (dividend, divisor))) > NARROW:
@@ -31,12 +31,12 @@ class ThreadIndexEmitter(IndexEmitter):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A kernel function, at the end of whose `entry` block code is emitted.
+    """A kernel function; code is emitted at the end of its `entry` block.
 
-    `buffers` are the pointers of the kernel's operands, those shared by its work-groups last, and `alignments` what
-    their addresses are multiples of, in bytes; `shared` the arrays of one work-group; `names` the values of the graph's
-    symbols and of `GROUP` and `THREAD`. `threads` run a work-group. `linalg` is the function that says what the kernel
-    computes.
+    `buffers` are the pointers of the kernel's operands, buffers shared by its work-groups last, and `alignments` the
+    alignments of their addresses in bytes; `shared` are the arrays of one work-group; `names` the values of the graph's
+    symbols and of `GROUP` and `THREAD`. `threads` run a work-group. `linalg` is the linalg function that defines what
+    the kernel computes.
     """
 
     entry: ir.Block
@@ -49,5 +49,5 @@ class Frame:
     linalg: ir.Operation
 
     def index(self, space: IndexSpace) -> IndexEmitter:
-        """An emitter of what the code of a thread knows from the start."""
+        """An emitter of the indices known at the start of a thread."""
         return ThreadIndexEmitter(space, self.names)

@@ -1,4 +1,4 @@
-"""What a thread of a work-group can do that other code cannot: a table for each vendor, in the words of its dialect.
+"""GPU operations of a thread in a work-group: one table per vendor, in the vendor's dialect.
 
 Work-groups and threads are numbered along x only.
 """
@@ -17,11 +17,11 @@ from tensorkiln.dtypes import DType
 
 @dataclass(frozen=True, slots=True)
 class Intrinsics:
-    """`group` and `thread` are the numbers of the work-group and of the thread in it, of 32 bits.
+    """`group` and `thread` are the 32-bit numbers of the work-group and of the thread in it.
 
-    `barrier` waits for all threads of the work-group: what each stored before is seen by all after. `exchange` gives a
-    word of 32 bits of the lane whose number differs in the bits of a distance, in waves of so many lanes: all of them
-    must call it. `entry` has the attributes, in the LLVM dialect, of a kernel that so many threads run.
+    `barrier` synchronises the threads of a work-group and their memory. `exchange(word, distance, wave)` returns the
+    32-bit word of the lane whose number differs by an xor with `distance`, in waves of `wave` lanes; all lanes must
+    call it. `entry` gives the LLVM-dialect attributes of a kernel run by so many threads.
     """
 
     dialect: str
@@ -33,7 +33,7 @@ class Intrinsics:
 
 
 def shuffle_xor(intrinsics: Intrinsics, wave: int, dtype: DType, value: ir.Value, distance: int) -> ir.Value:
-    """The value, as it travels, of the lane whose number differs in the bits of `distance`. All lanes must call it."""
+    """The value, in its register type, of the lane at xor `distance`. All lanes must call it."""
 
     def exchanged(word: ir.Value) -> ir.Value:
         return intrinsics.exchange(word, distance, wave)
@@ -71,7 +71,7 @@ def _i32() -> ir.Type:
 
 
 def _shuffle(word: ir.Value, distance: int, wave: int) -> ir.Value:
-    # With the last lane for a bound, all lanes are one segment.
+    # The last lane as the bound makes all lanes one segment.
     every, offset, bound = (arith.constant(_i32(), number) for number in (-1, distance, wave - 1))
     return nvvm.shfl_sync(every, word, offset, bound, ir.Attribute.parse("#nvvm<shfl_kind bfly>"))
 

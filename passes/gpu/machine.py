@@ -1,4 +1,4 @@
-"""What the schedules need to know of a GPU: its multiprocessors, and how fast they compute and move."""
+"""The machine model of a GPU: its multiprocessors, and how fast they compute and move data."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from .intrinsics import NVVM, Intrinsics
 VECTOR_BYTES: Final = 16
 """Bytes of the widest load and store of one thread."""
 LAUNCH_NS: Final = 2500.0
-"""From the end of one kernel of a stream to the work of the next."""
+"""Nanoseconds from the end of one kernel of a stream to the work of the next."""
 LATENCY_NS: Final = 600.0
-"""Of a read of memory."""
+"""Nanoseconds of a read from memory."""
 IN_FLIGHT: Final = 64
-"""Bytes that a thread has asked for at a time: as many loads as its code has before it needs one of them."""
+"""Bytes that a thread has in flight: the loads issued before the first is needed."""
 MAX_RESIDENT: Final = 32
-"""Work-groups of one multiprocessor."""
+"""Most work-groups on one multiprocessor."""
 CACHE_SPEEDUP: Final = 4
-"""How much faster than memory the L2 cache gives what was read or written before."""
+"""How much faster than memory the L2 cache is."""
 KIB: Final = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """The largest device of an architecture that is sold: its multiprocessors, their additions of 32 bits in a cycle,
-    clock, threads, bytes of shared memory and registers, and bytes a nanosecond from memory.
+    """The largest device sold of an architecture.
 
-    The threads of a `wave` run in lock step and exchange registers.
+    Its multiprocessors, 32-bit additions per cycle, clock, threads, bytes of shared memory, bytes per nanosecond from
+    memory, and registers. The threads of a `wave` run in lock step and exchange registers.
     """
 
     multiprocessors: int
@@ -69,12 +69,12 @@ DEVICES: Final[Mapping[str, Device]] = MappingProxyType(
 )
 """Multiprocessors, clocks and rates from NVIDIA's data sheets and white papers of V100, AGX Xavier, Titan RTX, A100,
 RTX 3090 Ti, AGX Orin, RTX 6000 Ada, H100 SXM, B200, AGX Thor, B300, RTX PRO 6000 Blackwell and GB10; the rest from the
-tables of compute capabilities in the CUDA programming guide. Suffixes of architectures change none of it."""
+tables of compute capabilities in the CUDA programming guide. Suffixes of architectures make no difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A GPU as the schedules and the scalar code see it; `runtime` is what records call the kind of device."""
+    """The GPU model for the schedules and the scalar code; `runtime` is the device kind in schedule records."""
 
     traits: Traits
     device: Device = DEVICES["sm_80"]
@@ -88,21 +88,22 @@ class Machine:
 
     @property
     def key(self) -> str:
-        """Its device."""
+        """Identifies the device."""
         return f"{self.runtime} {self.device}"
 
     @property
     def reload(self) -> int:
-        """Of an element of 32 bits, which stays in the L2 cache in between."""
+        """The cost of a 32-bit element, which stays in the L2 cache in between."""
         device = self.device
         additions = device.multiprocessors * device.lanes * device.gigahertz
         return max(1, round(2 * 4 / (device.rate * CACHE_SPEEDUP) * additions))
 
     def nanoseconds(self, cost: Cost, item: KernelItem, at: Evaluate) -> float:
-        """The longer one of what it computes, the last work-groups leaving multiprocessors idle, and of what it waits
-        for, which is a latency at least, and more where few threads keep memory busy.
+        """The launch, and the longer one of the computation and the memory traffic.
 
-        Work-groups that a multiprocessor holds at the same time wait at the same time.
+        Computation includes the idle multiprocessors of the last round of work-groups; the work-groups resident on one
+        multiprocessor overlap their waits. Traffic takes at least one latency, and more if few threads keep memory
+        busy.
         """
         device = self.device
         groups = max(1, at(work_groups(item.context)[0]))
@@ -115,7 +116,7 @@ class Machine:
         return LAUNCH_NS + max(computes, waits)
 
     def occupancy(self, item: KernelItem, at: Evaluate, registers: int = 0) -> float:
-        """The part of a multiprocessor's threads that it can hold at once, of work-groups with so many registers."""
+        """The share of a multiprocessor's thread slots that work-groups of so many registers per thread can fill."""
         device, threads = self.device, threads_of(item)
         limits = [MAX_RESIDENT, device.threads // threads]
         shared = at(shared_bytes(item))
@@ -127,6 +128,6 @@ class Machine:
 
 
 def machine_of(target: Target, *, fast_math: bool = False) -> Machine:
-    """What is known of a CUDA target."""
+    """The model of a CUDA target."""
     name = (target.arch or "").rstrip("af")
     return Machine(traits_of(target, fast_math=fast_math), DEVICES.get(name, DEVICES["sm_80"]))

@@ -1,4 +1,4 @@
-"""The whole compiler of a CUDA target."""
+"""The compiler pipeline of a CUDA target."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The strategy for maps that all walk the same loops: neighbouring threads take neighbouring elements.
+"""The strategy for maps over the same loops: neighbouring threads compute neighbouring elements.
 
-A thread takes as many elements as fill its widest load. The last thread may have fewer: it takes them one by one.
+A thread computes as many elements as its widest load holds. The last thread may have fewer: it computes them one by
+one.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ from .vector_access import SCALAR, VectorAccess, load_vector, store_vector, vect
 NAME = "points"
 THREADS = 256
 ITEM = "item"
-"""The name of the index of a thread's first element, in units of the elements per thread."""
+"""Index name of a thread's first element, in units of the elements per thread."""
 
 
 def find(body: KernelBody) -> KernelBody | None:
-    """Maps whose loops are all rows, after they have been merged."""
+    """Match maps whose loops are all rows, and merge adjacent loops."""
     is_map = all(stage.combine is None and stage.domain.loops == body.rows for stage in body.stages)
     return collapse(body) if is_map and not is_scatter(body) else None
 
 
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
-    """All points in work-groups of whole warps, a thread with as many as its widest load, or with one."""
+    """Work-groups of whole warps, with as many elements per thread as its widest load holds, or one."""
     for width in dict.fromkeys((widest_access(body).width if body.rows else 1, 1)):
         yield _choice(body, width, machine)
 
@@ -86,12 +87,12 @@ class _Emission:
                 if is_whole:
                     self._points(first, self.access, here)
                 else:
-                    # What does not fill a vector: nothing for most threads, which start behind the end.
+                    # The rest that fills no vector; most threads start behind the end and do nothing.
                     with loop("point", first, expr.minimum(count, expr.add(first, width)), 1, here) as inside:
                         self._points(space.add("point", count), SCALAR, inside)
 
     def _points(self, first: Dim, access: VectorAccess, index: IndexEmitter) -> None:
-        """The elements `first … first + access.width - 1`, stage by stage."""
+        """Emit the elements `first … first + access.width - 1`, stage by stage."""
         body, rows = self.body, self.body.rows
         places = body.space.unflatten(first, [loop.extent for loop in rows])
         names = {loop.name: index(at) for loop, at in zip(rows, places, strict=False)}
@@ -105,7 +106,7 @@ class _Emission:
                 self._stage(stage, access, lanes, memories)
 
     def _memory(self) -> Memory:
-        """Buffers as they are, and what never leaves the kernel in registers."""
+        """The buffers, with local operands in registers."""
         body, frame = self.body, self.frame
         bases = {
             number: register(frame.entry, stored_type(value.dtype)) if body.is_local(number) else frame.buffers[number]
@@ -140,7 +141,7 @@ class _Emission:
                 store(entry.root.dtype, value, memory.bases[entry.operand], address, index)
 
     def _is_aligned(self, operand: int, dtype: DType, access: VectorAccess) -> bool:
-        """Whether the operand is in a buffer whose address is that of a whole vector."""
+        """Whether the operand is in a buffer aligned to a whole vector."""
         if self.body.is_local(operand):
             return False
         return self.frame.alignments[operand] % (access.width * dtype.itemsize) == 0

@@ -24,7 +24,7 @@ _ALL = {**STRATEGIES, **UNSCHEDULED}
 
 
 def realise_kernels(module: ir.Module, machine: Machine) -> ir.Module:
-    """A new module with a function for every entry of `module`, its kernel realised as the schedule says."""
+    """A new module with a function for every entry of `module`, as its schedule says."""
     symbols = tuple(read_symbols(module))
     buffers = read_buffers(module)
     result = ir.Module.create(loc=module.operation.location)
@@ -57,5 +57,5 @@ def _realise(kernel: ScheduledKernel, buffers: Sequence[Buffer], symbols: Sequen
 
 
 def _alignment(buffer: Buffer) -> int:
-    """What is known of the address of a buffer, as far as vectors care, in bytes."""
+    """The known alignment of a buffer's address in bytes, up to that of the widest vector."""
     return min(buffer.alignment, VECTOR_BYTES)

@@ -1,6 +1,6 @@
-"""Combine what the threads of a work-group have accumulated, so that all of them know the result.
+"""Combine the partial results of the threads of a work-group, so that all of them have the result.
 
-The order of combination depends on the sizes of the work-group only, so results repeat bit for bit.
+The order of combination depends only on the size of the work-group, so results repeat bit for bit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .machine import Machine
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """How threads share rows: a work-group has `rows` rows of `lanes` lanes each, its rows varying fastest.
+    """How threads share rows: a work-group has `rows` rows of `lanes` lanes; the row varies fastest with the thread.
 
     The threads of a `wave` run in lock step.
     """
@@ -56,9 +56,9 @@ class Lanes:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Shared memory that a combination may use: `lanes.exchange_elements` elements of `base` from `start` on.
+    """Shared memory for a combination: `lanes.exchange_elements` elements of `base` from `start` on.
 
-    Threads may still be reading it when others have left the combination.
+    Some threads may still be reading it after others have left the combination.
     """
 
     base: ir.Value
@@ -68,7 +68,7 @@ class Exchange:
 def combine_lanes(
     kind: str, dtype: DType, value: ir.Value, lanes: Lanes, exchange: Exchange | None, index: IndexEmitter, how: Machine
 ) -> ir.Value:
-    """The combination of the values, as they travel, of all lanes of a row. All threads must take part."""
+    """The combination of the values, in their register type, of all lanes of a row. All threads must take part."""
     if lanes.lanes == 1:
         return value
     if lanes.rows > 1:
@@ -98,7 +98,7 @@ def _within_wave(kind: str, dtype: DType, value: ir.Value, width: int, how: Mach
 def _through_memory(
     kind: str, dtype: DType, value: ir.Value, lanes: Lanes, exchange: Exchange, index: IndexEmitter, how: Machine
 ) -> ir.Value:
-    """Halve the lanes that hold a partial result until one is left."""
+    """Halve the number of lanes that hold a partial result until one is left."""
     place = expr.add(exchange.start, symbol(THREAD))
     store(dtype, value, exchange.base, place, index)
     how.intrinsics.barrier()

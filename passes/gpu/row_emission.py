@@ -1,8 +1,8 @@
 """The code of the rows of a work-group, stage by stage.
 
-A value of one element a row is in a register of every lane. A value of many is in shared memory or in a buffer: a lane
-stores some of its elements, and a barrier stands before any stage that reads it. Rows that fill up the last work-group
-repeat the last row, and store nothing.
+A value with one element per row is in a register of every lane. A value with many is in shared memory or in a buffer:
+each lane stores some of its elements, and there is a barrier before any stage that reads it. Rows that pad the last
+work-group repeat the last row, and store nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .frame import GROUP, THREAD, Frame
 from .reduction import Exchange, Lanes, combine_lanes
 
 SERIAL_LANES = 32
-"""Results in a row from which on each lane reduces whole results of its own."""
+"""Least results per row for which each lane reduces whole results of its own."""
 
 
 class RowEmission:
@@ -74,7 +74,7 @@ class RowEmission:
         return Memory(bases, starts, self.frame.entry)
 
     def emit(self) -> None:
-        """Emit the work-group that runs this code."""
+        """Emit the code of a work-group."""
         body, lanes, space = self.body, self.lanes, self.body.space
         count = extent_of(body.rows)
         group = space.add(GROUP, expr.ceildiv(count, lanes.rows))
@@ -82,7 +82,7 @@ class RowEmission:
         index = self.frame.index(space)
         row = expr.add(expr.mul(group, lanes.rows), lanes.slot)
         if lanes.lanes == 1:
-            # Such a row waits for nobody, so no thread need repeat one, and read what another stores.
+            # Without barriers, padding threads can just be skipped.
             with where([("ult", row, count)], index) as inside:
                 self._row(row, inside)
             return
@@ -103,7 +103,7 @@ class RowEmission:
                 self._stage(stage, here)
 
     def _wait_for(self, stage: Stage) -> None:
-        """Put a barrier before a stage that reads what other lanes have stored since the last one."""
+        """Emit a barrier before a stage that reads what other lanes have stored since the last one."""
         found = loads(stage.elements, self.body.nodes)
         if self.lanes.lanes > 1 and any(
             load.operand in self.unread and not self._is_own(load, stage, self.unread[load.operand]) for load in found
@@ -112,7 +112,7 @@ class RowEmission:
             self.unread.clear()
 
     def _is_own(self, load: Load, reader: Stage, writer: Stage) -> bool:
-        """Whether a lane reads only what it has stored itself: both stages walk the same points, and meet in each."""
+        """Whether a lane reads only elements that it stored itself: both stages iterate over the same points."""
         mine, theirs = inner_loops(self.body, reader), inner_loops(self.body, writer)
         if writer.combine is not None or [loop.extent for loop in mine] != [loop.extent for loop in theirs]:
             return False
@@ -148,7 +148,7 @@ class RowEmission:
             self._over(loops, self.lanes.lane, extent_of(loops), self.lanes.lanes, inside, [], point)
 
     def _reduced(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> ir.Value:
-        """The combination of a row, known to all of its lanes."""
+        """The reduction of a row, available in all of its lanes."""
         assert stage.combine is not None, "only a reduction is reduced"
         dtype = stage.elements[0].dtype
         partial = self._accumulated(stage, loops, self.lanes.lane, self.lanes.lanes, index)
@@ -163,7 +163,7 @@ class RowEmission:
         return Exchange(self.exchange[dtype], half * self.lanes.exchange_elements)
 
     def _accumulated(self, stage: Stage, loops: Sequence[Loop], first: Dim, step: int, index: IndexEmitter) -> ir.Value:
-        """The combination of the points `first, first + step, …` of the reduction loops."""
+        """The reduction of the points `first, first + step, …` of the reduction loops."""
         assert stage.combine is not None, "only a reduction is reduced"
         kind, element = stage.combine, stage.elements[0]
         dtype, traits = element.dtype, self.frame.machine.traits
@@ -203,7 +203,7 @@ class RowEmission:
         def point(here: IndexEmitter, _: Sequence[ir.Value]) -> list[ir.Value]:
             value = self._reduced(stage, reduced, here)
             if self.lanes.exchange_elements:
-                # The next result goes through the same memory.
+                # The next result uses the same memory.
                 self.frame.machine.intrinsics.barrier()
             with where([*self.is_live, *self._is_first_lane], here) as first:
                 self._store(stage.stores[0], value, stage, first)
@@ -241,7 +241,7 @@ class RowEmission:
         carried: Sequence[ir.Value],
         point: Callable[[IndexEmitter, Sequence[ir.Value]], list[ir.Value]],
     ) -> list[ir.Value]:
-        """A loop over the points `first, first + step, …` of `loops` below `last`; what it carries, in the end."""
+        """Loop over the points `first, first + step, …` of `loops` below `last`; returns the final carried values."""
         space = self.body.space
         loop = scf.ForOp(index(first), index(last), index(step), list(carried))
         with ir.InsertionPoint(loop.body):

@@ -1,6 +1,6 @@
-"""The strategy for everything with a reduction or with several loop nests: rows over work-groups, lanes inside a row.
+"""The strategy for kernels with a reduction or several loop nests: rows over work-groups, lanes inside a row.
 
-Long rows get a work-group each, whose threads are the lanes of the row. Where memory is contiguous across rows, or rows
+Long rows get a work-group each, whose threads are the lanes of the row. If memory is contiguous across rows, or rows
 are short, a work-group takes many rows side by side.
 """
 
@@ -33,23 +33,23 @@ from .row_emission import RowEmission
 NAME = "rows"
 THREADS = 256
 SHORT_ROW = 16
-"""Points that a thread runs through by itself."""
+"""Most points that one thread computes alone."""
 POINTS_PER_LANE = 4
 LONG_ROW = 8192
 FEW_ROWS = 256
-"""Fewer work-groups than this leave much of a GPU idle unless each is as large as can be."""
+"""Below this, work-groups leave much of a GPU idle unless each is as large as possible."""
 COLUMN_LANES = 8
 SHARED_BUDGET = STATIC_SHARED_BYTES // 2
-"""Bytes that rows may take: a larger share would leave room for one work-group on a multiprocessor."""
+"""Bytes of shared memory for rows: more would leave room for only one work-group on a multiprocessor."""
 
 
 def find(body: KernelBody) -> KernelBody | None:
-    """Maps and reductions of every kind, after their loops have been merged."""
+    """Match maps and reductions of every kind, with adjacent loops merged."""
     return None if is_scatter(body) else collapse(body)
 
 
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
-    """Rows with as many lanes as keep each of them busy, or with half or twice as many."""
+    """Rows with as many lanes as stay busy, or with half or twice as many."""
     expected = _lanes(body, machine.wave)
     yield _choice(body, expected, machine)
     if expected.rows == 1:
@@ -79,7 +79,7 @@ def _choice(body: KernelBody, lanes: Lanes, machine: Machine) -> Choice:
 
 
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
-    """Emit the kernel for the rows of one work-group."""
+    """Emit the rows of one work-group."""
     lanes = Lanes(constant_extent(item, "row"), constant_extent(item, "lane"), frame.machine.wave)
     exchanges = exchange_arrays(body, lanes)
     arrays = [number for number, _ in shared_rows(body, lanes)]
@@ -104,7 +104,7 @@ def _lanes(body: KernelBody, wave: int) -> Lanes:
 
 
 def _walks_across_rows(body: KernelBody) -> bool:
-    """Whether memory is contiguous from row to row, and not along a row, in all reductions and most reads."""
+    """Whether memory is contiguous from row to row, and not along a row, for all reductions and most reads."""
     if any(stage.domain.parallel != body.rows for stage in body.stages):
         return False
     across = along = 0
@@ -123,9 +123,9 @@ def _walks_across_rows(body: KernelBody) -> bool:
 
 
 def exchange_arrays(body: KernelBody, lanes: Lanes) -> list[SharedArray]:
-    """What the lanes exchange partial results through: an array for every dtype that is reduced.
+    """The arrays through which lanes exchange partial results: one for every dtype that is reduced.
 
-    Reductions take its two halves in turn. While one is being written, all threads have left the one before it behind.
+    Reductions alternate between its two halves: when one half is written, all threads have finished with its last use.
     """
     if not lanes.exchange_elements:
         return []
@@ -138,7 +138,7 @@ def _accumulated(stage: Stage) -> DType:
 
 
 def shared_rows(body: KernelBody, lanes: Lanes) -> list[tuple[int, SharedArray]]:
-    """The operands that never leave the kernel, of many elements a row, that fit in shared memory."""
+    """The local operands, with many elements per row, that fit in shared memory."""
     found: list[tuple[int, SharedArray]] = []
     left = SHARED_BUDGET
     for number in locals_of(body):
@@ -152,6 +152,6 @@ def shared_rows(body: KernelBody, lanes: Lanes) -> list[tuple[int, SharedArray]]
 
 
 def rows_in_buffers(body: KernelBody, lanes: Lanes) -> list[int]:
-    """Those that do not fit: they take a buffer of their full size."""
+    """The local operands that do not fit in shared memory, and take a buffer of their full size."""
     placed = {number for number, _ in shared_rows(body, lanes)}
     return [number for number in locals_of(body) if number not in placed and row_size(body, number) != 1]

@@ -1,7 +1,7 @@
-"""The strategy for scatter: a work-group per line along the axis, and the last update of an element wins.
+"""The strategy for scatter: a work-group per line along the axis; the last update of an element wins.
 
-Which update is the last is settled before anything is stored: every thread raises the number kept for the element that
-its update goes to, and the greatest number stays, in whatever order the threads come.
+The winning update is found before anything is stored: every thread does an atomic maximum of its update's number on the
+target element, so that the greatest number remains in whatever order the threads run.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ NAME = "scatter"
 MAX_LANES = 256
 WINNER = DType.INT64
 NONE = -1
-"""The number kept for an element that no update goes to."""
+"""The number of an element without an update."""
 
 
 def find(body: KernelBody) -> KernelBody | None:
-    """A kernel whose root is a scatter."""
+    """Match a kernel whose root is a scatter."""
     return body if is_scatter(body) else None
 
 
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
-    """A work-group takes a line of the result along the axis."""
+    """The one candidate: a work-group for each line of the result along the axis."""
     root = root_of(body)
     axis, groups = root.int("axis"), extent_of(lines_of(root))
     length = expr.maximum(root.shape[axis], root.operands[0].shape[axis])
@@ -106,7 +106,7 @@ class _Emission:
         self._over("cleared", self.root.shape[self.axis], index, element)
 
     def _settle(self, line: Sequence[Dim], index: IndexEmitter) -> None:
-        """Keep for each element the number of the last update that goes to it."""
+        """Find the number of the last update of each element."""
         others = [extent for number, extent in enumerate(self.indices.shape) if number != self.axis]
         tests: list[Test] = [
             ("ult", place, extent)

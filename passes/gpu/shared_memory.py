@@ -1,6 +1,6 @@
-"""The arrays of a work-group: each by itself where all have constant sizes, else behind one another in one block.
+"""The shared arrays of a work-group: separate symbols if all sizes are constant, else parts of one dynamic block.
 
-Not both: between arrays of their own and the block the assembler leaves a gap that only it knows.
+Never both: the assembler would leave a gap of unknown size between separate arrays and the block.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from tensorkiln.schedule import SharedArray
 from .machine import VECTOR_BYTES
 
 SPACE = 3
-"""The number of the address space in LLVM's NVPTX back end."""
+"""The number of the shared address space in LLVM's NVPTX back end."""
 DYNAMIC = "dynamic_shared_memory"
-"""The symbol of the block whose size the launch gives."""
+"""The symbol of the block whose size is given at launch."""
 
 
 def static_bytes(arrays: Sequence[SharedArray]) -> int:
-    """Bytes that the kernel takes whatever the launch adds."""
+    """Bytes of shared memory that the kernel itself reserves."""
     return 0 if _share_a_block(arrays) else sum(size for array in arrays if isinstance(size := size_bytes(array), int))
 
 
 def dynamic_bytes(arrays: Sequence[SharedArray]) -> Dim:
-    """Bytes that a launch must add."""
+    """Bytes of shared memory that a launch must add."""
     return expr.add(*map(size_bytes, arrays)) if _share_a_block(arrays) else 0
 
 
 def size_bytes(array: SharedArray) -> Dim:
-    """Bytes of an array, rounded up so that the one behind it is aligned for vectors."""
+    """Bytes of an array, rounded up so that the next one is aligned for vectors."""
     size = expr.mul(array.elements, array.dtype.itemsize)
     return expr.mul(expr.ceildiv(size, VECTOR_BYTES), VECTOR_BYTES)
 
 
 def declare_arrays(module: ir.Block, kernel: str, arrays: Sequence[SharedArray]) -> None:
-    """Define in `module` what `array_bases` refers to."""
+    """Define in `module` the symbols that `array_bases` refers to."""
     with ir.InsertionPoint.at_block_begin(module):
         if not _share_a_block(arrays):
             for number, array in enumerate(arrays):
@@ -49,7 +49,7 @@ def declare_arrays(module: ir.Block, kernel: str, arrays: Sequence[SharedArray])
 
 
 def array_bases(kernel: str, arrays: Sequence[SharedArray], index: IndexEmitter) -> list[ir.Value]:
-    """The arrays as memrefs of which strided views may be taken, at the current insertion point."""
+    """The arrays as memrefs for strided views, at the current insertion point."""
     if not _share_a_block(arrays):
         return [memref.get_global(_type(array), _symbol(kernel, number)) for number, array in enumerate(arrays)]
     block = memref.get_global(ir.MemRefType.get([0], _i8(), memory_space=_space()), DYNAMIC)
@@ -83,7 +83,7 @@ def _symbol(kernel: str, number: int) -> str:
 
 
 def _type(array: SharedArray) -> ir.MemRefType:
-    # As large as it is said to be: the assembler places arrays in an order of its own, and would fill other gaps.
+    # Padded to its declared size, since the assembler chooses the order of arrays, and the gaps with it.
     elements = expr.floordiv(size_bytes(array), array.dtype.itemsize)
     return ir.MemRefType.get([elements], stored_type(array.dtype), memory_space=_space())
 

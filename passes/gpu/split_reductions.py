@@ -1,4 +1,4 @@
-"""kiln -> kiln: a long reduction to few results in two steps, so that many work-groups have something to do."""
+"""kiln -> kiln: split a long reduction with few results into two steps, to fill more work-groups."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from passes.values import read_symbols
 from tensorkiln import expr
 
 ENOUGH_GROUPS: Final = 512
-"""Work-groups that keep a large GPU busy: a few for each of its multiprocessors, of which there are up to 150."""
+"""Work-groups that keep a large GPU busy: a few for each of up to 150 multiprocessors."""
 LEAST_PART: Final = 4096
 """Elements of a part: fewer are not worth a second kernel."""
 
 
 def split_reductions(module: ir.Module) -> ir.Module:
-    """Reduce equal parts first, then their results with the few elements that were left over."""
+    """Reduce equal parts first, then their results together with the remaining elements."""
     space = IndexSpace(read_symbols(module))
     block = graph_function(module).regions[0].blocks[0]
     for op in list(block.operations):
@@ -36,7 +36,7 @@ def split_reductions(module: ir.Module) -> ir.Module:
 
 
 def _parts(op: Any, space: IndexSpace) -> int:
-    """How many parts to cut each reduction into, a power of two."""
+    """The number of parts for each reduction, a power of two."""
     results = space.largest(expr.product(op.tensor.shape))
     elements = space.largest(expr.product(type_of(op.operands[0]).shape[axis] for axis in op.axes))
     parts = 1

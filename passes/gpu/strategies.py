@@ -34,4 +34,4 @@ def _realise_none(body: KernelBody, item: KernelItem, frame: Frame) -> None:
 
 
 UNSCHEDULED: Strategies[Machine, Frame] = {upstream.NAME: Strategy(upstream.find, _only, _realise_none)}
-"""What takes the linalg of a kernel as it is."""
+"""The strategy that lowers the linalg of a kernel unchanged."""

@@ -16,12 +16,14 @@ SIDE: Final = 16
 
 THREADS: Final = SIDE * SIDE
 STAGED_BYTES: Final = 16 << 10
-"""Of results that go through shared memory at a time: all of a tile of 64 by 64 floats."""
+"""Bytes of results that go through shared memory at a time: all of a tile of 64 by 64 floats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """A work-group computes `rows` by `columns` results, `depth` products at a time; a thread its share of them."""
+    """A work-group computes `rows` by `columns` results, `depth` products at a time; a thread computes its share of
+    them.
+    """
 
     rows: int
     columns: int
@@ -30,19 +32,19 @@ class Tiles:
     thread_columns: int
 
     def rows_at_once(self, itemsize: int) -> int:
-        """Of the rows of each thread, as many as go through shared memory together: neighbours."""
+        """The number of neighbouring rows of each thread that go through shared memory together."""
         return max(1, min(together(self.thread_rows, itemsize), STAGED_BYTES // (SIDE * self.columns * itemsize)))
 
 
 def together(count: int, itemsize: int) -> int:
-    """Of `count` elements of a thread, as many as it loads at once, which are neighbours."""
+    """The number of neighbouring elements, of a thread's `count`, that it loads at once."""
     return min(count, VECTOR_BYTES // itemsize)
 
 
 def place_of(thread: Dim, count: int, number: int, itemsize: int) -> Dim:
-    """Where across a tile one of the `count` elements of a thread is.
+    """The place across a tile of element `number` of a thread's `count` elements.
 
-    What neighbouring threads load at the same time is without gaps, so that it comes from all banks of the memory.
+    Neighbouring threads load without gaps at the same time, and so use all banks of shared memory.
     """
     width = together(count, itemsize)
     which, inside = divmod(number, width)
@@ -50,8 +52,8 @@ def place_of(thread: Dim, count: int, number: int, itemsize: int) -> Dim:
 
 
 def stride(width: int, itemsize: int) -> int:
-    """Elements from one step of a tile of an operand to the next: a vector more than it is wide.
+    """Elements from one step of an operand's tile to the next: its width and a vector more.
 
-    Threads that store neighbouring steps of one row would else all wait for the same bank.
+    Without the padding, threads that store neighbouring steps of one row would conflict on one bank.
     """
     return width + VECTOR_BYTES // itemsize

@@ -1,4 +1,4 @@
-"""Which reads and stores of a map a thread can do for several neighbouring elements at once."""
+"""The reads and stores of a map that a thread can do for several neighbouring elements at once."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tensorkiln.expr import Dim
 from .machine import VECTOR_BYTES
 
 MAX_OPERATIONS = 512
-"""Scalar operations of one thread: above, more elements a thread cost more registers than their wider loads save."""
+"""Most scalar operations of one thread: beyond that, more elements cost more registers than wider loads save."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorAccess:
-    """`width` elements per thread along the last loop; the operands of `loads` and `stores` are moved as vectors."""
+    """`width` elements per thread along the last loop; vector reads by `id` of the load, vector stores by operand."""
 
     width: int
     loads: frozenset[int]
@@ -36,14 +36,14 @@ SCALAR = VectorAccess(1, frozenset(), frozenset())
 
 
 def vector_access(body: KernelBody, width: int) -> VectorAccess:
-    """The accesses of a thread with so many elements, which the loops of `body` allow."""
+    """The accesses of a thread with `width` elements, which the loops of `body` must allow."""
     found = _of_width(body, width) if width > 1 else SCALAR
     assert found is not None, "such a width was offered"
     return found
 
 
 def widest_access(body: KernelBody) -> VectorAccess:
-    """The widest access that the loops of `body`, which all of its stages walk, allow."""
+    """The widest access that the loops of `body`, shared by all its stages, allow."""
     operations = sum(isinstance(node, Apply) for stage in body.stages for node in walk(stage.elements, body.nodes))
     width = VECTOR_BYTES
     while width > 1:
@@ -55,7 +55,7 @@ def widest_access(body: KernelBody) -> VectorAccess:
 
 
 def _of_width(body: KernelBody, width: int) -> VectorAccess | None:
-    """The accesses when a thread takes `width` elements; None when nothing would be gained or the loops forbid it."""
+    """The accesses of a thread with `width` elements; None if nothing is gained or the loops forbid it."""
     last = body.rows[-1]
     if len(body.rows) > 1 and not _divides(width, last.extent):
         return None
@@ -80,7 +80,7 @@ def _of_width(body: KernelBody, width: int) -> VectorAccess | None:
 
 
 def _is_contiguous(offset: Dim, strides: Sequence[Dim], width: int) -> bool:
-    """Whether the last loop walks single elements and everything else whole vectors."""
+    """Whether the last loop steps through single elements and everything else through whole vectors."""
     if not strides or strides[-1] != 1:
         return False
     return all(_divides(width, part) for part in (offset, *strides[:-1]))
@@ -91,7 +91,7 @@ def _divides(width: int, dim: Dim) -> bool:
 
 
 def load_vector(load: Load, base: ir.Value, width: int, index: IndexEmitter) -> list[ir.Value]:
-    """The elements, as they travel, that `load` reads at the point of `index` and at those behind it."""
+    """The elements, in their register type, that `load` reads at the point of `index` and those after it."""
     view = strided_view(base, load.address, (width,), (1,), index)
     kind = ir.VectorType.get([width], stored_type(load.dtype))
     read = vector.load(kind, view, [index(0)], alignment=width * load.dtype.itemsize)
@@ -99,7 +99,7 @@ def load_vector(load: Load, base: ir.Value, width: int, index: IndexEmitter) -> 
 
 
 def store_vector(dtype: DType, values: Sequence[ir.Value], base: ir.Value, address: Dim, index: IndexEmitter) -> None:
-    """Store the elements, as they travel, at the address of the point of `index` and behind it."""
+    """Store the elements, in their register type, at the address of the point of `index` and after it."""
     view = strided_view(base, address, (len(values),), (1,), index)
     kind = ir.VectorType.get([len(values)], stored_type(dtype))
     packed = vector.from_elements(kind, [to_memory(dtype, value) for value in values])
