@@ -1,1 +1,1 @@
-"""The tensor graph in MLIR: the `kiln` dialect, how a graph becomes a module of it, and how its diagnostics read."""
+"""The tensor graph in MLIR: the `kiln` dialect, the conversion of a graph to a module, and its diagnostics."""

@@ -1,4 +1,4 @@
-"""The function body that a graph becomes: a block to write to, and the value of every var so far."""
+"""The function body under construction for a graph: a block to append to, and the current value of every var."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ class Body:
         self._buffer_views: dict[int, tuple[BufferView, int]] = {}
 
     def at(self, index: int) -> None:
-        """Write for the node of this index from here on."""
+        """Write the following ops for the node with this index."""
         self.index = index
         self.writer.at(index)
 
     def read(self, var: int) -> ir.Value:
-        """The value that a var has now."""
+        """The current value of a var."""
         return self._storage.read(var, self)
 
     def read_all(self, variables: Sequence[int]) -> list[ir.Value]:
-        """The values that the vars have now."""
+        """The current values of the vars."""
         return [self._storage.read(var, self) for var in variables]
 
     def define(self, var: int, value: ir.Value) -> None:
-        """Give a var its value, or its next one."""
+        """Give a var its first or next value."""
         self._storage.write(var, value, self)
 
     def write(
@@ -52,16 +52,16 @@ class Body:
         self._storage.write(out_var, self.writer.write(op, operands, self.types[out_var], fields), self)
 
     def declare_buffer(self, node: Buffer) -> None:
-        """From here on the var of `node` is a storage, unless it is an input, which has contents already."""
+        """Make the var of `node` a storage from here on, unless it is an input, which already has contents."""
         self._buffers[node.out_var] = (node, self.index)
 
     def declare_view(self, node: BufferView) -> None:
-        """From here on the var of `node` shares the storage of its buffer."""
+        """Make the var of `node` share the storage of its buffer from here on."""
         self._buffer_views[node.out_var] = (node, self.index)
         self._storage.share(node.out_var, node.buffer_var)
 
     def is_view(self, var: int) -> bool:
-        """Whether a var shares the storage of another: its value is that of a `kiln.buffer_view` of its own."""
+        """Whether a var shares the storage of another var: its value is a `kiln.buffer_view` of its own."""
         return var in self._buffer_views
 
     def contents(self, var: int) -> ir.Value:
@@ -76,7 +76,7 @@ class Body:
         return self._write_view(var, base, self.types[var])
 
     def _stored(self, var: int, value: ir.Value) -> ir.Value:
-        """What the storage of a var has, where its `value` may not tell: a bool is 0 or 1, whatever its byte is."""
+        """The stored bytes of a var, where its bool `value` lacks them: a bool is 0 or 1, whatever its byte is."""
         if self.types[var].dtype is not DType.BOOL or var not in self._buffer_views:
             return value
         node, _ = self._buffer_views[var]
@@ -94,7 +94,7 @@ class Body:
     def _write_for(
         self, index: int, op: type[KilnOp], operands: Sequence[ir.Value], kind: TensorType, fields: Mapping[str, Any]
     ) -> ir.Value:
-        """Write an op in the name of the earlier node `index`."""
+        """Write an op for the earlier node `index`."""
         self.writer.at(index)
         value = self.writer.write(op, operands, kind, fields)
         self.writer.at(self.index)

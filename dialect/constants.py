@@ -1,4 +1,4 @@
-"""Values that stand in the graph itself."""
+"""Values given in the graph itself."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 class ConstScalarOp(KilnOp, name="const_scalar", traits=[ext.Pure]):
-    """A scalar. `value` is a float, an int or a bool as it was rounded to the dtype, and None for unit."""
+    """A scalar. `value` is a float, an int or a bool, rounded to the dtype, or None for unit."""
 
     value = Field(Any, _as_it_is, scalar_value, is_shareable=False)
     result: ext.Result[Any]

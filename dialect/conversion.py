@@ -1,4 +1,4 @@
-"""Changes of element type, to that of the result."""
+"""Changes of element type to that of the result."""
 
 from typing import Any
 

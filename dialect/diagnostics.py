@@ -1,4 +1,4 @@
-"""What MLIR says about a module, as an error of ours that names the user's nodes."""
+"""Convert MLIR diagnostics of a module to an error that names the user's nodes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .locations import node_pointers
 from .mlir import ir
 
 MAX_TEXT = 4000
-"""Characters kept of a diagnostic's text; a note may print a whole op with its constants."""
+"""Most characters kept of a diagnostic's text; a note may print a whole op with its constants."""
 
 
 def to_error(error: ir.MLIRError, stage: str) -> DiagnosticError:
     """The error of a stage whose pass, verifier or parser raised `error`.
 
-    Its pointers are the nodes at the locations of the diagnostics and of their notes, each once, the first being where
-    it was reported. `details` holds `stage` and the text of every diagnostic.
+    Its pointers are the nodes at the locations of the diagnostics and their notes, each once, the reported one first.
+    `details` holds `stage` and the text of every diagnostic.
     """
     diagnostics = [diagnostic for top in error.error_diagnostics for diagnostic in _with_notes(top)]
     pointers = dict.fromkeys(pointer for diagnostic in diagnostics for pointer in node_pointers(diagnostic.location))

@@ -1,4 +1,4 @@
-"""Element by element; an operand of rank 0 meets a tensor of any shape."""
+"""Elementwise ops; an operand of rank 0 combines with a tensor of any shape."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from .rules import same_dtype, same_type, scalars_or_rank
 
 
 class BinopOp(KilnOp, name="binop", traits=[ext.Pure]):
-    """`a op b`; of a comparison, the result is bool or uint8."""
+    """`a op b`; a comparison gives bool or uint8."""
 
     a: ext.Operand[Any]
     b: ext.Operand[Any]

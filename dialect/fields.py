@@ -24,7 +24,7 @@ Kind = TypeVar("Kind", bound=StrEnum)
 
 
 class DenseArray(ir.Attribute):
-    """The IRDL constraint of `array<i64: …>` and `array<i1: …>`, which the bindings give no name."""
+    """The IRDL constraint of `array<i64: …>` and `array<i1: …>`, which has no name in the bindings."""
 
     attr_name = "builtin.dense_array"
 
@@ -32,8 +32,8 @@ class DenseArray(ir.Attribute):
 class Field(Generic[T]):
     """One attribute of an op: `encode` makes it from a Python value in the current context, `decode` reads it back.
 
-    `constraint` is what the dialect's definition demands of the attribute. A field is shareable when equal values have
-    equal attributes, which is not so for floats: 0.0 equals -0.0.
+    `constraint` is the constraint in the dialect's definition. A field is shareable if equal values have equal
+    attributes, which does not hold for floats: 0.0 equals -0.0.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ def _int64s(values: Sequence[int]) -> ir.Attribute:
 
 
 def enum(kind: type[Kind]) -> Field[Kind]:
-    """A member of `kind`, by its value."""
+    """A member of `kind`, stored by its value."""
     return Field(ir.StringAttr, lambda member: ir.StringAttr.get(member.value), lambda text: kind(text.value))
 
 
@@ -113,7 +113,7 @@ def _to_integer_pairs(attribute: Any) -> tuple[tuple[int, int], ...]:
 
 
 def optional(field: Field[T]) -> Field[T | None]:
-    """What `field` holds, or None."""
+    """The value of `field`, or None."""
     return Field(
         Any,
         lambda value: ir.UnitAttr.get() if value is None else field.encode(value),

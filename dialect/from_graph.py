@@ -1,18 +1,18 @@
-"""A graph as a module of the kiln dialect.
+"""Convert a graph to a module of the kiln dialect.
 
-The module holds one function `@graph`: an argument for each of `input_vars`, which carries `kiln.parameter` where it is
-one of `parameter_vars`, and a result for each of `output_vars`, in order, and the attribute `kiln.symbols`, the list of
-`{name, min_val, max_val}` of all symbols. Every op stands at the location of its node and carries the node's index as
-`kiln.node`. Each node becomes one op of its name, except:
+The module holds one function `@graph` with an argument for each of `input_vars` (with `kiln.parameter` if it is one of
+`parameter_vars`) and a result for each of `output_vars`, in order. Its attribute `kiln.symbols` lists `{name, min_val,
+max_val}` of all symbols. Every op has the location of its node and the node's index as `kiln.node`. Each node becomes
+one op of its name, except:
 
 - a placeholder is its argument;
-- a buffer has an op only where its contents are read before any node has defined them: one that merely declares where
+- a buffer has an op only if its contents are read before any node has defined them; a buffer that only declares where
   another node puts its result, or that is an input, has none;
-- a buffer view has another op for every time it is read after a write to its buffer;
-- an assign has an op for each update, and where its target is a view, the ops that write it through to the buffer;
+- a buffer view has another op for every read after a write to its buffer;
+- an assign has an op for each update and, if its target is a view, the ops that write it through to the buffer;
 - a kernel is the op of the node that it wraps, then one `kiln.kernel` for each of its outputs that is no buffer view;
 - a loop is followed by one `kiln.while_result` for each of its outputs, and carries its graphs as attributes;
-- a sink whose dependencies, and a cat or a multi whose parts, are of more types than one op takes, has several.
+- a sink, cat or multi has several ops if its operands have more types than one op takes.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from .types import tensor_type
 def from_graph(graph: Graph, context: ir.Context | None = None) -> ir.Module:
     """The module of a graph, in `context` or a new one.
 
-    UnsupportedGraphError for what the dialect cannot spell: a custom node of operands of too many types, and an
-    assignment through a view that reads bool as another dtype.
+    Raises UnsupportedGraphError for what the dialect cannot express: a custom node with operands of too many types, and
+    an assignment through a view that reads bool as another dtype.
     """
     context = context or new_context()
     load(context)
@@ -63,6 +63,6 @@ def from_graph(graph: Graph, context: ir.Context | None = None) -> ir.Module:
 
 
 def _argument_locations(graph: Graph) -> list[ir.Location]:
-    """Where each input is declared: at its placeholder or buffer, or nowhere."""
+    """The location where each input is declared: its placeholder or buffer, or unknown."""
     declared = {node.out_var: index for index, node in enumerate(graph.nodes) if node.node in ("placeholder", "buffer")}
     return [node_location(declared[var]) if var in declared else ir.Location.unknown() for var in graph.input_vars]

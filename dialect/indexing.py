@@ -1,4 +1,4 @@
-"""Addresses as data: masks, indices, lanes, gather and scatter."""
+"""Ops with addresses as data: masks, indices, lanes, gather and scatter."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from .shape_trackers import shape_tracker, tracker_problem
 
 
 class ValidOp(KilnOp, name="valid", traits=[ext.Pure]):
-    """The mask of the tracker, as bool, of a scalar bool or unit source; of any other, `where(mask, source, 0)`."""
+    """The mask of the tracker, as bool, for a scalar bool or unit source; else `where(mask, source, 0)`."""
 
     source: ext.Operand[Any]
     shape_tracker = shape_tracker()
@@ -22,7 +22,7 @@ class ValidOp(KilnOp, name="valid", traits=[ext.Pure]):
 
 
 class IndexOp(KilnOp, name="index", traits=[ext.Pure]):
-    """Flat elements `idx` of the source; 0 where `valid` does not hold or the index is outside."""
+    """Flat elements `idx` of the source; 0 where `valid` is false or the index is out of range."""
 
     source: ext.Operand[Any]
     idx: ext.Operand[Any]
@@ -31,7 +31,7 @@ class IndexOp(KilnOp, name="index", traits=[ext.Pure]):
 
     @property
     def valid(self) -> ir.Value | None:
-        """The gate, where there is one."""
+        """The gate, if there is one."""
         return self.operands[2] if len(self.operands) > 2 else None
 
     def problem(self) -> str | None:
@@ -68,7 +68,7 @@ class VectorizeOp(MixedOperandsOp, name="vectorize", traits=[ext.Pure]):
 
 
 class GatherOp(KilnOp, name="gather", traits=[ext.Pure]):
-    """Takes along `axis`; an index outside gives 0."""
+    """Takes along `axis`; an index out of range gives 0."""
 
     src: ext.Operand[Any]
     indices: ext.Operand[Any]
@@ -86,7 +86,7 @@ class GatherOp(KilnOp, name="gather", traits=[ext.Pure]):
 
 
 class ScatterOp(KilnOp, name="scatter", traits=[ext.Pure]):
-    """Puts updates along `axis` into zeros; the last of several wins, an index outside is dropped."""
+    """Puts updates along `axis` into zeros; the last of several wins, an index out of range is dropped."""
 
     indices: ext.Operand[Any]
     updates: ext.Operand[Any]

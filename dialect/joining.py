@@ -1,4 +1,4 @@
-"""Joining more parts along an axis than one op takes."""
+"""Join more parts along an axis than one op takes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .writer import Writer
 
 
 def join(writer: Writer, parts: Sequence[ir.Value], axis: int, result: TensorType) -> ir.Value:
-    """The parts joined along `axis`: one cat, or where they are of too many types, a cat of cats of neighbours."""
+    """The parts joined along `axis`: one cat or, for too many types, a cat of cats of neighbouring parts."""
     runs = runs_of_equal_type(parts)
     if len(runs) <= MAX_RUNS:
         return writer.write(CatOp, parts, result, {"axis": axis})

@@ -1,4 +1,4 @@
-"""The kiln dialect: the ops of all 45 node kinds, and contexts that know them."""
+"""The kiln dialect: the ops of all 45 node kinds, and contexts that load it."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ OPS: dict[str, type[KilnOp]] = {
 
 _LOADING = Lock()
 
-# The bindings look for a Python module of the dialect at every op they hand out, and remember only success: without a
-# package to find `kiln` in, each op costs a failed import of 14 microseconds.
+# The bindings look for a Python module of the dialect for every op they return, and cache only success: without a
+# package that contains `kiln`, each op costs a failed import of 14 microseconds.
 search_dialects_in(__package__ or "dialect")
 
 
-# What passes build by their own hand; dialects that only a pass of MLIR's makes it loads itself. A pass that looks for
-# the patterns of all loaded dialects, as `canonicalize` does, has little to look at.
+# Dialects that our passes build; MLIR's passes load others themselves. Few loaded dialects keep passes fast that
+# collect the patterns of all of them, as `canonicalize` does.
 _DIALECTS: Final = ("arith", "func", "linalg", "llvm", "math", "memref", "scf", "vector")
-# Only the passes for GPUs build these in Python, and import their classes then.
+# Only the GPU passes build these in Python, and import their classes then.
 _WITHOUT_CLASSES: Final = ("nvvm",)
 
 
@@ -63,7 +63,7 @@ def _definition() -> bytes:
 
 
 def load(context: ir.Context) -> None:
-    """Load the dialect into `context`, unless it is there already. Safe to call from several threads."""
+    """Load the dialect into `context`, unless it is loaded. Safe to call from several threads."""
     # The bindings keep the definition being loaded on the class of the dialect.
     with _LOADING, context, ir.Location.unknown():
         if not context.is_dialect_loaded(Kiln.DIALECT_NAMESPACE):
@@ -73,10 +73,10 @@ def load(context: ir.Context) -> None:
 
 
 def new_context() -> ir.Context:
-    """A context with the dialect and those that passes build, and no thread pool.
+    """A context with the dialect and those that passes build, without a thread pool.
 
-    Passes ask kiln ops for their effects in Python. A pool's thread would wait for the interpreter lock that the thread
-    in `PassManager.run` holds, for ever.
+    Passes query the effects of kiln ops in Python. A pool's thread would deadlock on the interpreter lock, which the
+    thread in `PassManager.run` holds.
     """
     context = ir.Context(load_on_create_dialects=_DIALECTS)
     context.enable_multithreading(False)

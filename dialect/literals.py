@@ -22,7 +22,7 @@ _INT64_HALF = 1 << 63
 
 
 def scalar_attribute(value: Literal, dtype: DType) -> ir.Attribute:
-    """The literal as an attribute of its element type; unit, which has no value, is the unit attribute."""
+    """The literal as an attribute of its element type; for unit, which has no value, the unit attribute."""
     if dtype is DType.UNIT or value is None:
         return ir.UnitAttr.get()
     if dtype.wide.is_float:
@@ -36,17 +36,17 @@ def scalar_attribute(value: Literal, dtype: DType) -> ir.Attribute:
 
 
 def scalar_value(attribute: Any) -> bool | int | float | None:
-    """What `scalar_attribute` made an attribute of, a float as it was rounded."""
+    """The value of a `scalar_attribute`; a float as it was rounded."""
     if isinstance(attribute, ir.UnitAttr):
         return None
     return bool(attribute.value) if dtype_of(attribute.type).is_bool else attribute.value
 
 
 def table_attribute(values: Sequence[Literal], table: TensorType) -> ir.Attribute:
-    """The literals, in row-major order, as dense elements in the static shape of `table`; of unit, the unit attribute.
+    """The literals, in row-major order, as dense elements in the static shape of `table`; for unit, the unit attribute.
 
-    bfloat16 and the narrow dtypes, which the bindings cannot read back, are stored as float32, int8 or uint8: every
-    value of them is one.
+    bfloat16 and the narrow dtypes, which the bindings cannot read back, are stored as float32, int8 or uint8, which
+    hold all their values.
     """
     if table.dtype is DType.UNIT:
         return ir.UnitAttr.get()
@@ -71,6 +71,6 @@ def stored_dtype(dtype: DType) -> DType:
 
 def _rounded(values: Sequence[Literal], dtype: DType) -> np.ndarray[Any, np.dtype[Any]]:
     if dtype.wide.is_float:
-        # By way of MLIR, which rounds once: NumPy rounds to bfloat16 twice, by way of float32.
+        # MLIR rounds once; NumPy would round to bfloat16 twice, via float32.
         values = [scalar_attribute(value, dtype).value for value in values]
     return np.array(values, stored_dtype(dtype).numpy)

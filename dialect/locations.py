@@ -1,4 +1,4 @@
-"""Locations: every op of a graph stands at the JSON Pointer of its node, so a diagnostic names the user's node."""
+"""Locations: every op of a graph has the JSON Pointer of its node, so that a diagnostic names the user's node."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def node_at(pointer: str) -> int:
 
 
 def node_location(index: int) -> ir.Location:
-    """The location of what a node became, in the current context."""
+    """The location of a node's ops, in the current context."""
     return ir.Location.name(node_pointer(index))
 
 
 def node_indices(location: ir.Location) -> tuple[int, ...]:
-    """The nodes that a location names, of a fused location several, in order and each once."""
+    """The nodes in a location, several for a fused one, in order and each once."""
     return tuple(dict.fromkeys(int(index) for _, index in _POINTER.findall(str(location))))
 
 

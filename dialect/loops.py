@@ -1,4 +1,4 @@
-"""Loops whose turns are counted at run time: their graphs are attributes, and each result is an op of its own."""
+"""Loops with a run-time number of iterations: their graphs are attributes, and each result is an op of its own."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from .mlir import ext, ir
 from .operation import KilnOp, MixedOperandsOp
 
 TURNS = TensorType(DType.UINT8, ())
-"""The type of what stands for a loop that is over: it has no value."""
+"""The type of the token that a finished loop returns: it has no value."""
 
 
 def _encode(region: Region) -> ir.Attribute:
@@ -23,9 +23,9 @@ def _decode(attribute: Any) -> Region:
 
 
 class WhileOp(MixedOperandsOp, name="while"):
-    """Turns of the graph `body` as long as `condition` gives true, at most `most`, on values that are carried.
+    """Runs the graph `body` on carried values while `condition` gives true, for at most `most` iterations.
 
-    Both graphs are as the wire format has them. The result only orders: each `kiln.while_result` takes it.
+    Both graphs are in the wire format. The result only orders: each `kiln.while_result` takes it.
     """
 
     condition = Field(ir.StringAttr, _encode, _decode, is_shareable=False)
@@ -41,7 +41,7 @@ class WhileOp(MixedOperandsOp, name="while"):
 
 
 class WhileResultOp(KilnOp, name="while_result"):
-    """What a loop leaves of the value `number` that it carries."""
+    """The final value of carried value `number` of a loop."""
 
     loop: ext.Operand[Any]
     number = integer()

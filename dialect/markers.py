@@ -1,4 +1,4 @@
-"""Values that mark something: hints, identifiers, devices, nothing."""
+"""Marker ops: hints, identifiers, devices, no-ops."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,14 +28,14 @@ class UnrollOp(IdentityOp, name="unroll", traits=[ext.Pure]):
 
 
 class UniqueOp(KilnOp, name="unique", traits=[ext.Pure]):
-    """An identifier; its value, where it can be read, is `id`."""
+    """An identifier; its value, if it is read, is `id`."""
 
     id = integer()
     result: ext.Result[Any]
 
 
 class DeviceOp(KilnOp, name="device", traits=[ext.Pure]):
-    """Names a device; its value, where it can be read, is 0."""
+    """Names a device; its value, if it is read, is 0."""
 
     device_name = text()
     result: ext.Result[Any]
@@ -49,7 +49,7 @@ class NoopOp(KilnOp, name="noop", traits=[ext.Pure]):
 
     @property
     def source(self) -> ir.Value | None:
-        """The operand, where there is one."""
+        """The operand, if there is one."""
         return self.operands[0] if len(self.operands) else None
 
     def problem(self) -> str | None:

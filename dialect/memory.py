@@ -1,4 +1,4 @@
-"""Storage: buffers, views into them, copies and updates, all of them values."""
+"""Storage ops: buffers, views into them, copies and updates, all in value semantics."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from .rules import same_dtype, same_type
 
 
 class PlaceholderOp(KilnOp, name="placeholder", traits=[ext.Pure]):
-    """An input of the graph, in modules that have no function to carry it as an argument.
+    """An input of the graph, in modules without a function to carry it as an argument.
 
     `from_graph` maps every placeholder to an argument of `@graph` and emits none of these.
     """
@@ -18,7 +18,7 @@ class PlaceholderOp(KilnOp, name="placeholder", traits=[ext.Pure]):
 
 
 class BufferOp(KilnOp, name="buffer"):
-    """Storage that nothing has written yet; its contents are unspecified (zeros in the reference).
+    """Unwritten storage; its contents are unspecified (zeros in the reference).
 
     Each one is a storage of its own, so no two of them may be merged. A buffer that only declares where another node
     puts its result has no op.
@@ -30,10 +30,10 @@ class BufferOp(KilnOp, name="buffer"):
 
 
 class BufferViewOp(KilnOp, name="buffer_view", traits=[ext.Pure]):
-    """`size` elements of the result's dtype in the bytes of the buffer's present value, from its element `offset` on.
+    """`size` elements of the result's dtype in the bytes of the buffer's current value, from its element `offset` on.
 
-    A view is a value too: it shows what the buffer holds at that point. After a write to the buffer, `from_graph`
-    views the new value again for later readers of the view.
+    A view is a value too: it shows the buffer's contents at that point. After a write to the buffer, `from_graph` makes
+    a new view of the new value for later readers.
     """
 
     buffer: ext.Operand[Any]
@@ -54,12 +54,12 @@ class CopyOp(IdentityOp, name="copy", traits=[ext.Pure]):
 
 
 class AssignOp(KilnOp, name="assign", traits=[ext.Pure]):
-    """The target's value after one update of it: wholly, or the flat elements `begin <= i < end` of `range`.
+    """The target's value after one update of it: all of it, or the flat elements `begin <= i < end` of `range`.
 
-    An assign node of several updates is a chain of these. The target operand is what the target held before, and the
-    result is what every later read of the target sees; so the order of effects is in the operands, and an op whose
-    result nobody reads has no effect. Whether the update happens in place is for the compiler to find out: it may,
-    where the operand has no other use and is not an input.
+    An assign node of several updates is a chain of these. The target operand is the old value of the target, and the
+    result is what every later read of the target sees; so operands carry the order of effects, and an op without
+    readers has no effect. The compiler decides if the update is in place: it may be if the operand has no other use and
+    is not an input.
     """
 
     target: ext.Operand[Any]

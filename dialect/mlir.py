@@ -1,10 +1,10 @@
-"""The one seam to MLIR: everything of ours that needs the bindings imports them from here.
+"""The single access point to MLIR: all other code imports the bindings from here.
 
 The upstream bindings are called `mlir` when `mlir-python-bindings` is installed and `torch_mlir` in the wheels of that
 project. PyPI also has an unrelated, empty distribution called `mlir`, so a package of that name counts only when it
 holds the bindings' native libraries; it is inspected on disk, never imported to find out.
 
-A dialect module is imported when its name is first asked for, so nobody pays for the dialects of another target.
+A dialect module is imported at the first access to its name, so dialects of other targets cost nothing.
 """
 
 from __future__ import annotations
@@ -85,15 +85,15 @@ def __getattr__(name: str) -> Any:
 
 
 def _linalg_without_named_ops() -> ModuleType:
-    """The dialect without its functions for named operations, of which `dialect.named_ops` has those that are called.
+    """The dialect without its functions for named operations; `dialect.named_ops` has those that are used.
 
-    Python makes them of a language of their own, which takes as long as all other dialects together.
+    The bindings generate these functions from a DSL, which takes as long as importing all other dialects.
     """
     place = f"{PACKAGE}.{_PLACES['linalg']}"
     named = f"{place}.opdsl.ops.core_named_ops"
     if named in sys.modules:
         return import_module(place)
-    # What the dialect has from there beside those functions.
+    # The other names that the dialect imports from there.
     names = {name: getattr(typing, name) for name in typing.__all__} | {"ir": import_module(f"{PACKAGE}.ir")}
     absent = sys.modules[named] = ModuleType(named)
     vars(absent).update(names)
@@ -103,7 +103,7 @@ def _linalg_without_named_ops() -> ModuleType:
         del sys.modules[named]
         return import_module(place)
     finally:
-        # Who else asks for the functions gets them.
+        # Later imports of the functions get the real module.
         if sys.modules.get(named) is absent:
             del sys.modules[named]
 

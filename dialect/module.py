@@ -1,4 +1,4 @@
-"""Finding one's way in a module of the kiln dialect: its function, symbols and ops, and the node behind an op."""
+"""Access to a module of the kiln dialect: its function, symbols and ops, and the node of an op."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NODE = "kiln.node"
 
 
 def graph_function(module: ir.Module) -> ir.OpView:
-    """The `func.func` of the graph. KeyError when the module has none."""
+    """The `func.func` of the graph. Raises KeyError if the module has none."""
     for op in module.body.operations:
         if isinstance(op, func.FuncOp) and op.sym_name.value == FUNCTION:
             return op
@@ -32,14 +32,14 @@ def graph_function(module: ir.Module) -> ir.OpView:
 
 
 def symbols(module: ir.Module) -> tuple[SymVar, ...]:
-    """The symbols of the graph with their bounds, a bound one having its value for both."""
+    """The symbols of the graph with their bounds; a fixed symbol has its value for both."""
     return tuple(symbol_of(entry) for entry in graph_function(module).attributes[SYMBOLS])
 
 
 def kiln_ops(root: ir.Operation | ir.OpView) -> Iterator[KilnOp]:
     """The kiln ops below `root`, in order, each as an instance of its class.
 
-    The ops after the one at hand must stay meanwhile: list them first where they are to be erased.
+    Later ops must not be erased during iteration: list them first to erase any.
     """
     for region in root.regions:
         for block in region:
@@ -51,5 +51,5 @@ def kiln_ops(root: ir.Operation | ir.OpView) -> Iterator[KilnOp]:
 
 
 def node_index(op: ir.Operation | ir.OpView) -> int | None:
-    """The index of the node that an op was made of; None for an op that a pass made without saying so."""
+    """The node index of an op; None for an op that a pass made without one."""
     return op.attributes[NODE].value if NODE in op.attributes else None

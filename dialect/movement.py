@@ -1,4 +1,4 @@
-"""Pure movement. The shape of a reshape or an expand is that of its result."""
+"""Pure movement. A reshape or an expand takes its shape from its result."""
 
 from typing import Any
 

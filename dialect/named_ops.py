@@ -1,4 +1,4 @@
-"""The named operations of `linalg` that are written here.
+"""The named operations of `linalg` that this compiler writes.
 
 The bindings have functions for all of them, which `dialect.mlir` leaves out.
 """

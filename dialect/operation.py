@@ -1,4 +1,4 @@
-"""What every kiln op is made of: the dialect, fields beside operands, and the way to create one."""
+"""The base of every kiln op: the dialect, fields besides operands, and the creation of ops."""
 
 # The bindings read the annotations of an op's class as objects, so no `from __future__ import annotations` here or in
 # the op families.
@@ -16,7 +16,7 @@ from .rules import same_type
 from .types import tensor_type, type_of
 
 MAX_RUNS = 16
-"""Runs of operands of equal type that an op of `MixedOperandsOp` can take."""
+"""Most runs of operands of equal type of a `MixedOperandsOp`."""
 
 _SEGMENTS = "operandSegmentSizes"
 
@@ -28,17 +28,17 @@ class Kiln(ext.Dialect, name="kiln"):
 class KilnOp(Kiln.Operation):
     """An op whose class body declares operands and results by annotation, and attributes as fields.
 
-    Operands are called as the node's vars are, without `_var`; `in_var` is `source`. What the result's type states
-    already (dtypes, shapes) is no attribute: ask `tensor`.
+    Operands have the names of the node's vars without `_var`; `in_var` is `source`. Dtypes and shapes are not
+    attributes, since the result's type has them: use `tensor`.
     """
 
-    # Bare, because the bindings take every annotation for an operand, a result or an attribute.
+    # Not annotated, because the bindings treat every annotation as an operand, a result or an attribute.
     fields = MappingProxyType[str, Field[Any]]({})
 
     def __init_subclass__(cls, *, name: str | None = None, traits: list[type] | None = None) -> None:
         own = {member: value for member, value in vars(cls).items() if isinstance(value, Field)}
         cls.fields = MappingProxyType({**cls.fields, **own})
-        # The bindings would replace each by an accessor of the bare attribute: put them back afterwards.
+        # The bindings would replace each field by an accessor of the bare attribute: restore them afterwards.
         for member, field in own.items():
             delattr(cls, member)
             cls.__annotations__[member] = field.constraint
@@ -57,7 +57,7 @@ class KilnOp(Kiln.Operation):
         return [type_of(value) for value in self.operands]
 
     def problem(self) -> str | None:
-        """What is wrong with this op that the dialect's definition does not find, or None. The types are tensors."""
+        """A violation that the dialect's definition does not catch, or None. All types are known to be tensors."""
         return None
 
     @classmethod
@@ -70,10 +70,10 @@ class KilnOp(Kiln.Operation):
         ip: ir.InsertionPoint | None = None,
         **fields: Any,
     ) -> ir.Operation:
-        """Create the op with one result, or none where `result` is None, and one Python value per field.
+        """Create the op with one result, or none if `result` is None, and one Python value per field.
 
-        KeyError for an unknown field; ValueError when the operands have more than `MAX_RUNS` runs of equal types and
-        the op takes no more. A missing field is found by the verifier.
+        Raises KeyError for an unknown field, and ValueError if the operands have more runs of equal types than the op
+        takes. The verifier finds missing fields.
         """
         attributes = {member: cls.encode(member, value, result) for member, value in fields.items()}
         cls.add_segments(attributes, operands)
@@ -84,16 +84,16 @@ class KilnOp(Kiln.Operation):
 
     @classmethod
     def encode(cls, member: str, value: Any, result: TensorType | None) -> ir.Attribute:
-        """The attribute of the field `member`, in the current context. KeyError when there is no such field."""
+        """The attribute of the field `member`, in the current context. Raises KeyError for an unknown field."""
         return cls.fields[member].encode(value)
 
     @classmethod
     def add_segments(cls, attributes: dict[str, ir.Attribute], operands: Sequence[ir.Value]) -> None:
-        """Add the attribute that says how the operands fall into groups, where the op needs one."""
+        """Add the attribute with the sizes of operand groups, if the op needs one."""
 
 
 class IdentityOp(KilnOp):
-    """An op whose result is its one operand; what it means beside that is a hint."""
+    """An op whose result is its one operand; any other meaning is a hint."""
 
     source: ext.Operand[Any]
     result: ext.Result[Any]
@@ -103,10 +103,10 @@ class IdentityOp(KilnOp):
 
 
 class MixedOperandsOp(KilnOp):
-    """An op of any number of operands of any types.
+    """An op with any number of operands of any types.
 
-    The dialect's definition lets a variadic group hold operands of one type only, so neighbours of equal type make a
-    run, and there are `MAX_RUNS` groups for them. `values` are all of them in order.
+    In the dialect's definition a variadic group holds operands of one type only, so consecutive operands of equal type
+    form a run, and there are `MAX_RUNS` groups for them. `values` are all of them in order.
     """
 
     __annotations__ = {f"run_{index}": Sequence[ext.Operand[Any]] for index in range(MAX_RUNS)}

@@ -1,4 +1,4 @@
-"""Ops about other ops, and about devices."""
+"""Ops about other ops and about devices."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from .rules import distinct_axes, same_dtype
 
 
 class SinkOp(MixedOperandsOp, name="sink"):
-    """Keeps its values alive; has no result. A node of many types of dependencies may take several."""
+    """Keeps its values alive; has no result. A node with many types of dependencies may take several."""
 
 
 def _encode_metadata(metadata: KernelMetadata) -> ir.Attribute:

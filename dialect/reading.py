@@ -1,4 +1,4 @@
-"""How each kind of node is read into a body. Most become the op of their name; the others have a function here."""
+"""Read each kind of node into a body. Most become the op of their name; the others have a function here."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .program import KernelOp, MultiOp, SinkOp
 
 
 def read_node(node: AnyNode, body: Body) -> None:
-    """Append what a node becomes, and give its vars their values."""
+    """Append the ops of a node, and give its vars their values."""
     special = _SPECIAL.get(type(node))
     if special is not None:
         special(node, body)
@@ -48,7 +48,7 @@ def read_node(node: AnyNode, body: Body) -> None:
 
 
 def _read_placeholder(node: Placeholder, body: Body) -> None:
-    """The var is an argument already."""
+    """Nothing to do: the var is an argument already."""
 
 
 def _read_buffer(node: Buffer, body: Body) -> None:
@@ -142,7 +142,7 @@ _SPECIAL: dict[type[AnyNode], Callable[[Any, Body], None]] = {
     Custom: _read_custom,
     While: _read_while,
 }
-# A field of these ops has the name of the node's field that it is made of, and the operands are the node's.
+# The fields of these ops have the names of the node's fields, and the operands are the node's.
 _PLAIN: dict[type[AnyNode], tuple[type[KilnOp], tuple[str, ...]]] = {
     model: (OPS[kind], tuple(OPS[kind].fields)) for kind, model in NODE_KINDS.items() if model not in _SPECIAL
 }

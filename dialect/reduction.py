@@ -1,4 +1,4 @@
-"""Sums of many: reductions, contractions, matrix tiles."""
+"""Reductions, contractions and matrix tiles."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from .types import type_of
 
 
 class ReduceAxisOp(KilnOp, name="reduce_axis", traits=[ext.Pure]):
-    """Reduces `axes`; `keepdims` says whether they stay with size 1."""
+    """Reduces `axes`; `keepdims` tells whether they stay with size 1."""
 
     source: ext.Operand[Any]
     reduce_op_kind = enum(ReduceKind)

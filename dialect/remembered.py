@@ -1,4 +1,4 @@
-"""What is known of the types, attributes and texts of a context, for as long as the context lives."""
+"""Caches per MLIR context that live as long as the context."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ V = TypeVar("V")
 class Remembered(Generic[K, V]):
     """A dictionary for each context.
 
-    Neither keys nor values may hold what belongs to a context, which would keep it alive from its own entry. The hash
-    of a type or an attribute is the address of what is one in its context, and lives as long as that.
+    Neither keys nor values may hold objects of a context, which would keep it alive from its own entry. The hash of a
+    type or an attribute is its address in its context, and is unique as long as the context lives.
     """
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[ir.Context, dict[K, V]] = WeakKeyDictionary()
 
     def within(self, context: ir.Context) -> dict[K, V]:
-        """What is known in `context`, to be read and added to."""
+        """The cache of `context`, to read and add to."""
         known = self._known.get(context)
         return self._known.setdefault(context, {}) if known is None else known

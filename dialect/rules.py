@@ -1,4 +1,4 @@
-"""Small rules of legality that several ops share: each says what is wrong, or None."""
+"""Legality rules that several ops share: each returns a problem, or None."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def same_dtype(*tensors: TensorType) -> str | None:
 
 
 def same_shape(left: Sequence[Dim], right: Sequence[Dim]) -> str | None:
-    """Equal static dims; of symbolic ones a graph may leave it to the call whether they are equal."""
+    """Equal static dims; symbolic dims may be equal only at a call."""
     if len(left) == len(right) and all(_may_be_equal(*pair) for pair in zip(left, right, strict=True)):
         return None
     return f"the shapes differ: {shape_text(left)} and {shape_text(right)}"
@@ -30,7 +30,7 @@ def _may_be_equal(left: Dim, right: Dim) -> bool:
 
 
 def same_count(left: TensorType, right: TensorType) -> str | None:
-    """An equal number of elements, where both are static."""
+    """An equal number of elements, if both are static."""
     counts = product(left.shape), product(right.shape)
     if all(isinstance(count, int) for count in counts) and counts[0] != counts[1]:
         return f"the numbers of elements differ: {counts[0]} and {counts[1]}"
@@ -42,7 +42,7 @@ def has_rank(tensor: TensorType, rank: int, what: str) -> str | None:
 
 
 def scalars_or_rank(tensors: Sequence[TensorType], result: TensorType) -> str | None:
-    """Each operand is a scalar or has the rank of the result, which is the greatest of theirs."""
+    """Each operand is a scalar or has the rank of the result, which is the highest of theirs."""
     ranks = [tensor.rank for tensor in tensors]
     if result.rank != max(ranks) or not {*ranks} <= {0, result.rank}:
         return f"operands of the ranks {ranks} do not give a result of rank {result.rank}"

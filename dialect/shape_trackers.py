@@ -1,4 +1,4 @@
-"""Shape trackers as attributes: `{views = [{shape, strides, offset, mask}], shape}`, the mask left out where none."""
+"""Shape trackers as attributes: `{views = [{shape, strides, offset, mask}], shape}`, the mask being optional."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shape_tracker() -> Field[ShapeTracker]:
 
 
 def tracker_problem(tracker: ShapeTracker, shape: Sequence[Dim]) -> str | None:
-    """What keeps the tracker from giving a result of `shape`, or None."""
+    """The reason why the tracker cannot give a result of `shape`, or None."""
     if not tracker.views or tracker.shape != tracker.views[-1].shape:
         return "the shape of the tracker is not that of its last view"
     for view in tracker.views:
@@ -52,7 +52,7 @@ def _encode_view(view: ViewSpec) -> ir.Attribute:
 
 
 def _decode(attribute: Any) -> ShapeTracker:
-    # What was validated on its way in is not validated again.
+    # The tracker was validated when it was written.
     return ShapeTracker.model_construct(
         views=tuple(_decode_view(view) for view in attribute["views"]), shape=decode_dims(attribute["shape"])
     )

@@ -1,4 +1,4 @@
-"""Writing through a buffer view: the buffer's value with the view's bytes in their place, in ops of the dialect."""
+"""Write through a buffer view: the buffer's value with the view's bytes replaced, in ops of the dialect."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .writer import Writer
 
 
 def splice(writer: Writer, base: ir.Value, view: ir.Value, node: BufferView, index: int) -> ir.Value:
-    """`base` with `view`, which is the view `node`, of index `index`, of it, in its place.
+    """`base` with `view`, the new value of its view `node` (with node index `index`), spliced in.
 
-    Elements are spliced when both have one dtype, and bytes otherwise. UnsupportedGraphError where bool meets another
-    dtype: a byte of a bool is 0 or 1 as a value, so the bytes around would not keep what they hold.
+    Elements are spliced if both have one dtype, else bytes. Raises UnsupportedGraphError for a bool and another dtype:
+    a byte of a bool is 0 or 1 as a value, so the surrounding bytes would change.
     """
     whole, part = type_of(base), type_of(view)
     offset, size = node.offset, node.size
@@ -47,7 +47,7 @@ def splice(writer: Writer, base: ir.Value, view: ir.Value, node: BufferView, ind
 
 
 def _flat(writer: Writer, value: ir.Value, element: DType) -> ir.Value:
-    """The elements of a value on one axis, or its bytes where `element` is not its dtype."""
+    """The elements of a value on one axis, or its bytes if `element` is not its dtype."""
     tensor = type_of(value)
     count = product(tensor.shape)
     if tensor.rank != 1:

@@ -1,9 +1,9 @@
-"""Which value a var has while a graph is read: storage that is written to, as values that are never written to.
+"""Track the value of each var while a graph is read: turns writable storage into immutable values.
 
-The wire format has two ways to write to a var again: an `assign`, and a node that defines a var that a `buffer` has
-declared. Either way everything that shares the storage sees it, which is the chain of `buffer_view` nodes above and
-below the var, and nothing else: every other node has a value of its own. So a write gives the var a new value, splices
-it into the buffers that the var is a view of, and forgets the views of all of them, to be taken again when next read.
+The wire format has two ways to write to a var again: an `assign`, and a node that defines a var declared by a `buffer`.
+Everything that shares the storage sees the write, which is the chain of `buffer_view` nodes above and below the var,
+and nothing else: every other node has a value of its own. So a write gives the var a new value, splices it into the
+buffers that the var is a view of, and drops the views of all of them, which are made again at their next read.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from .mlir import ir
 
 
 class Contents(Protocol):
-    """How storage is read and written, as ops."""
+    """Reads and writes storage as ops."""
 
     def contents(self, var: int) -> ir.Value:
-        """The contents of a buffer that nothing has written yet."""
+        """The contents of an unwritten buffer."""
         ...
 
     def view(self, var: int, base: ir.Value) -> ir.Value:
@@ -25,15 +25,15 @@ class Contents(Protocol):
         ...
 
     def splice(self, var: int, base: ir.Value, view: ir.Value) -> ir.Value:
-        """`base` once the view `var` of it has the value `view`."""
+        """`base` after its view `var` was given the value `view`."""
         ...
 
 
 class Storage:
-    """The present value of each var.
+    """The current value of each var.
 
-    What writes the ops is passed in and not kept: the two would keep one another, and an MLIR context, until the
-    collector comes.
+    The writer of the ops is passed in and not kept: a reference cycle would keep an MLIR context alive until the
+    garbage collector runs.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Storage:
         self._bases[var] = base
 
     def read(self, var: int, ops: Contents) -> ir.Value:
-        """The present value of a var."""
+        """The current value of a var."""
         if var in self._values:
             return self._values[var]
         views = [var]
@@ -62,7 +62,7 @@ class Storage:
         return self._values[var]
 
     def write(self, var: int, value: ir.Value, ops: Contents) -> None:
-        """Give a var its value, or other contents, and so all storage that it is a view of."""
+        """Give a var a value or new contents, and update all storage that it is a view of."""
         while var in self._bases:
             base = self._bases[var]
             spliced = ops.splice(var, self.read(base, ops), value)

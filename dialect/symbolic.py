@@ -1,4 +1,4 @@
-"""Symbols: integers that a call gives by name."""
+"""Symbols: integers that each call provides by name."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The types of kiln values: `tensor<…xT>` and what it says about a `TensorType`.
+"""The types of kiln values: `tensor<…xT>`, and their conversion to and from `TensorType`.
 
 Signed integers are signless (`i32`), unsigned ones carry their sign (`ui32`), bool is `i1` and unit is `i0`. A symbolic
 dim is `?`, and the encoding then lists the text of every dim: `tensor<?x4xf32, ["2*n", "4"]>`. A static type has no
@@ -47,15 +47,15 @@ _FLOATS = {
     DType.FLOAT4_E2M1FN: ir.Float4E2M1FNType,
 }
 _KNOWN = Remembered[int, TensorType]()
-"""By the hashes of types."""
+"""Tensor types by the hash of the MLIR type."""
 
 
 class NotATensorError(TypeError):
-    """A type that stands for no value of the dialect; the message says why."""
+    """A type that represents no value of the dialect; the message gives the reason."""
 
 
 def element_type(dtype: DType) -> ir.Type:
-    """The element type that stands for `dtype`, in the current context."""
+    """The element type of `dtype`, in the current context."""
     if dtype in _FLOATS:
         return _FLOATS[dtype].get()
     if dtype.wide.is_unsigned:
@@ -64,7 +64,7 @@ def element_type(dtype: DType) -> ir.Type:
 
 
 def dtype_of(element: ir.Type) -> DType:
-    """The dtype that an element type stands for; NotATensorError when there is none."""
+    """The dtype of an element type; raises NotATensorError if there is none."""
     text = str(element)
     if text not in _DTYPES:
         raise NotATensorError(f"no element of a kiln tensor has the type {text}")
@@ -85,8 +85,8 @@ def tensor_type(value: TensorType) -> ir.RankedTensorType:
 def type_of(value: ir.Value | ir.Type) -> TensorType:
     """The tensor type of an MLIR value or of its type; `device` is None.
 
-    NotATensorError when it is not a tensor of the kiln dialect: another kind of type, another element type, or a
-    dynamic dim without its text.
+    Raises NotATensorError for a type that is no tensor of the kiln dialect: another kind of type, another element type,
+    or a dynamic dim without its text.
     """
     mlir_type: ir.Type = value.type if isinstance(value, ir.Value) else value
     known = _KNOWN.within(mlir_type.context)

@@ -1,8 +1,8 @@
-"""The rules of the kiln dialect that its definition cannot state, checked for a whole module in one walk.
+"""The rules of the kiln dialect that its definition cannot express, checked for a whole module in one walk.
 
-The definition counts operands and checks the kind of each attribute, natively and after every pass. For the rest a hook
-in Python would cost 20 microseconds an op each time, so it is asked for: at the end of a stage. Shapes and dtypes were
-inferred for the graph; what is checked here is what a pass can break.
+The definition counts operands and checks the kind of each attribute, natively and after every pass. A Python hook for
+the other rules would cost 20 microseconds per op each time, so they are checked on request, at the end of a stage.
+Shapes and dtypes were inferred for the graph; this checks what a pass can break.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from .types import NotATensorError, type_of
 
 
 def verify(module: ir.Module, stage: str) -> None:
-    """Check a module of any dialects. DiagnosticError for the first violation, with the pointer of the op's node."""
+    """Check a module of any dialects. Raises DiagnosticError for the first violation, with the pointer of the op's
+    node.
+    """
     try:
         module.operation.verify()
     except ir.MLIRError as error:

@@ -1,4 +1,4 @@
-"""Appends ops to a block, with every type, attribute and location made once."""
+"""Append ops to a block; every type, attribute and location is created once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .types import tensor_type
 
 
 class Writer:
-    """Writes ops at the end of `block` on behalf of one node of the graph at a time."""
+    """Writes ops at the end of `block` for one node of the graph at a time."""
 
     def __init__(self, block: ir.Block) -> None:
         self._create = ir.Operation.create
@@ -26,7 +26,7 @@ class Writer:
         self.at(0)
 
     def at(self, node: int) -> None:
-        """Write for the node of this index from here on."""
+        """Write the following ops for the node with this index."""
         self.node = node
         self._location = node_location(node)
         self._index = ir.IntegerAttr.get(self._int64, node)
@@ -38,7 +38,7 @@ class Writer:
         result: TensorType | None,
         fields: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Append an op with one Python value per field; its result, or None where `result` is None."""
+        """Append an op with one Python value per field; returns its result, or None if `result` is None."""
         attributes: dict[str, ir.Attribute] = {NODE: self._index}
         for member, value in (fields or {}).items():
             attributes[member] = self._attribute(op, member, value, result)
