@@ -1,4 +1,4 @@
-"""Where a stage reads: linear accesses, which become strided operands, those of panels, and the rest."""
+"""How a stage reads its operands: by linear accesses, which become strided operands, in panels, or otherwise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .scalar_dag import Interner, Load, Node, indices, walk
 
 @dataclass(frozen=True, slots=True)
 class Panels:
-    """Elements of `tile` steps of a loop that lie side by side, `size` elements from one such panel to the next."""
+    """Panels of `tile` contiguous steps of a loop, `size` elements from one panel to the next."""
 
     loop: str
     tile: int
@@ -22,9 +22,9 @@ class Panels:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A read at `offset + sum(stride * loop)` elements, the loops being those that it was asked in terms of.
+    """A read at `offset + sum(stride * loop)` elements, for the given loops.
 
-    Of what lies in `panels`, the stride of their loop is from one panel to the next.
+    For an operand in `panels`, the stride of their loop is that from one panel to the next.
     """
 
     load: Load
@@ -34,12 +34,12 @@ class Access:
 
 
 def loads(roots: Iterable[Node], nodes: Interner) -> list[Load]:
-    """The loads below `roots`, those that give run-time indices included."""
+    """The loads below `roots`, including those of run-time indices."""
     return [node for node in walk(roots, nodes) if isinstance(node, Load)]
 
 
 def linear_access(load: Load, nodes: Interner, names: Sequence[str]) -> Access | None:
-    """`load` in terms of the loops called `names`, or None when it is not linear in them or depends on data."""
+    """`load` in terms of the loops called `names`; None if it is not linear in them or depends on data."""
     form = linear_form(load.address, names)
     if form is None or any(not free_symbols(part).isdisjoint(nodes.dynamic) for part in (form[0], *form[1])):
         return None
@@ -47,7 +47,7 @@ def linear_access(load: Load, nodes: Interner, names: Sequence[str]) -> Access |
 
 
 def panel_access(load: Load, names: Sequence[str]) -> Access | None:
-    """`load` at `p * floordiv(i, t) + floormod(i, t)` of one loop, and linear in the others; None when it is not."""
+    """`load` at `p * floordiv(i, t) + floormod(i, t)` of one loop, and linear in the others; else None."""
     address = load.address
     for atom in _factors_alone(address):
         if atom.op != "floormod":
@@ -69,7 +69,7 @@ def _terms(dim: Dim) -> Sequence[tuple[tuple[Atom, ...], int]]:
 
 
 def _factors_alone(dim: Dim) -> list[Atom]:
-    """The atoms that stand in a term by themselves, and once."""
+    """The atoms that are terms by themselves, with coefficient 1."""
     return [monomial[0] for monomial, coefficient in _terms(dim) if len(monomial) == 1 and coefficient == 1]
 
 
@@ -81,9 +81,9 @@ def _quotient(remainder: Atom) -> Atom:
 def pinned_names(
     roots: Iterable[Node], nodes: Interner, names: Sequence[str], in_panels: Container[int] = ()
 ) -> frozenset[str]:
-    """Names in conditions, index values and addresses that are not linear: such loops must keep their identity.
+    """The loops that must not be merged: those in conditions, index values and addresses that are not linear.
 
-    Of the operands `in_panels`, that is the loop of the panels.
+    For the operands `in_panels`, these include the loop of the panels.
     """
     pinned: set[str] = set()
     for node in walk(roots, nodes):

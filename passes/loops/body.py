@@ -1,8 +1,7 @@
 """The form of a kernel that strategies start from: a sequence of stages over shared rows.
 
-A map computes an element per point of its loops, a reduction combines elements along its reduction loops. The leading
-loops of all stages agree: they are the rows. Within one row a stage may read anything that an earlier stage has stored
-for that row.
+A map computes an element per point of its loops; a reduction combines elements along its reduction loops. All stages
+have the same leading loops: the rows. Within a row a stage may read anything that an earlier stage stored for that row.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The element that a stage computes for `root`, kept at the stage's address in the kernel's operand `operand`."""
+    """The element that a stage computes for `root`, stored at the stage's address in the kernel's operand `operand`."""
 
     root: Value
     operand: int
@@ -31,11 +30,11 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Loops and what they compute: one reduction of kind `combine`, or the elements of a map (`combine` is None).
+    """Loops and their computation: one reduction of kind `combine`, or the elements of a map (`combine` is None).
 
-    `elements` is everything that is computed at a point, in an order in which no element needs much that none before
-    has needed: so to go through them one by one takes no deep recursion. What leaves the kernel, or is read by a later
-    stage, is stored; the rest is in registers while the stage is at a point.
+    `elements` is everything computed at a point, in an order in which each element depends mostly on earlier ones, so
+    that going through them one by one needs no deep recursion. Values that leave the kernel, or that a later stage
+    reads, are stored; the others are in registers at a point.
     """
 
     domain: Domain
@@ -46,11 +45,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelBody:
-    """The stages of a kernel over its rows. Two that say the same are not equal: each has a space of its own.
+    """The stages of a kernel over its rows. Bodies compare by identity, since each has an index space of its own.
 
-    Operands are numbered: the function's arguments, its distinct results, then the roots that never leave the kernel
-    and are read by a later stage than their own. No other root has memory. `text` is what the linalg says that the body
-    was read of.
+    Operands are numbered: the function's arguments, its distinct results, then the local roots that a later stage
+    reads. No other root has memory. `text` is the linalg that the body was read from.
     """
 
     function: Function
@@ -64,16 +62,16 @@ class KernelBody:
     _made: dict[Callable[..., Any], Any] = field(init=False, repr=False, default_factory=dict[Callable[..., Any], Any])
 
     def once(self, make: Callable[[KernelBody], T]) -> T:
-        """What `make` makes of this body, made once: what it adds to the space and to the nodes stays."""
+        """The memoised result of `make` for this body; what it adds to the space and to the nodes stays."""
         if make not in self._made:
             self._made[make] = make(self)
         return self._made[make]
 
     @contextmanager
     def apart(self) -> Generator[None]:
-        """Try or emit something: what that adds to the space and to the nodes is gone afterwards.
+        """Try or emit something: additions to the space and to the nodes are dropped afterwards.
 
-        So a body that stages share is to each of them as it was read, and code does not depend on what was tried.
+        So compiler stages that share a body all see it unchanged, and code does not depend on earlier attempts.
         """
         with self.space.apart(), self.nodes.apart():
             yield
@@ -84,7 +82,7 @@ class KernelBody:
 
     @property
     def in_panels(self) -> frozenset[int]:
-        """The arguments that lie in panels, as a pass before has packed them."""
+        """The arguments that an earlier pass has packed in panels."""
         return frozenset(number for number, value in enumerate(self.operands) if value.fields.get("in_panels", False))
 
     @property

@@ -1,4 +1,4 @@
-"""Merge neighbouring loops that every access walks as one: long inner loops are what vectorises."""
+"""Merge adjacent loops that every access walks as one: long inner loops vectorise."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .index_space import linear_form
 from .substitution import over
 
 Strides = Mapping[str, tuple[Dim, ...]]
-"""By how many elements each access of a stage moves on at a step of a loop, for the loops that may be merged."""
+"""The strides, in elements, of each access of a stage, by mergeable loop."""
 
 
 def collapse(body: KernelBody) -> KernelBody:
-    """`body` with every run of rows, and of the other loops of each stage, merged where all accesses allow it.
+    """`body` with adjacent rows, and adjacent other loops of each stage, merged if all accesses allow it.
 
-    One strategy after the other asks for it of the same body.
+    Memoised, since several strategies need it.
     """
     return body.once(_collapsed)
 
@@ -48,7 +48,7 @@ def _strides(stage: Stage, body: KernelBody) -> Strides:
     for load in loads(stage.elements, body.nodes):
         access = linear_access(load, body.nodes, free)
         forms.append((access.offset, access.strides) if access else None)
-    # What is not linear in loops that are not pinned is where data says.
+    # The other accesses depend on data.
     known = [form[1] for form in forms if form is not None]
     return dict(zip(free, zip(*known, strict=True), strict=True)) if len(known) == len(forms) else {}
 
@@ -56,7 +56,7 @@ def _strides(stage: Stage, body: KernelBody) -> Strides:
 def _merged(
     loops: Sequence[Loop], stages: Sequence[Strides], body: KernelBody, prefix: str
 ) -> tuple[list[Loop], dict[str, Dim]]:
-    """The loops after merging, and the old loop indices in terms of the new ones."""
+    """The merged loops, and the old loop indices in terms of them."""
     groups: list[list[Loop]] = []
     for loop in loops:
         if groups and _may_merge(groups[-1][-1], loop, stages):
@@ -81,7 +81,7 @@ def _may_merge(outer: Loop, inner: Loop, stages: Sequence[Strides]) -> bool:
 
 
 def _walk_as_one(outer: Loop, inner: Loop, strides: Strides) -> bool:
-    """Whether every access of a stage steps over `outer` exactly where `inner` ends."""
+    """Whether every access of a stage steps along `outer` by exactly the extent of `inner`."""
     if outer.name not in strides or inner.name not in strides:
         return False
     steps = zip(strides[outer.name], strides[inner.name], strict=True)

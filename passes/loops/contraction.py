@@ -18,8 +18,8 @@ from .scalar_dag import Apply, Interner, Load, Node
 MIN_ROWS = 2
 MIN_COLUMNS = 8
 MIN_DEPTH = 4
-"""Below these extents there is nothing to gain: one row reads what it is multiplied by once anyway, and vectors of less
-than 8 columns, or sums of less than 4 terms, are mostly beginnings and ends."""
+"""Below these extents there is no gain: one row reads the right operand only once anyway, and for less than 8 columns
+or 4 terms the loop overhead dominates."""
 
 _SUPPORTED = frozenset({DType.FLOAT32, DType.FLOAT64, DType.INT32, DType.UINT32, DType.INT64, DType.UINT64})
 
@@ -28,9 +28,9 @@ _SUPPORTED = frozenset({DType.FLOAT32, DType.FLOAT64, DType.INT32, DType.UINT32,
 class Contraction:
     """`out[batch, row, column] = sum over depth of left[batch, row, depth] * right[batch, depth, column]`.
 
-    The factors are converted to `dtype` as they are read, and multiplied and summed in it. Where `rounding` is a
-    narrower float, every product is rounded to it: it is what the graph multiplies in. Of the flattened columns a `run`
-    lies side by side in the result, then the next; 0 where all of them do.
+    The factors are converted to `dtype` when read, and multiplied and summed in it. If `rounding` is a narrower float,
+    every product is rounded to it, since the graph multiplies in it. `run` is the number of flattened columns that are
+    contiguous in the result; 0 if all of them are.
     """
 
     dtype: DType
@@ -45,9 +45,9 @@ class Contraction:
 
 
 def contraction_of(body: KernelBody) -> tuple[KernelBody, Contraction] | None:
-    """The collapsed body and its contraction, when it is one, followed by no more than maps of a point of its result.
+    """The collapsed body and its contraction, if its first stage is one and at most one map of the result follows.
 
-    Such maps are one stage: what they make of each other is in registers.
+    Several maps at a point are one stage: they pass values in registers.
     """
     if not body.stages or body.stages[0].combine is None or len(body.rows) != len(body.stages[0].domain.parallel):
         return None
@@ -70,9 +70,9 @@ def match_contraction(
     space: IndexSpace,
     in_panels: Container[int] = (),
 ) -> Contraction | None:
-    """The contraction that a stage is, or None when it is none or too small for one.
+    """The contraction of a stage, or None if it is none or is too small.
 
-    The operands `in_panels` are those that were packed for it.
+    The operands `in_panels` were packed for it.
     """
     factors = _factors(combine, element)
     if factors is None:
@@ -90,7 +90,7 @@ def match_contraction(
 
 
 def _factors(combine: str | None, element: Node) -> tuple[Load, Load, DType] | None:
-    """The reads whose products are summed, and the dtype in which they are multiplied; None of anything else."""
+    """The two reads whose products are summed, and the dtype of the product; None for anything else."""
     product = _without_rounding(element)
     if combine != "sum" or element.dtype not in _SUPPORTED or not isinstance(product, Apply):
         return None
@@ -101,17 +101,17 @@ def _factors(combine: str | None, element: Node) -> tuple[Load, Load, DType] | N
 
 
 def _without_rounding(element: Node) -> Node:
-    """The product that is rounded to a narrow float before it is summed, or the element itself."""
+    """The product before its rounding to a narrow float, or the element itself."""
     if isinstance(element, Apply) and element.op == "cast" and element.dtype is DType.FLOAT32:
         (inner,) = element.args
-        # float32 holds the product of two 16-bit floats exactly, so that it is rounded once either way.
+        # float32 holds the product of two 16-bit floats exactly, so it is rounded once either way.
         if inner.dtype.is_half:
             return inner
     return element
 
 
 def _read(factor: Node) -> Load | None:
-    """The load that a factor is, or is the exact conversion of."""
+    """The load of a factor, directly or behind an exact conversion."""
     if isinstance(factor, Apply) and factor.op == "cast":
         (inner,) = factor.args
         return inner if isinstance(inner, Load) and is_exact_widening(inner.dtype, factor.dtype) else None
@@ -119,7 +119,7 @@ def _read(factor: Node) -> Load | None:
 
 
 def is_exact_widening(source: DType, target: DType) -> bool:
-    """Whether every value of `source` is one of `target`, which takes more bytes; of a bool there are other ways."""
+    """Whether `target` is wider and holds every value of `source`; bool is excluded, and handled otherwise."""
     if source.is_bool or target not in _SUPPORTED or source.itemsize >= target.itemsize:
         return False
     source = source.wide
@@ -165,7 +165,7 @@ def _oriented(
             only_second.append(loop)
         else:
             return None
-    # The columns are the loops that the result walks innermost, so that it is stored by whole vectors.
+    # The columns are the innermost loops of the result, so that it is stored by whole vectors.
     last = domain.parallel[-1] if domain.parallel else None
     if last in only_first:
         first, second, only_first, only_second = second, first, only_second, only_first

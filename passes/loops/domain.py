@@ -1,4 +1,4 @@
-"""The loops that compute a value: one per dimension that is not of size 1, parallel or reduction."""
+"""The loops that compute a value: one per dimension of size other than 1, parallel or reduction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .index_space import Index, IndexSpace, rejoin
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop index and how far it runs: `0 .. extent - 1`."""
+    """A loop over `0 .. extent - 1`."""
 
     name: str
     extent: Dim
@@ -23,9 +23,9 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The loops of a stage, and in terms of them where in the computed and in the stored value they are.
+    """The loops of a stage, and the index they compute and store in terms of them.
 
-    `positions` has one entry per dimension of size other than 1 of what is computed: the root itself for a map, the
+    `positions` has one entry per dimension, of size other than 1, of the computed value: the root itself for a map, the
     reduced operand for a reduction. `address` is the row-major position in the root that the parallel loops write.
     """
 
@@ -42,7 +42,7 @@ class Domain:
         return tuple(loop for loop in self.loops if loop.is_reduction)
 
     def walks_as(self, other: Domain) -> bool:
-        """Whether both have the same loops, but for their names."""
+        """Whether both have the same loops, except for their names."""
         loops = [[(loop.extent, loop.is_reduction) for loop in domain.loops] for domain in (self, other)]
         return loops[0] == loops[1]
 
@@ -52,7 +52,7 @@ class Domain:
         return tuple(0 if extent == 1 else next(positions) for extent in shape)
 
     def over(self, loops: Iterable[Loop], values: Mapping[str, Dim]) -> Domain:
-        """The same points over other loops, in terms of which `values` gives the present ones."""
+        """The same points over other loops; `values` gives the old loop indices in terms of them."""
         return replace(
             self,
             loops=tuple(loops),
@@ -62,12 +62,12 @@ class Domain:
 
 
 def extent_of(loops: Iterable[Loop]) -> Dim:
-    """How many points the loops have together."""
+    """The number of points of the loops together."""
     return expr.product(loop.extent for loop in loops)
 
 
 def traced_value(root: Value) -> Value:
-    """What the loops of `root` compute an element of: a reduction's operand, or the root itself."""
+    """The value whose elements the loops of `root` compute: a reduction's operand, or the root itself."""
     return root.operands[0] if root.kind == "reduce_axis" else root
 
 

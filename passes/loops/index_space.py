@@ -18,11 +18,11 @@ from tensorkiln.expr import Atom, Dim, Expr, Monomial
 Index = tuple[Dim, ...]
 _FLOORED = {"idiv": "floordiv", "mod": "floormod"}
 _REMEMBERED: Final = 1 << 14
-"""Results that are kept of a function: layers of a network repeat, and so does what is asked of their indices."""
+"""Size of the function caches: layers of a network repeat, and their index arithmetic with them."""
 
 
 class IndexSpace:
-    """What is known of the names in an index: numeric ranges of symbols, extents of everything that starts at 0."""
+    """The ranges of the names in an index: bounds of symbols, extents of names that start at 0."""
 
     def __init__(self, symbols: Mapping[str, tuple[int, int]]) -> None:
         self.symbols = dict(symbols)
@@ -36,13 +36,13 @@ class IndexSpace:
         return expr.symbol(name)
 
     def bound(self, name: str, low: int, high: int) -> None:
-        """Introduce the value `name`, which is in `low .. high`."""
+        """Introduce the value `name` in the range `low .. high`."""
         assert name not in self._graph, f"{name} is a symbol of the graph"
         self.symbols[name] = (low, high)
 
     @contextmanager
     def apart(self) -> Generator[None]:
-        """Names that are introduced inside are forgotten afterwards."""
+        """Forget the names that are introduced inside."""
         before = self.symbols, self.extents
         self.symbols, self.extents = dict(self.symbols), dict(self.extents)
         try:
@@ -63,14 +63,14 @@ class IndexSpace:
         return self.is_nonnegative(expr.sub(dim, 1))
 
     def largest(self, dim: Dim) -> int:
-        """The greatest value that `dim` may take, by the bounds of its symbols and loop indices."""
+        """The largest value of `dim`, by the bounds of its symbols and loop indices."""
         ranges = dict(self.symbols)
         for name in expr.free_symbols(dim) & self.extents.keys():
             ranges[name] = (0, max(self.largest(self.extents[name]) - 1, 0))
         return expr.bounds(dim, ranges)[1]
 
     def divide(self, index: Dim, divisor: Dim) -> tuple[Dim, Dim]:
-        """`(index // divisor, index % divisor)` for a non-negative index, split into a sum wherever bounds allow."""
+        """`(index // divisor, index % divisor)` for a nonnegative index, split into a sum if bounds allow."""
         if divisor == 1:
             return index, 0
         if divisor == 0:
@@ -86,7 +86,7 @@ class IndexSpace:
         return expr.add(quotient, expr.floordiv(rest, divisor)), expr.floormod(rest, divisor)
 
     def simplified(self, dim: Dim) -> Dim:
-        """`dim` with its divisions split wherever bounds allow."""
+        """`dim` with its divisions split if bounds allow."""
         if isinstance(dim, int) or all(atom.op == "symbol" for atoms, _ in dim.terms for atom in atoms):
             return dim
         terms = [expr.mul(coefficient, *map(self._simplified_atom, atoms)) for atoms, coefficient in dim.terms]
@@ -101,7 +101,7 @@ class IndexSpace:
         return (expr.floordiv if atom.op == "floordiv" else expr.floormod)(dividend, divisor)
 
     def floored(self, dim: Dim) -> Dim:
-        """`dim` with divisions that round down for those that truncate, where nothing is negative: the same values."""
+        """`dim` with floor divisions for truncating ones whose operands are nonnegative: the same values."""
         if isinstance(dim, int):
             return dim
         return expr.add(*(expr.mul(coefficient, *map(self._floored_atom, atoms)) for atoms, coefficient in dim.terms))
@@ -128,8 +128,8 @@ class IndexSpace:
     def reshape(self, index: Index, shape: Sequence[Dim], source: Sequence[Dim]) -> Index:
         """The index into `source` of the element at `index` of `shape`, both row-major views of one array.
 
-        Runs of dimensions with equal products are converted by themselves: only a run that truly merges or splits
-        costs a division.
+        Runs of dimensions with equal products are converted separately: only a run that merges or splits needs a
+        division.
         """
         result: list[Dim] = []
         taken = 0
@@ -178,7 +178,7 @@ def _runs(source: Index, shape: Index) -> Sequence[tuple[Index, int]]:
 
 
 def _may_grow(left: Dim, right: Dim) -> bool:
-    """Whether to extend the left product next: it is the smaller one, or it is a divisor of the right one."""
+    """Whether to extend the left product next: it is the smaller one, or has fewer factors."""
     if isinstance(left, int) and isinstance(right, int):
         return left <= right
     if isinstance(left, int):
@@ -190,9 +190,9 @@ def _may_grow(left: Dim, right: Dim) -> bool:
 
 @lru_cache(_REMEMBERED)
 def split_multiple(index: Dim, divisor: Dim) -> tuple[Dim, Dim]:
-    """`(q, r)` with `index == q * divisor + r`, moving into q every term whose coefficient the divisor divides.
+    """`(q, r)` with `index == q * divisor + r`; q takes every term whose coefficient the divisor divides.
 
-    A coefficient that is larger than a constant divisor gives up its multiple: 7*i = (4*i) + 3*i for divisor 4.
+    A coefficient larger than a constant divisor is split: 7*i = (4*i) + 3*i for divisor 4.
     """
     whole = expr.floordiv(index, divisor)
     if not isinstance(whole, Expr):
@@ -213,7 +213,7 @@ def _common_factors(index: Dim, divisor: Dim) -> list[int]:
 
 
 def rejoin(index: Dim) -> Dim:
-    """Undo divisions that meet again: `(e // c) * c + e % c` is `e`."""
+    """Undo divisions: `(e // c) * c + e % c` becomes `e`."""
     for remainder, scale in _remainders(index).items():
         dividend, divisor = remainder.args
         partner = expr.mul(scale, divisor, expr.floordiv(dividend, divisor))
@@ -224,7 +224,7 @@ def rejoin(index: Dim) -> Dim:
 
 
 def _remainders(index: Dim) -> dict[Atom, Dim]:
-    """The remainders in `index` and what each is multiplied by, in all the terms that such a factor was spread over."""
+    """The remainders in `index`, and the sum of the factors that each is multiplied by."""
     found: dict[Atom, Dim] = {}
     for monomial, coefficient in index.terms if isinstance(index, Expr) else ():
         for atom in dict.fromkeys(monomial):
@@ -241,7 +241,7 @@ def _term_count(dim: Dim) -> int:
 
 
 def linear_form(index: Dim, names: Sequence[str]) -> tuple[Dim, tuple[Dim, ...]] | None:
-    """`(offset, strides)` with `index == offset + sum(stride * name)`; None when it is not linear in the names."""
+    """`(offset, strides)` with `index == offset + sum(stride * name)`; None if it is not linear in the names."""
     return (index, (0,) * len(names)) if isinstance(index, int) else _linear_form(index, tuple(names))
 
 
@@ -259,12 +259,12 @@ def _linear_form(index: Expr, names: Sequence[str]) -> tuple[Dim, tuple[Dim, ...
             strides.setdefault(used[0].key, []).append((others, coefficient))
         else:
             return None
-    # Terms without one factor that all of them had are in the order in which they were.
+    # Removing a common factor keeps the order of terms.
     return expr.from_ordered(rest), tuple(expr.from_ordered(strides.get(name, ())) for name in names)
 
 
 def name_of(index: Dim) -> str:
-    """The name that an index is; empty when it is anything else."""
+    """The name that an index consists of; empty if it is anything else."""
     if isinstance(index, Expr) and len(index.terms) == 1:
         ((atoms, coefficient),) = index.terms
         if coefficient == 1 and len(atoms) == 1 and atoms[0].op == "symbol":

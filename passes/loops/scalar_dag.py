@@ -1,7 +1,7 @@
-"""The scalar program of one element: what a kernel computes at one point of its loops, as a hash-consed graph.
+"""The scalar program of one element: the computation at one point of a kernel's loops, as a hash-consed graph.
 
-Tracing builds it from kiln ops, schedules are chosen by looking at it, and emission turns it into the body of a
-`linalg.generic`. Equal nodes are one object, so common subexpressions are shared by construction.
+Tracing builds it from kiln ops, schedules are chosen from it, and emission turns it into the body of a
+`linalg.generic`. Equal nodes are one object, so common subexpressions are shared.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class IndexValue:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Load:
-    """Element `address` of operand `operand`, or zero unless every condition holds; nothing is read when one fails.
+    """Element `address` of operand `operand`, or zero if a condition fails, in which case nothing is read.
 
-    `index` is where that is by the dimensions of the operand; empty where the operand is a piece of memory.
+    `index` is the same place by the dimensions of the operand; empty if the operand is flat memory.
     """
 
     dtype: DType
@@ -92,16 +92,16 @@ class IsTrue:
 
 
 Condition: TypeAlias = "Dim | InRange | IsTrue"
-"""A dim is the condition that it is not negative."""
+"""A dim stands for the condition that it is nonnegative."""
 Node: TypeAlias = "Constant | IndexValue | Load | Apply | Guard | Choose"
 
 
 @dataclass(slots=True)
 class Interner:
-    """Makes nodes so that equal ones are the same object, and names run-time indices after the node they come from.
+    """Makes nodes so that equal ones are the same object, and names run-time indices after their node.
 
-    What nodes come from may be recorded: `mark` is noted of those that are made, in `marks` by the identity of each;
-    `loops` has that of stages, by an operand that they store. All are empty where nobody records.
+    To record the origins of nodes, `mark` is added to `marks` of each node made, by `id`; `loops` has the marks of
+    stages, by an operand that they store. All are empty without recording.
     """
 
     _nodes: dict[tuple[object, ...], object] = field(default_factory=dict[tuple[object, ...], object])
@@ -113,7 +113,7 @@ class Interner:
 
     @contextmanager
     def apart(self) -> Generator[None]:
-        """Nodes and names that are made inside are forgotten afterwards."""
+        """Forget nodes and names that are made inside."""
         before = self._nodes, self.dynamic, self._names, self.marks
         self._nodes, self.dynamic, self._names = dict(self._nodes), dict(self.dynamic), dict(self._names)
         self.marks = dict(self.marks)
@@ -124,7 +124,7 @@ class Interner:
 
     @contextmanager
     def marked(self, mark: tuple[int, ...]) -> Generator[None]:
-        """Nodes that are made inside have this mark."""
+        """Give nodes that are made inside this mark."""
         before, self.mark = self.mark, mark
         try:
             yield
@@ -183,7 +183,7 @@ class Interner:
 
 
 def _key(part: object) -> object:
-    """What makes two parts equal; a float is told apart by its bits, so that 0.0 is not -0.0 and NaN is itself."""
+    """The key by which parts are equal; floats compare by their repr, so that 0.0 is not -0.0 and NaN equals itself."""
     if isinstance(part, tuple):
         return tuple(_key(item) for item in cast("tuple[object, ...]", part))
     if isinstance(part, bool | float):
@@ -200,7 +200,7 @@ def zero(nodes: Interner, dtype: DType) -> Constant:
 
 
 def children(node: Node) -> Iterator[Node]:
-    """The nodes that `node` reads, those of its conditions included, those inside its addresses not."""
+    """The nodes that `node` reads, including those of its conditions, but not those in its addresses."""
     match node:
         case Apply(args=args):
             yield from args
@@ -224,7 +224,7 @@ def _condition_values(conditions: tuple[Condition, ...]) -> Iterator[Node]:
 
 
 def walk(roots: Iterable[Node], interner: Interner) -> Iterator[Node]:
-    """Every node below `roots` once, those that give run-time indices included, in no particular order."""
+    """Every node below `roots` once, including those of run-time indices, in no particular order."""
     seen: set[int] = set()
     stack = list(roots)
     while stack:

@@ -1,4 +1,4 @@
-"""A scatter as every target runs it: line by line along its axis."""
+"""A scatter, as every target runs it: line by line along its axis."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .domain import Loop
 
 
 def root_of(body: KernelBody) -> Value:
-    """The scatter of a kernel that is one."""
+    """The scatter of a scatter kernel."""
     return body.function.results[0]
 
 
 def is_scatter(body: KernelBody) -> bool:
-    """Whether the kernel is that of a scatter: where it stores is data, so it has no stages."""
+    """Whether the kernel is a scatter: it has no stages, since its store addresses are data."""
     return not body.stages
 
 

@@ -1,4 +1,4 @@
-"""A stage over other loops: its scalar program with index expressions in place of loop indices."""
+"""Rewrite a stage to other loops by substituting index expressions for its loop indices."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def over(
     values: Mapping[str, Dim],
     operands: Mapping[int, int] | None = None,
 ) -> Stage:
-    """`stage` over other loops, in terms of which `values` gives the present ones.
+    """`stage` over other loops; `values` gives the old loop indices in terms of them.
 
-    Loads of an operand in `operands` become loads of the one that it names there.
+    Loads of an operand in `operands` become loads of the operand it maps to.
     """
     change = Substitution(body.space, body.nodes, values, operands or {})
     domain = Domain(tuple(loops), (), change.dim(stage.domain.address))
@@ -46,7 +46,7 @@ def over(
 
 
 class Substitution:
-    """Nodes and dims with `values` for names, simplified by what `space` knows of the names in those."""
+    """Substitutes `values` for names in nodes and dims, and simplifies by the ranges in `space`."""
 
     def __init__(
         self, space: IndexSpace, nodes: Interner, values: Mapping[str, Dim], operands: Mapping[int, int]
@@ -57,7 +57,7 @@ class Substitution:
         self._memo: dict[int, Node] = {}
 
     def __call__(self, node: Node) -> Node:
-        """`node` in the new terms."""
+        """`node` after the substitution."""
         known = self._memo.get(id(node))
         if known is None:
             if marks := self.nodes.marks.get(id(node), ()):
@@ -69,7 +69,7 @@ class Substitution:
         return known
 
     def dim(self, dim: Dim) -> Dim:
-        """`dim` in the new terms."""
+        """`dim` after the substitution."""
         if isinstance(dim, int):
             return dim
         known = self._dims.get(dim)
@@ -79,7 +79,7 @@ class Substitution:
         return known
 
     def _name_dynamic(self, dim: Expr) -> None:
-        """Give the indices in `dim` that are read from data new names, where what they are read from changes."""
+        """Give run-time indices in `dim` new names if their nodes change."""
         for name in expr.free_symbols(dim) & self.nodes.dynamic.keys() - self._values.keys():
             extent = self.dim(self.space.extents[name])
             changed = self.nodes.dynamic_name(self(self.nodes.dynamic[name]), extent)
@@ -112,7 +112,7 @@ class Substitution:
         return self.nodes.guard(conditions, value)
 
     def _conditions(self, conditions: Sequence[Condition]) -> tuple[Condition, ...] | None:
-        """The conditions that may fail, in the new terms; None where one always does."""
+        """The substituted conditions that may fail; None if one always fails."""
         kept: dict[Condition, None] = {}
         for condition in conditions:
             match condition:
