@@ -18,7 +18,7 @@ def trace_noop(tracer: Tracer, value: Value, index: Index, conditions: Condition
 
 
 CONSTANTS: dict[str, Trace] = {
-    # The literal; of `bind` the value that a symbol is fixed to.
+    # The literal; for `bind`, the value that a symbol is fixed to.
     **dict.fromkeys(
         ("const_scalar", "bind"), lambda tracer, value, *_: tracer.nodes.constant(value.dtype, value.literal("value"))
     ),
@@ -28,7 +28,7 @@ CONSTANTS: dict[str, Trace] = {
         value.dtype, expr.symbol(value.fields["sym_var"].name)
     ),
     "unique": lambda tracer, value, *_: tracer.nodes.constant(value.dtype, value.int("id")),
-    # A device marker, or a buffer nobody has written, whose contents are unspecified.
+    # A device marker, or an unwritten buffer, whose contents are unspecified.
     **dict.fromkeys(("device", "buffer"), lambda tracer, value, *_: tracer.zero(value.dtype)),
     "noop": trace_noop,
 }

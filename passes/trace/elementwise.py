@@ -12,9 +12,9 @@ from .tracer import Conditions, Trace, Tracer
 
 
 def trace_binop(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
-    """Rank-0 operands mix with tensors; a comparison's operands keep their own dtype."""
+    """Rank-0 operands mix with tensors; operands of a comparison keep their own dtype."""
     left, right = value.operands
-    # A shift amount may be uint32 whatever is shifted.
+    # A shift amount may be uint32 for any dtype of the left operand.
     amount = right.dtype if value.text("op") in ("shl", "shr") else left.dtype
     return tracer.nodes.apply(
         value.dtype,
@@ -80,7 +80,7 @@ def _join_parts(tracer: Tracer, value: Value, index: Index, conditions: Conditio
 def _reinterpret(tracer: Tracer, dtype: DType, element: Node) -> Node:
     if element.dtype == dtype:
         return element
-    # What clears the upper bits of a byte does not only give it another name.
+    # Narrow types below 8 bits also clear the upper bits of the byte, which a bitcast would not.
     op = "low_bits" if any(kind.is_narrow and kind.bits < 8 for kind in (dtype, element.dtype)) else "bitcast"
     return tracer.nodes.apply(dtype, op, (element.dtype,), element)
 

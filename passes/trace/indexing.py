@@ -1,4 +1,4 @@
-"""Nodes whose index is read from data: out of range reads give zero and touch no memory."""
+"""Nodes whose index is read from data: reads out of range give zero and touch no memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .tracer import Conditions, Trace, Tracer
 
 
 def _dynamic_index(tracer: Tracer, position: Node, extent: expr.Dim) -> tuple[expr.Dim, InRange]:
-    """The run-time integer `position` as an index below `extent`, with the condition under which it may be used."""
+    """The run-time integer `position` as an index below `extent`, and the condition that it is in range."""
     name = tracer.nodes.dynamic_name(position, extent)
     return tracer.space.add(name, extent), tracer.nodes.in_range(position, extent)
 

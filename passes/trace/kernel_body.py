@@ -1,4 +1,4 @@
-"""A kernel function of kiln ops traced into its body: which roots share a stage, and which a later stage reads.
+"""Trace a kernel function of kiln ops into its body: which roots share a stage, and which are read by a later stage.
 
 The roots of the function, in order, are the values that it stores. Each belongs to a stage.
 """
@@ -23,12 +23,12 @@ from .traces import TRACES
 
 
 def kernel_body(function: Function, rows: int) -> KernelBody:
-    """Trace the roots of a kernel function whose first `rows` loops are shared by all of them."""
+    """Trace the roots of a kernel function, which share their first `rows` loops."""
     given = (*function.arguments, *dict.fromkeys(function.results))
     space, nodes = IndexSpace(function.symbols), Interner()
     roots = tuple(value for value in function.values if value.is_root)
     if roots[0].kind == "scatter":
-        # Where it stores is data: there is nothing to trace.
+        # Its store addresses are data: there is nothing to trace.
         return KernelBody(function, space, nodes, (), (), given, len(given))
     plan = _Plan(roots, rows, space, nodes, given)
     operands = (*given, *plan.kept())
@@ -40,7 +40,7 @@ def kernel_body(function: Function, rows: int) -> KernelBody:
 def trace_stage(
     domain: Domain, roots: Sequence[Value], space: IndexSpace, nodes: Interner, numbers: Mapping[Value, int]
 ) -> Stage:
-    """The stage that computes `roots` over `domain`; roots of one map take each other's elements from registers."""
+    """The stage that computes `roots` over `domain`; roots of one map use each other's elements from registers."""
     others = {value: number for value, number in numbers.items() if value not in roots}
     tracer = Tracer(space, others, TRACES, nodes, records=current() is not None)
     elements = tuple(tracer.computed(root, domain) for root in roots)
@@ -52,7 +52,7 @@ def trace_stage(
 
 
 class _Plan:
-    """Which roots share a stage, and which are read by a later one."""
+    """Assigns roots to stages, and finds those that a later stage reads."""
 
     def __init__(
         self, roots: Sequence[Value], rows: int, space: IndexSpace, nodes: Interner, given: Sequence[Value]
@@ -69,7 +69,7 @@ class _Plan:
             self._add(root)
 
     def kept(self) -> list[Value]:
-        """The roots that need memory inside the kernel, in order."""
+        """The roots that need local memory, in order."""
         return [root for root in self._home if root in self._read_later and root not in self._given]
 
     def _add(self, root: Value) -> None:
@@ -77,20 +77,22 @@ class _Plan:
             self.stages.append((_domain(root, self.rows, self.space, f"l{len(self.stages)}_"), []))
         self.stages[-1][1].append(root)
         here = self._home[root] = len(self.stages) - 1
-        # Also roots of which no element is read in the end: which reads are outside of what they read is known better
-        # for some loops than for others, and a stage may be traced over other loops again.
+        # Includes roots of which no element is read in the end: whether a read is out of range depends on the loops,
+        # and the stage may be traced again over other loops.
         named = values_behind(root, lambda value: value.is_root)
         self._read_later |= {value for value in named if self._home.get(value, here) < here}
 
     def _may_join(self, root: Value, domain: Domain, members: Sequence[Value]) -> bool:
-        """Whether `root` is a map over the loops of the last stage, and reads of it only the element of its point."""
+        """Whether `root` is a map over the loops of the last stage, and reads only the element of its own point from
+        it.
+        """
         if "reduce_axis" in (root.kind, members[0].kind) or root.long_dims != members[0].long_dims:
             return False
         found = loads((self._tracer.computed(root, domain),), self.nodes)
         return all(self._is_at_hand(load, domain) for load in found)
 
     def _is_at_hand(self, load: Load, domain: Domain) -> bool:
-        """Whether the load reads nothing of the last stage but the element of the same point."""
+        """Whether the load reads nothing of the last stage except the element of the same point."""
         made_here = self._home.get(self._values[load.operand]) == len(self.stages) - 1
         return not made_here or load.address == domain.address
 
@@ -104,7 +106,7 @@ def _row_loops(root: Value, rows: int, space: IndexSpace) -> tuple[Loop, ...]:
 
 
 def _domain(root: Value, rows: Sequence[Loop], space: IndexSpace, prefix: str) -> Domain:
-    """The loops of `root` with its leading parallel ones renamed to the kernel's rows and put first."""
+    """The loops of `root`, with the leading parallel ones renamed to the kernel's rows and put first."""
     own = domain_of(root, space, prefix)
     leading = own.parallel[: len(rows)]
     if [loop.extent for loop in leading] != [loop.extent for loop in rows]:

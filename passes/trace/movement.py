@@ -1,4 +1,4 @@
-"""Movement nodes: each turns the index of its result into an index of its operand, with conditions where it masks."""
+"""Movement nodes: each maps the index of its result to an index of its operand, with conditions for masks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def trace_reshape(tracer: Tracer, value: Value, index: Index, conditions: Condit
 
 
 def trace_permute(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
-    """out.shape[i] = in.shape[p[i]], so in's index at p[i] is out's index at i"""
+    """out.shape[i] = in.shape[p[i]], so the index of the operand at p[i] is the result's index at i"""
     source_index: list[Dim] = [0] * len(index)
     for position, axis in zip(index, value.ints("axes_permutation"), strict=True):
         source_index[axis] = position
@@ -34,7 +34,7 @@ def trace_permute(tracer: Tracer, value: Value, index: Index, conditions: Condit
 
 
 def trace_expand(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
-    """A dimension of size 1 is read at 0 whatever the index."""
+    """A dimension of size 1 is read at 0 for every index."""
     source = value.operands[0]
     kept = tuple(0 if extent == 1 else position for extent, position in zip(source.shape, index, strict=True))
     return tracer.element(source, kept, conditions)
@@ -81,7 +81,7 @@ def trace_view(tracer: Tracer, value: Value, index: Index, conditions: Condition
 
 
 def trace_valid(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
-    """The mask of the views itself for a unit or rank-0 bool operand, the operand where the mask holds for a tensor."""
+    """The mask of the views for a unit or rank-0 bool operand; for a tensor, the operand where the mask holds."""
     _, inside = _address(tracer, value, index)
     source = value.operands[0]
     is_mask = source.dtype is DType.UNIT or (source.dtype.is_bool and not source.shape)
@@ -143,7 +143,7 @@ def trace_gep(tracer: Tracer, value: Value, index: Index, conditions: Conditions
 
 
 def _lane(tracer: Tracer, lane: Dim, count: int, element: Callable[[int], Node]) -> Node:
-    """The one of `count` elements that the index `lane` says."""
+    """The element at index `lane` out of `count`."""
     if isinstance(lane, int):
         return element(lane)
     node = element(count - 1)

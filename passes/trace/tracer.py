@@ -1,7 +1,6 @@
-"""Trace one element of a value back to the loads it needs.
+"""Trace one element of a value back to the loads that it needs.
 
-Movement nodes become arithmetic on the index, so they cost nothing but that arithmetic; everything computed on the way
-becomes scalar nodes. Tracing stops at values that live in a buffer.
+Movement nodes become index arithmetic; computations become scalar nodes. Tracing stops at values in buffers.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ Trace: TypeAlias = "Callable[[Tracer, Value, Index, Conditions], Node]"
 class Tracer:
     """Builds the scalar program of values over one index space.
 
-    `operands` maps the values that live in buffers to their position among the kernel's operands. `traces` has one
-    function per op kind. Where it `records`, nodes are marked by the positions of the values that they compute.
+    `operands` maps the values in buffers to their positions among the kernel's operands. `traces` has one function per
+    op kind. With `records`, nodes are marked with the positions of the values that they compute.
     """
 
     def __init__(
@@ -47,7 +46,7 @@ class Tracer:
         self._memo: dict[tuple[object, ...], Node] = {}
 
     def element(self, value: Value, index: Index, conditions: Conditions = ()) -> Node:
-        """The element of `value` at `index`, which is only asked for where the conditions hold; zero if it has none."""
+        """The element of `value` at `index`, needed only where the conditions hold; zero if the value is empty."""
         if 0 in value.shape:
             return self.zero(value.dtype)
         key = (value, index, *(c if isinstance(c, int | Expr) else id(c) for c in conditions))
@@ -73,7 +72,7 @@ class Tracer:
             return trace(self, value, index, conditions)
 
     def computed(self, root: Value, domain: Domain) -> Node:
-        """What the loops of `domain` compute of `root`: its element, or that of what it reduces."""
+        """The element that the loops of `domain` compute for `root`: its own, or that of the operand it reduces."""
         value = traced_value(root)
         index = domain.index(value.shape)
         return self.element(value, index) if root.kind == "reduce_axis" else self.define(value, index)
@@ -86,11 +85,11 @@ class Tracer:
         return self.element(value, self.space.unflatten(flat, value.shape), conditions)
 
     def operand(self, value: Value, index: Index, conditions: Conditions) -> Node:
-        """The element of an operand that may be a scalar among tensors."""
+        """The element of an operand that may be a rank-0 tensor among tensors."""
         return self.element(value, index if value.shape else (), conditions)
 
     def restrict(self, conditions: Conditions, *wanted: Condition) -> tuple[Conditions, Conditions] | None:
-        """`(conditions + wanted, wanted)` without what is known to hold; None when one is known to fail."""
+        """`(conditions + wanted, wanted)` without those known to hold; None if one is known to fail."""
         kept: list[Condition] = []
         for condition in wanted:
             if isinstance(condition, int | Expr):
@@ -104,7 +103,7 @@ class Tracer:
         return conditions + added, tuple(kept)
 
     def within(self, value: Value, index: Index, conditions: Conditions, *wanted: Condition) -> Node:
-        """`value` at `index` where all the wanted conditions hold, and zero elsewhere."""
+        """`value` at `index` if all the wanted conditions hold, else zero."""
         restricted = self.restrict(conditions, *wanted)
         if restricted is None:
             return self.zero(value.dtype)
@@ -112,7 +111,7 @@ class Tracer:
         return self.guard(kept, self.element(value, index, inner))
 
     def guard(self, conditions: Conditions, node: Node) -> Node:
-        """Zero unless the conditions hold; nothing to do for a load that is already under them, or for a zero."""
+        """Zero unless the conditions hold; a load already under these conditions, or a zero, stays as it is."""
         if isinstance(node, Load) and all(condition in node.conditions for condition in conditions):
             return node
         if isinstance(node, Constant) and node is self.zero(node.dtype):
