@@ -1,4 +1,4 @@
-"""kiln kernels -> linalg on tensors: what a kernel computes, for every target, in a form that upstream can lower."""
+"""kiln kernels -> linalg on tensors: the computation of a kernel, for every target, in a form that MLIR can lower."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from .scalar_ops import ScalarFunctions
 from .write_kernel import write_kernel
 
 STORES = "kiln.stores"
-"""On a generic: which roots of the kernel its results are, counted from 0 in the order of the kernel."""
+"""Attribute of a generic: the roots that its results are, counted from 0 in the order of the kernel."""
 
 
 def kernels_to_linalg(module: ir.Module) -> ir.Module:
     """Trace each kernel of `module` into a function of its own.
 
-    What `@graph` calls stays as a declaration, which has the types of the graph: the shapes in terms of the symbols.
+    The functions that `@graph` calls stay as declarations with the types of the graph, whose shapes are in terms of
+    symbols.
     """
     symbols = read_symbols(module)
     scalars, origins = ScalarFunctions(module.body), current()
@@ -39,7 +40,7 @@ def kernels_to_linalg(module: ir.Module) -> ir.Module:
 
 
 def _mark_stores(made: ir.Operation, body: KernelBody) -> None:
-    """Say of each generic which roots it computes, for who reads the text: calls name the nodes of each root."""
+    """Record on each generic which roots it computes, for readers of the text: calls name the nodes of each root."""
     places = {root: at for at, root in enumerate(value for value in body.function.values if value.is_root)}
     generics = (op.operation for op in made.regions[0].blocks[0].operations if op.operation.name == "linalg.generic")
     stages = (stage for stage in body.stages if stage.stores)

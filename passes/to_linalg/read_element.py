@@ -26,8 +26,8 @@ _DIFFERS = arith.CmpIPredicate.ne.value
 class ElementReader:
     """Reads the operations of a body, in order.
 
-    `tensors` has the number and the type of the operand that a tensor is, `functions` those of scalar operations.
-    `computed` are the results of scalar operations as they stand in the body.
+    `tensors` has the operand number and type of each tensor, `functions` the functions of scalar operations. `computed`
+    are the results of scalar operations, in the order of the body.
     """
 
     space: IndexSpace
@@ -40,22 +40,22 @@ class ElementReader:
     _conditions: dict[ir.Value, tuple[Condition, ...]] = field(default_factory=dict[ir.Value, "tuple[Condition, ...]"])
 
     def give(self, value: ir.Value, node: Node) -> None:
-        """Let `value` be `node`."""
+        """Map `value` to `node`."""
         self._values[value] = node
 
     def node(self, value: ir.Value) -> Node:
-        """The node that a value is: what travels, or the element of a tensor that is the same."""
+        """The node of a value; a tensor element and its register value have the same node."""
         return self._values[value]
 
     def signed_as(self, node: Node, *, signed: bool) -> Node:
-        """The same bits as an integer with or without sign, which types of MLIR do not tell apart."""
+        """The same bits as a signed or unsigned integer, which MLIR types do not distinguish."""
         if node.dtype.is_signed == signed:
             return node
         dtype = DType(f"{'' if signed else 'u'}int{node.dtype.bits}")
         return self.nodes.apply(dtype, "bitcast", (node.dtype,), node)
 
     def stored(self, value: ir.Value, dtype: DType) -> Node:
-        """The node that is stored as an element of `dtype`: of a bool, what the stored byte says."""
+        """The node stored as an element of `dtype`; for a bool, the node behind the extension to a byte."""
         node = self.node(value)
         if dtype.is_bool and not node.dtype.is_bool:
             assert isinstance(node, Apply), "a bool is stored as its extension to a byte"
@@ -63,7 +63,7 @@ class ElementReader:
         return node
 
     def read(self, operation: Any) -> None:
-        """Take in the next operation of the body."""
+        """Read the next operation of the body."""
         name = operation.name
         if name in ("linalg.yield", "scf.yield"):
             return
@@ -85,7 +85,7 @@ class ElementReader:
             self.computed.append(self._values[result])
 
     def element(self, operation: Any, conditions: tuple[Condition, ...]) -> Node:
-        """The load that a `tensor.extract` is, under conditions."""
+        """The load of a `tensor.extract`, under conditions."""
         source, *places = operation.operands
         return self.load(source, tuple(map(self.index, places)), conditions)
 
@@ -96,7 +96,7 @@ class ElementReader:
         return self.nodes.load(value.dtype, number, address, conditions, index)
 
     def _read_index(self, operation: Any, result: ir.Value) -> None:
-        """A position that is read from data gets a name; other indices are read where they are used."""
+        """Name an index that is read from data; other indices are read where they are used."""
         if operation.name in ("arith.index_cast", "arith.index_castui"):
             node = self.signed_as(self.node(operation.operands[0]), signed=operation.name == "arith.index_cast")
             users = [use.owner.operation for use in result.uses]
@@ -111,7 +111,7 @@ class ElementReader:
         return self.nodes.constant(dtype, bool(value) if dtype.is_bool else value)
 
     def _read_condition(self, operation: Any, result: ir.Value) -> bool:
-        """Whether the operation is a condition on indices, or several of which one is."""
+        """Read a condition on indices, or a conjunction or select with one; False for any other operation."""
         if operation.name == "arith.cmpi" and isinstance(operation.operands[0].type, ir.IndexType):
             left, right = operation.operands
             if _is_in_range(operation):
@@ -141,7 +141,9 @@ class ElementReader:
         return self.nodes.choose(conditions, here, elsewhere)
 
     def _read_conversion(self, operation: Any, result: ir.Value) -> bool:
-        """Whether the operation turns an element into what travels, or back: they are one node."""
+        """Read a conversion between an element and its register value, which are one node; False for any other
+        operation.
+        """
         (value, *rest) = operation.operands
         node = self._values.get(value)
         if node is None:
@@ -164,7 +166,7 @@ class ElementReader:
 
 
 def _is_in_range(operation: Any) -> bool:
-    """Whether the operation compares a position that is read from data with an extent."""
+    """Whether the operation compares an index read from data with an extent."""
     if operation.name != "arith.cmpi":
         return False
     return ir.IntegerAttr(operation.attributes["predicate"]).value == _UNSIGNED_BELOW

@@ -12,13 +12,13 @@ from tensorkiln.expr import Dim
 
 
 class IndexReader:
-    """Reads values of type index as dims; `names` has those that are names, and may grow."""
+    """Reads values of type index as dims; `names` maps values to names, and may grow."""
 
     def __init__(self, names: Mapping[ir.Value, Dim]) -> None:
         self.names: dict[ir.Value, Dim] = dict(names)
 
     def __call__(self, value: ir.Value) -> Dim:
-        """The dim that `value` is. KeyError for a value that is computed in any other way than kernels compute it."""
+        """The dim of `value`. Raises KeyError for an operation that kernels do not use."""
         known = self.names.get(value)
         if known is None:
             known = self.names[value] = self._read(value.owner)
@@ -45,7 +45,7 @@ _ARITH = {
 
 
 def apply(map_: ir.AffineMap, operands: list[Dim]) -> list[Dim]:
-    """What an affine map makes of its dims and symbols."""
+    """The results of an affine map for the values of its dims and symbols."""
     dims, symbols = operands[: map_.n_dims], operands[map_.n_dims :]
     return [_evaluate(result, dims, symbols) for result in map_.results]
 

@@ -1,4 +1,4 @@
-"""The linalg of a kernel read back as its body: stages over loops, with the scalar program of each."""
+"""Read the linalg of a kernel back as its body: stages over loops, with the scalar program of each."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from .scalar_ops import combined_kind
 from .write_kernel import SCATTER, SUFFIX
 
 IN_PANELS = "kiln.in_panels"
-"""The unit attribute of an argument of a kernel that was packed for it."""
+"""The unit attribute of a kernel argument that was packed in panels."""
 
 
 _READ = Remembered[Hashable, KernelBody]()
-"""Bodies by all that they follow from: stages read the same kernels."""
+"""Bodies by everything they depend on, since several stages read the same kernels."""
 
 
 def read_kernel(functions: Mapping[str, ir.Operation], name: str, symbols: Mapping[str, Range]) -> KernelBody:
-    """The body of the kernel called `name` in a module with these functions: one, as long as the kernel is the same."""
+    """The body of the kernel `name` in a module with these functions; cached as long as the kernel is unchanged."""
     declared, defined = functions[name].attributes, functions[name + SUFFIX]
     text = kernel_text(defined)
     stated = tuple(hash(declared[each]) for each in ("function_type", ROWS, "arg_attrs") if each in declared)
@@ -75,7 +75,7 @@ class _Reader:
         self.stages: list[Stage] = []
 
     def _type(self, kind: ir.Type) -> TensorType:
-        """With dims as affine maps spell them, so that equal extents are equal."""
+        """The type with dims in the form of affine maps, so that equal extents compare equal."""
         found = type_of(kind)
         return TensorType(found.dtype, tuple(map(self.space.floored, found.shape)), found.device)
 
@@ -124,7 +124,7 @@ class _Reader:
         self.shapes[result] = self._shape(result.type, sizes)
 
     def _shape_of(self, value: ir.Value) -> tuple[Dim, ...]:
-        """The extents of a tensor that a generic takes."""
+        """The extents of a tensor operand of a generic."""
         return self.shapes[value] if value in self.shapes else self.tensors[value][1].shape
 
     def _stage(self, operation: Any) -> None:
@@ -139,7 +139,7 @@ class _Reader:
         for argument, source, place in zip(block.arguments, inputs, places, strict=False):
             if source in self.tensors:
                 reader.give(argument, reader.load(source, place))
-        # Loops say nothing where what is reduced has one element.
+        # Iterator types do not tell if the reduced dimension has one element.
         is_reduction = any(True for _ in block.arguments[len(inputs)].uses)
         if is_reduction:
             target: Any = ir.RankedTensorType(outputs[0].type)
@@ -159,7 +159,7 @@ class _Reader:
         for value, result in zip(yielded, operation.results, strict=True):
             known = self.results.get(result)
             made.append(reader.node(value) if known is None else reader.stored(value, known.dtype))
-        # A byte that is stored for a bool is no element.
+        # The stored byte of a bool is not an element.
         bytes_stored = {reader.node(value) for value in yielded} - set(made)
         combine, computed = None, [node for node in reader.computed if node not in bytes_stored]
         if is_reduction:
@@ -181,7 +181,7 @@ class _Reader:
         self.stages.append(Stage(Domain(loops, (), address), combine, elements, stores))
 
     def _pack(self, operation: Any) -> None:
-        """A map: an element of a panel is one of the source, or zero where that ends."""
+        """Read a pack as a map: an element of a panel is one of the source, or zero beyond its end."""
         source, target, *_ = operation.operands
         ((result, value),) = self.results.items()
         attributes = operation.attributes
@@ -219,7 +219,7 @@ class _Reader:
             Loop(f"r{axis}" if axis < count else f"l{number}_{axis}", extents[axis], kind.endswith("<reduction>"))
             for axis, kind in enumerate(kinds)
         )
-        # All stages share the rows, however each spells how many there are.
+        # All stages share the rows, even if their extents are written differently.
         self.rows = self.rows or loops[:count]
         loops = (*self.rows[: len(loops)], *loops[count:])
         for loop in loops:
@@ -227,7 +227,7 @@ class _Reader:
         return loops
 
     def _result(self, value: ir.Value, target: ir.Value, element: Node) -> int:
-        """The number of the operand that a result of a generic is."""
+        """The operand number of a result of a generic."""
         known = self.results.get(value)
         if known is None:
             known = Value("local", (), TensorType(element.dtype, self.shapes[target]), "", len(self.operands))
@@ -238,4 +238,4 @@ class _Reader:
 
 
 _BEFORE = -1
-"""The operand whose element is what a reduction had before."""
+"""The operand number of a reduction's accumulator."""

@@ -1,7 +1,7 @@
-"""Scalar operations of a kernel's linalg: one operation of arith or math where that is all there is to it, else a call.
+"""Scalar operations of a kernel's linalg: one operation of arith or math if that suffices, else a call.
 
-What needs guards or steps (an integer division, a power, any arithmetic of a 16-bit float) is a function of the module,
-written once, whose attribute `kiln.scalar` says which operation it is. Both can be read back.
+An operation that needs guards or steps (an integer division, a power, any arithmetic of a 16-bit float) is a function
+of the module, defined once, with the operation in its attribute `kiln.scalar`. Both can be read back.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ..origins import shared
 from ..scalar.registers import register_type, to_register, to_scalar
 
 SCALAR: Final = "kiln.scalar"
-"""On a function: the scalar operation that it is, the dtype of its result, and its attributes."""
+"""Attribute of a function: its scalar operation, the dtype of its result, and its attributes."""
 COMBINE: Final = "combine"
 """The op of a reduction's combination; its attribute is the kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What is applied: `op` and `attributes` as an `Apply` has them, and the dtypes of the result and the arguments."""
+    """A scalar operation: `op` and `attributes` as in an `Apply`, and the dtypes of the result and the arguments."""
 
     op: str
     attributes: tuple[object, ...]
@@ -36,7 +36,7 @@ class Operation:
 
 
 def operation_of(node: Apply) -> Operation:
-    """What a node applies."""
+    """The operation of a node."""
     return Operation(node.op, node.attributes, node.dtype, tuple(arg.dtype for arg in node.args))
 
 
@@ -45,7 +45,7 @@ _FLOAT, _SIGNED, _UNSIGNED, _BOOL = "float", "signed", "unsigned", "bool"
 
 
 def _class_of(dtype: DType) -> _Class:
-    """How arith treats a dtype; empty for those that it does not compute in directly."""
+    """How arith treats a dtype; empty for dtypes that it does not compute in directly."""
     if dtype.is_bool:
         return _BOOL
     if dtype.is_float:
@@ -89,7 +89,7 @@ _COMBINED: Final[dict[tuple[str, _Class], str]] = {
     ("prod", _BOOL): "andi",
 }
 _COMBINED_AS: Final = {"add": "sum", "mul": "prod", "max": "max", "or": "max", "and": "prod"}
-"""The reduction of which a binop is the combination."""
+"""The reduction kind of a combining binop."""
 _LESS: Final = {_SIGNED: arith.CmpIPredicate.slt, _UNSIGNED: arith.CmpIPredicate.ult, _BOOL: arith.CmpIPredicate.ult}
 _COMPARED: Final = {
     ("arith.cmpf", arith.CmpFPredicate.OLT.value): ("cmplt", _FLOAT),
@@ -107,7 +107,7 @@ _CONVERTED: Final = {
 
 
 class ScalarFunctions:
-    """Writes scalar operations in a module; a function of one goes to the end of the module when it is first called."""
+    """Writes scalar operations in a module; a function is added to the end of the module at its first call."""
 
     def __init__(self, module_body: ir.Block) -> None:
         self.module_body = module_body
@@ -115,7 +115,7 @@ class ScalarFunctions:
         self._known = {ir.StringAttr(op.attributes["sym_name"]).value for op in operations}
 
     def __call__(self, operation: Operation, args: Sequence[ir.Value]) -> ir.Value:
-        """The result of an operation on values as they travel: one op, or a call of a function of the module."""
+        """The result of an operation on values in their register types: one op, or a call of a module's function."""
         value = _emit_direct(operation, args)
         if value is not None:
             return value
@@ -190,13 +190,13 @@ def _bitcast(source: DType, target: DType, value: ir.Value) -> ir.Value | None:
 
 
 def combined_kind(combination: Apply) -> str:
-    """The kind of the reduction that combines so."""
+    """The reduction kind of a combination."""
     kind = str(combination.attributes[0])
     return kind if combination.op == COMBINE else _COMBINED_AS[kind]
 
 
 def operation_of_op(op: ir.Operation, args: Sequence[DType], result: DType) -> Operation:
-    """The operation that an op of arith or math is. Integers that an op does not tell apart are signed."""
+    """The operation of an arith or math op. Integers are signed if the op does not distinguish."""
     name = op.name
     if name in _BINARY_BY_NAME:
         kind, sort = _BINARY_BY_NAME[name]
@@ -246,7 +246,7 @@ def _encoded(operation: Operation) -> ir.ArrayAttr:
 
 
 def operation_at(function: ir.Operation) -> Operation:
-    """The operation that a function is."""
+    """The operation of a function."""
     dtypes, op, *parts = ir.ArrayAttr(function.attributes[SCALAR])
     dtype, *args = (DType(ir.StringAttr(part).value) for part in ir.ArrayAttr(dtypes))
     texts = [ir.StringAttr(part).value for part in parts]
@@ -258,7 +258,7 @@ _DTYPES: Final = frozenset(str(dtype) for dtype in DType)
 
 
 def emit_scalar(operation: Operation, args: Sequence[ir.Value], traits: scalar.Traits) -> ir.Value:
-    """The result of an operation, by the arithmetic of `passes.scalar`, written for a target of these traits."""
+    """The result of an operation, computed by `passes.scalar` for a target with these traits."""
     dtype = operation.dtype
     match (operation.op, *operation.attributes):
         case ("binop", str(kind), DType() as left, DType() as amount):

@@ -1,4 +1,4 @@
-"""The scalar program of one element as the body of a `linalg.generic` on tensors."""
+"""Write the scalar program of one element as the body of a `linalg.generic` on tensors."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from .write_index import IndexWriter
 
 
 def loaded(dtype: DType, element: ir.Value) -> ir.Value:
-    """The value of an element of a tensor as it travels."""
+    """An element of a tensor in its register type."""
     return element if element.type == register_type(dtype) else from_memory(dtype, element)
 
 
 def stored(dtype: DType, value: ir.Value, element: ir.Type) -> ir.Value:
-    """A travelling value as an element of a tensor."""
+    """A register value as an element of a tensor."""
     return value if value.type == element else to_memory(dtype, value)
 
 
 class ElementWriter:
     """Writes nodes at the current insertion point, each once.
 
-    `tensors` are the operands by number; `at_hand` has the loads that are operands of the generic.
+    `tensors` are the operands by number; `at_hand` has the loads that are operands of the generic, by `id`.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ElementWriter:
         self._conditions: dict[int | Dim, ir.Value] = {}
 
     def __call__(self, node: Node) -> ir.Value:
-        """The value of `node`, as it travels."""
+        """The value of `node`, in its register type."""
         value = self._values.get(id(node))
         if value is None:
             with at_node(self.nodes, node):
@@ -92,7 +92,7 @@ class ElementWriter:
         return self.index(index)
 
     def _position(self, name: str) -> ir.Value:
-        """An integer that is read from data as an index, by its sign: a uint64 beyond int64 becomes negative."""
+        """A run-time integer as an index, extended by its sign; a uint64 beyond int64 becomes negative."""
         names = self.index.names
         if name not in names:
             node = self.nodes.dynamic[name]

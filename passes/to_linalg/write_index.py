@@ -1,4 +1,4 @@
-"""Index expressions as `affine.apply`; what affine expressions cannot say is arith on index."""
+"""Write index expressions as `affine.apply`; what affine expressions cannot express is arith on index."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _TRUNCATING: Final = ("idiv", "mod")
 class IndexWriter:
     """Writes dims at the current insertion point; equal dims are written once in a block.
 
-    `names` gives the value of every name that occurs. The graph's `symbols` become symbols of affine maps, all other
-    names dims.
+    `names` gives the value of every name that occurs. The graph's `symbols` become symbols of affine maps; all other
+    names become dims.
     """
 
     def __init__(self, space: IndexSpace, symbols: frozenset[str], names: Mapping[str, ir.Value]) -> None:
@@ -29,7 +29,7 @@ class IndexWriter:
         self._memo: dict[Dim, ir.Value] = {}
 
     def inside(self, names: Mapping[str, ir.Value] | None = None) -> IndexWriter:
-        """A writer for a region of the current block, where `names` are known as well."""
+        """A writer for a region of the current block, with additional `names`."""
         return IndexWriter(self.space, self.symbols, {**self.names, **(names or {})})
 
     def __call__(self, dim: Dim) -> ir.Value:
@@ -40,7 +40,7 @@ class IndexWriter:
         return value
 
     def is_affine(self, atom: Atom) -> bool:
-        """Whether an affine expression can have this division: one that rounds down, by a positive symbolic number."""
+        """Whether affine maps have this division: a floor quotient or remainder by a positive symbolic number."""
         if atom.op not in (*_QUOTIENTS, *_REMAINDERS):
             return False
         dividend, divisor = atom.args
@@ -74,7 +74,7 @@ class IndexWriter:
 
 
 class _Apply:
-    """One `affine.apply` under construction: the values of its dims and symbols, by what they stand for."""
+    """One `affine.apply` under construction: the values of its dims and symbols, by their expressions."""
 
     def __init__(self, index: IndexWriter) -> None:
         self.index = index
@@ -82,12 +82,12 @@ class _Apply:
         self._symbols: dict[Dim, ir.Value] = {}
 
     def value(self, expression: ir.AffineExpr) -> ir.Value:
-        """The value of an expression of this."""
+        """The value of an expression over these dims and symbols."""
         result = ir.AffineMap.get(len(self._dims), len(self._symbols), [expression])
         return affine.AffineApplyOp(result, [*self._dims.values(), *self._symbols.values()]).result
 
     def expression(self, dim: Dim) -> ir.AffineExpr:
-        """`dim` over the dims and symbols of this."""
+        """`dim` as an affine expression over these dims and symbols."""
         if isinstance(dim, int):
             return ir.AffineExpr.get_constant(dim)
         return reduce(ir.AffineExpr.get_add, [self._term(*term) for term in dim.terms])

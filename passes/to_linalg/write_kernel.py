@@ -1,4 +1,6 @@
-"""A kernel as a function of `linalg.generic` on tensors: one for each map or reduction, the same for every target."""
+"""Write a kernel as a function of `linalg.generic` on tensors: one for each map or reduction, the same for every
+target.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,9 @@ from .write_index import IndexWriter
 from .write_scatter import write_scatter
 
 SUFFIX = "_linalg"
-"""What the function of a kernel's linalg is called beyond the kernel."""
+"""Suffix of the name of a kernel's linalg function."""
 SCATTER = "kiln.scatter"
-"""On such a function: the axis of the scatter that it is, and which arguments are its indices and its updates."""
+"""Attribute of the linalg function of a scatter: its axis, and the arguments with its indices and updates."""
 
 
 def write_kernel(body: KernelBody, scalars: ScalarFunctions) -> ir.Operation:
@@ -39,9 +41,9 @@ def write_kernel(body: KernelBody, scalars: ScalarFunctions) -> ir.Operation:
 
 
 def tensor_of(value: Value, *, crosses: bool) -> ir.RankedTensorType:
-    """The type of a value in a kernel: its elements travel as they are, but for a bool that crosses the boundary.
+    """The type of a value in a kernel: elements have their register type, except bools that cross its boundary.
 
-    A 16-bit float is its bits, as in all code of kernels, and a bool outside is a byte.
+    A 16-bit float is its bits, as in all kernel code; a bool outside the kernel is a byte.
     """
     extents = [extent if isinstance(extent, int) else ir.ShapedType.get_dynamic_size() for extent in value.shape]
     element = (stored_type if crosses else register_type)(value.dtype)
@@ -85,7 +87,7 @@ class _Writer:
         return made.operation
 
     def _stage(self, stage: Stage) -> None:
-        """Write a stage: its stores are the results of one generic."""
+        """Write a stage as one generic; its results are the stage's stores."""
         body, loops = self.body, stage.domain.loops
         reads = direct_reads(stage, body.nodes)
         inputs = [self._operand(load, loops) for load in reads]
@@ -123,7 +125,7 @@ class _Writer:
             self.tensors[entry.operand] = result
 
     def _operand(self, load: Load, loops: Sequence[Loop]) -> ir.Value:
-        """What the generic reads: the operand, cut where a loop does not run through all of a dimension."""
+        """The tensor operand of a load, sliced if a loop does not run over all of a dimension."""
         source, value = self.tensors[load.operand], self.body.operands[load.operand]
         extents = {loop.name: loop.extent for loop in loops}
         sizes = [extents.get(name_of(at), extent) for at, extent in zip(load.index, value.shape, strict=True)]
@@ -150,14 +152,14 @@ class _Writer:
 
 
 def direct_reads(stage: Stage, nodes: Interner) -> list[Load]:
-    """The loads that are operands of the stage's generic: those without conditions, by an affine map of its loops."""
+    """The loads that can be operands of the stage's generic: unconditional, with an affine map of its loops."""
     names = [loop.name for loop in stage.domain.loops]
     found = [load for load in loads(stage.elements, nodes) if not load.conditions and _is_affine(load, names)]
     return sorted(found, key=lambda load: (load.operand, [str(at) for at in load.index]))
 
 
 def _names_in(stage: Stage, nodes: Interner, reads: Sequence[Load]) -> frozenset[str]:
-    """The names of which the stage's body needs the values, beside the loads that are operands."""
+    """The names whose values the stage's body needs, besides those in loads that are operands."""
     direct = set(map(id, reads))
     found = (node for node in walk(stage.elements, nodes) if id(node) not in direct)
     return frozenset[str]().union(
@@ -200,7 +202,7 @@ def _affine_map(loops: Sequence[Loop], index: Sequence[Dim]) -> ir.AffineMap:
 
 
 def _unstated(maps: Sequence[ir.AffineMap], loops: Sequence[Loop]) -> list[int]:
-    """The reduction loops that are no dimension of any operand by themselves: nothing states how far they run."""
+    """The reduction loops that are a dimension of no operand, so that no operand defines their extent."""
     stated = {result.position for map_ in maps for result in map_.results if isinstance(result, ir.AffineDimExpr)}
     return [axis for axis, loop in enumerate(loops) if loop.is_reduction and axis not in stated]
 
@@ -218,7 +220,7 @@ def _generic(
 
 
 def iterator_types(are_reductions: Iterable[bool]) -> ir.Attribute:
-    """The attribute of a generic that says which of its loops reduce."""
+    """The iterator types attribute of a generic."""
     kinds = ("reduction" if is_reduction else "parallel" for is_reduction in are_reductions)
-    # To parse one after the other would take longer.
+    # One parse is faster than one per loop.
     return ir.Attribute.parse(f"[{', '.join(f'#linalg.iterator_type<{kind}>' for kind in kinds)}]")

@@ -1,4 +1,4 @@
-"""A scatter as loops over tensors: zeros, then the updates one after the other, so that the last one wins."""
+"""Write a scatter as loops over tensors: zeros, then the updates in order, so that the last one wins."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .write_index import IndexWriter
 
 
 def write_scatter(root: Value, arguments: Sequence[ir.Value], empty: ir.Value, index: IndexWriter) -> ir.Value:
-    """`out[..., indices[i], ...] = updates[i]` for every i in order, where the index is within `root`; zero elsewhere.
+    """`out[..., indices[i], ...] = updates[i]` for every i in order, if the index is within `root`; zero elsewhere.
 
-    `arguments` are the indices and the updates, `empty` is what the result has for its shape.
+    `arguments` are the indices and the updates, `empty` is a tensor of the result's shape.
     """
     element = ir.RankedTensorType(empty.type).element_type
     cleared = fill(stored(root.dtype, zero(root.dtype), element), empty)
@@ -56,5 +56,5 @@ def _update(
 
 
 def _element(dtype: DType, element: ir.Value) -> ir.Value:
-    """An element as it is stored: of a bool, 0 or 1."""
+    """An element in its stored form: a bool becomes 0 or 1."""
     return stored(dtype, loaded(dtype, element), element.type) if dtype.is_bool else element
