@@ -1,9 +1,9 @@
-"""kiln -> kiln: images of convolutions lie in blocks of channels.
+"""kiln -> kiln: store the images of convolutions in blocks of channels.
 
-A vector then holds neighbouring channels of one pixel: what a convolution reads of a pixel is contiguous, its weights
-are the vectors of its products, and every map, window and sum over pixels runs by whole vectors, however small the
-image. A value of `(…, channels, …)` elements is stored as `(…, channels / block, …, block)`, and is permuted back where
-something reads it that is not known to gain by it. All of that is movement, which costs index arithmetic at most.
+A vector then holds neighbouring channels of one pixel: the channels that a convolution reads of a pixel are contiguous,
+its weights are the vectors of its products, and every map, window and sum over pixels runs on whole vectors, however
+small the image. A value of `(…, channels, …)` elements is stored as `(…, channels / block, …, block)`, and permuted
+back for readers that are not known to gain. All of that is movement, which costs index arithmetic at most.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .rewrite import rewrite
 
 
 def block_channels(module: ir.Module, *, block: int) -> ir.Module:
-    """Store images in blocks of so many channels, where convolutions gain by it."""
+    """Store images in blocks of `block` channels where convolutions gain by it."""
     graph = graph_function(module)
     function = read_function(graph.operation, read_symbols(module))
     live = live_values(function)

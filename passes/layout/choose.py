@@ -1,4 +1,4 @@
-"""Which values lie in blocks of channels: what convolutions store, and what follows from it pixel by pixel."""
+"""Choose the values to store in blocks of channels: convolution results, and values computed from them per pixel."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ from ..values import Function, Value
 
 POINTWISE = frozenset({"unary", "binop", "ternary", "cast"})
 IMAGE_AXES = 2
-"""Dimensions behind the channels of an image, at least."""
+"""Least number of dimensions behind the channels of an image."""
 LONE_DEPTH = 256
-"""Products of which a pixel is the sum that make up for moving the image there and back: with 3x3 windows of 32 and
-more channels a convolution alone takes 0.4 to 0.9 of the time in blocks, with 7x7 windows of 3 channels as long.
-"""
+"""Least products per pixel for which a single convolution pays for converting the image to blocks and back: with 3x3
+windows of 32 and more channels it takes 0.4 to 0.9 of the time in blocks, with 7x7 windows of 3 channels as long."""
 
 
 @dataclass
 class Chosen:
-    """`axes` has the dimension of the channels of every value that lies in blocks. `depths` has, of a sum over the
-    channels of such a value, their dimension in what is summed. `readers` are the movement between the two. What is
-    `summed` so, and padded, is stored: products then read it in place.
+    """`axes` has the channel dimension of every value in blocks. `depths` has, for a sum over the channels of such a
+    value, their dimension in the summed operand. `readers` are the movement ops between the two. Padded values in
+    `summed` are stored, so that products read them in place.
     """
 
     axes: dict[Value, int] = field(default_factory=dict[Value, int])
@@ -39,21 +38,21 @@ class Chosen:
     summed: set[Value] = field(default_factory=set[Value])
 
     def is_product(self, summed: Value) -> bool:
-        """Whether what is summed is a product that is not stored in blocks itself."""
+        """Whether the summed operand is a product that is not itself stored in blocks."""
         return summed.kind == "binop" and summed.text("op") == "mul" and summed not in self.axes
 
 
 def choose(function: Function, live: Sequence[Value], prepared: Collection[Value], block: int) -> Chosen:
-    """The values of a graph that are stored in blocks of so many channels.
+    """The values of a graph to store in blocks of `block` channels.
 
-    A convolution begins a region of them. A region is kept in two cases: another convolution sums over its channels, or
-    a convolution in it has windows that overlap and at least LONE_DEPTH products for a pixel.
+    A convolution begins a region of such values. A region is kept if another convolution sums over its channels, or if
+    a convolution in it has overlapping windows and at least LONE_DEPTH products per pixel.
     """
     return _Choice(function, prepared, block).run(live)
 
 
 def places_of(reduction: Value) -> list[int]:
-    """Where the dimensions that are not reduced are in the result, which may keep those that are, of size 1."""
+    """The dimensions of the result that are not reduced; the result may keep reduced dimensions with size 1."""
     (operand,), axes = reduction.operands, reduction.ints("axes")
     kept = [axis for axis in range(len(operand.shape)) if axis not in axes]
     return kept if len(reduction.shape) == len(operand.shape) else list(range(len(kept)))
@@ -100,7 +99,9 @@ class _Choice:
             self._reshape(value)
 
     def _reshape(self, value: Value) -> None:
-        """Dimensions before the channels may come and go, and whole blocks be split from them or join them."""
+        """Dimensions before the channels may change, and whole blocks may be split from the channels or merged into
+        them.
+        """
         (source,) = value.operands
         behind = _long(source.shape[self.chosen.axes[source] + 1 :])
         for axis in reversed(range(len(value.shape))):
@@ -109,7 +110,7 @@ class _Choice:
                 return
 
     def _reduction(self, value: Value) -> None:
-        """A sum over channels and window, or what is reduced of each channel by itself."""
+        """Handle a sum over channels and window, or a reduction of each channel by itself."""
         (operand,) = value.operands
         is_sum = value.text("reduce_op_kind") == "sum" and self.chosen.is_product(operand)
         reads = [self._read(factor, operand.shape) for factor in (operand.operands if is_sum else (operand,))]
@@ -146,7 +147,7 @@ class _Choice:
             self.chosen.readers.update(images[0].path)
 
     def _step(self, read: _Read, dimension: int) -> int | None:
-        """The dimension of the reader that steps through this one of what it reads, if it meets whole blocks only."""
+        """The dimension of the reader that steps through `dimension` of the operand, if it covers whole blocks only."""
         names = [f"d{axis}" for axis in range(len(read.shape))]
         form = linear_form(read.load.index[dimension], names)
         if form is None or not _is_multiple(form[0], self.block):
@@ -158,7 +159,7 @@ class _Choice:
         return steps[0] if self._fits(read.shape[steps[0]]) else None
 
     def _filters(self, reads: Sequence[_Read], kept: Sequence[int], shape: Sequence[Dim]) -> int | None:
-        """The dimension of a product that counts its filters, which only the weights have, in front of an image."""
+        """The dimension of a product that counts filters: only the weights have it, and an image follows it."""
         weights = [read for read in reads if read.source in self.prepared]
         images = [read for read in reads if read.source not in self.prepared]
         if len(weights) != 1 or len(images) != 1:
@@ -179,7 +180,7 @@ class _Choice:
         return isinstance(extent, int) and extent > 0 and extent % self.block == 0
 
     def _read(self, value: Value, shape: Sequence[Dim]) -> _Read | None:
-        """What a value is read from by movement alone, and where; None where that is more than one element."""
+        """The source of a value behind movement ops, and its index; None if more than one element is read."""
         path: list[Value] = []
         source = value
         while source not in self.chosen.axes and source.kind in MOVEMENT and len(source.operands) == 1:
@@ -202,7 +203,7 @@ class _Choice:
             self.region[self._first(source)] = self._first(value)
 
     def _first(self, value: Value) -> Value:
-        """What stands for the region of a value."""
+        """The representative of a value's region (union-find with path halving)."""
         while self.region[value] is not value:
             self.region[value] = value = self.region[self.region[value]]
         return value
@@ -210,7 +211,7 @@ class _Choice:
 
 @dataclass(frozen=True)
 class _Read:
-    """`source` is read through the movement `path` at the index of `load`, in terms of the dimensions of `shape`."""
+    """A read of `source` through the movement ops `path`, at the index of `load` by the dimensions of `shape`."""
 
     source: Value
     path: Sequence[Value]
@@ -223,7 +224,7 @@ def _long(shape: Sequence[Dim]) -> list[Dim]:
 
 
 def _overlaps(read: _Read, reduced: Sequence[int]) -> bool:
-    """Whether the windows of an image overlap: the step to the next is shorter than a window."""
+    """Whether the windows of an image overlap: the step between them is shorter than a window."""
     names = [f"d{axis}" for axis in range(len(read.shape))]
     for dimension in read.load.index:
         form = linear_form(dimension, names)

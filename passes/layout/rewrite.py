@@ -1,4 +1,4 @@
-"""The ops of the values that lie in blocks of channels, over blocks; and the way back for whatever else reads them."""
+"""Rewrite the ops of values in blocks of channels to blocks, and convert back for all other readers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .choose import Chosen, places_of
 
 
 def rewrite(graph: ir.Operation, function: Function, chosen: Chosen, block: int) -> None:
-    """Compute what was chosen in blocks, in place."""
+    """Rewrite the graph in place so that the chosen values are in blocks."""
     operations = [op.operation for op in graph.regions[0].blocks[0].operations]
     values: dict[ir.Value, Value] = dict(zip(graph.regions[0].blocks[0].arguments, function.arguments, strict=True))
     values |= {operations[value.position].results[0]: value for value in function.values}
@@ -57,7 +57,7 @@ class _Rewriter:
             operation.erase()
 
     def _store(self, operation: ir.Operation) -> None:
-        """Store a padded image that a region begins with."""
+        """Store a padded image at the start of a region."""
         with ir.InsertionPoint.after(operation):
             padded = operation.results[0]
             stored = ContiguousOp.make([padded], type_of(padded))
@@ -65,7 +65,7 @@ class _Rewriter:
             padded.replace_all_uses_except(stored.results[0], stored)
 
     def _made(self, operation: ir.Operation, value: Value) -> ir.Value:
-        """The value in blocks, or from blocks."""
+        """The op over blocks."""
         if value.kind == "reduce_axis":
             return self._reduction(operation, value)
         axis = self.chosen.axes[value]
@@ -96,7 +96,7 @@ class _Rewriter:
         return self._moved(plain, axis, None, range(rank), ()) if rank else plain
 
     def _reduction(self, operation: ir.Operation, value: Value) -> ir.Value:
-        """Over the channels of a block last, where it is summed over channels; of each by itself otherwise."""
+        """Reduce over the channels inside a block last if it sums over channels; else reduce each one separately."""
         (operand,) = value.operands
         axes = value.ints("axes")
         kept = [axis for axis in range(len(operand.shape)) if axis not in axes]
@@ -125,7 +125,9 @@ class _Rewriter:
     def _moved(
         self, value: ir.Value, lane: int | None, split: int | None, kept: Sequence[int], depth: Sequence[int]
     ) -> ir.Value:
-        """The dimensions `kept`, then what is in a block of `lane`, then `depth`, and what is in a block of `split`."""
+        """Reorder to the dimensions `kept`, the inner dimension of `lane`, then `depth`, and the inner dimension of
+        `split`.
+        """
         shape: list[Dim] = []
         at: dict[int, int] = {}
         for axis, extent in enumerate(type_of(value).shape):
@@ -136,7 +138,7 @@ class _Rewriter:
         return builder.permute(builder.reshape(value, shape), order)
 
     def _plain(self, value: ir.Value, *, is_stored: bool) -> ir.Value:
-        """The value as it was: from its blocks, stored as such where not just movement reads it."""
+        """The value converted back from blocks, in its original shape; stored so, unless only movement reads it."""
         if value not in self.blocked:
             return value
         if (value, is_stored) not in self.plain:
