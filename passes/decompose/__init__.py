@@ -1,4 +1,4 @@
-"""kiln -> kiln: what the later passes need not know, in terms of what they do."""
+"""kiln -> kiln: replace ops that later passes do not handle by ops that they do."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .storage import STORAGE
 from .truth import make_truths_plain
 
 DECOMPOSITIONS = (CONTRACTION, {**NARROW_SUMS, **STORAGE})
-"""From an op to the value that replaces it, or to None where it stays. Later ones see what earlier ones made."""
+"""Functions from an op to its replacement, or to None if it stays. Later tables see the results of earlier ones."""
 
 
 def decompose(module: ir.Module) -> ir.Module:
-    """Replace every op of `@graph` that has a decomposition; the new ops stand at its location. Bools that would be
-    passed on as they came are stored.
+    """Replace every op of `@graph` that has a decomposition; the new ops get its location. Bools that would be passed
+    on unchanged are stored.
     """
     block = graph_function(module).regions[0].blocks[0]
     for decompositions in DECOMPOSITIONS:

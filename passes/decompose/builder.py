@@ -1,4 +1,4 @@
-"""Shorthand to build kiln ops in front of the one that they replace."""
+"""Build kiln ops in front of the op that they replace."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def cast(value: ir.Value, dtype: DType) -> ir.Value:
 
 
 def binop(kind: BinopKind, left: ir.Value, right: ir.Value) -> ir.Value:
-    """`left` and `right`, of one type, combined."""
+    """`left` and `right`, of the same type, combined."""
     return BinopOp.make([left, right], type_of(left), op=kind).results[0]
 
 

@@ -1,4 +1,4 @@
-"""contract and wmma: products of expanded operands, summed, which is how graphs spell a contraction."""
+"""contract and wmma as sums of products of expanded operands, the form in which graphs express a contraction."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def decompose_wmma(op: Any) -> ir.Value:
 
 
 def _of_shape(value: ir.Value, shape: builder.Shape) -> ir.Value:
-    """`value` by a shape that its own is equal to wherever the graph is run, though they are written differently."""
+    """`value` with a shape that always equals its own at run time, though written differently."""
     if type_of(value).shape == tuple(shape):
         return value
     return builder.shrink(value, [(0, extent) for extent in shape])
@@ -47,7 +47,9 @@ def _accumulator(dtype: DType) -> DType:
 
 
 def _product(left: ir.Value, right: ir.Value, depth: int, result: builder.Shape, dtype: DType) -> ir.Value:
-    """The sum over the last `depth` dimensions of both in `dtype`, the other ones of left before those of right."""
+    """The sum over the last `depth` dimensions of both in `dtype`; the other dimensions of left come before those of
+    right.
+    """
     left, right = builder.cast(left, dtype), builder.cast(right, dtype)
     left_shape, right_shape = type_of(left).shape, type_of(right).shape
     rows, columns = len(left_shape) - depth, len(right_shape) - depth

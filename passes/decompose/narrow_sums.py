@@ -1,7 +1,7 @@
-"""Narrow sums and products, in types that lose nothing on the way; and those over no axes, which are no reductions.
+"""Widen narrow sums and products to types that lose nothing, and remove reductions over no axes.
 
-Of 16-bit floats: accumulated in float32 and rounded once, whatever order they run in. Of products of 8-bit and 16-bit
-integers: in 32 bits, which the vector units multiply; the low bits are those of the narrow sum.
+Sums of 16-bit floats are accumulated in float32 and rounded once, in whatever order they run. Sums of products of 8-bit
+and 16-bit integers are computed in 32 bits, which vector units multiply; the low bits are those of the narrow sum.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INTEGERS = {
 
 
 def decompose_reduce_axis(op: Any) -> ir.Value | None:
-    """reduce(x) -> cast(reduce(cast(x, wide))), x over no axes, or None for a reduction that stays"""
+    """reduce(x) -> cast(reduce(cast(x, wide))), or x for no axes; None for a reduction that stays"""
     if not op.axes:
         return op.operands[0]
     dtype, kind = op.tensor.dtype, op.reduce_op_kind
@@ -40,7 +40,7 @@ def decompose_reduce_axis(op: Any) -> ir.Value | None:
 
 
 def _factors(value: ir.Value) -> Sequence[ir.Value]:
-    """Those of a product of two tensors; none of anything else."""
+    """The factors of a product of two tensors; empty for anything else."""
     product = value.owner
     if not isinstance(product, BinopOp) or product.op is not BinopKind.MUL:
         return ()

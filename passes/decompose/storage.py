@@ -1,4 +1,4 @@
-"""multi, buffer_view, assignments of everything and long cats in terms of movement."""
+"""multi, buffer_view, full assignments and long cats in terms of movement."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def decompose_multi(op: Any) -> ir.Value:
 
 
 def decompose_buffer_view(op: Any) -> ir.Value | None:
-    """A window of another dtype: the elements that hold it, reinterpreted; None for one of the buffer's own dtype"""
+    """A window of another dtype: the elements that contain it, reinterpreted; None for the buffer's own dtype"""
     buffer = op.operands[0]
     known, wanted = type_of(buffer), op.tensor
     if known.dtype is wanted.dtype:
@@ -40,7 +40,7 @@ def decompose_buffer_view(op: Any) -> ir.Value | None:
 
 
 def decompose_assign(op: Any) -> ir.Value | None:
-    """The source where it replaces all of the target, whose old value is not needed then; None where some is kept"""
+    """The source if it replaces the whole target, whose old value is then dead; None for a partial update"""
     source, span = op.operands[1], op.range
     known, whole = type_of(source), op.tensor
     if span is None:
@@ -49,11 +49,11 @@ def decompose_assign(op: Any) -> ir.Value | None:
 
 
 MAX_PARTS = 16
-"""Of a cat that a kernel computes element by element, looking at every part for each."""
+"""Most parts of a cat that a kernel computes element by element, with a select over all parts for each."""
 
 
 def decompose_cat(op: Any) -> ir.Value | None:
-    """Without empty parts; of more than 16, groups are joined and stored first; None where all of few parts count"""
+    """Drop empty parts; join and store groups if there are more than 16 parts; None for a cat that stays"""
     whole, axis = list(op.operands), op.axis
     parts = [part for part in whole if expr.product(type_of(part).shape) != 0]
     if not parts:

@@ -9,11 +9,11 @@ from dialect.mlir import ir
 from dialect.types import type_of
 
 _AS_IT_IS: Final = frozenset({"func.return", "kiln.copy", "kiln.custom", "kiln.while"})
-"""What passes bytes on without a kernel: any other reader tells true from false, and stores 0 or 1."""
+"""Ops that pass bytes on without a kernel; a kernel would store every bool as 0 or 1."""
 
 
 def make_truths_plain(block: ir.Block) -> None:
-    """Store a bool argument of `block` by a kernel, for all ops that would pass on its bytes."""
+    """Store each bool argument of `block` by a kernel, for all ops that would pass on its bytes."""
     arguments = [argument for argument in block.arguments if type_of(argument).dtype.is_bool]
     if not arguments:
         return
