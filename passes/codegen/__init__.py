@@ -1,1 +1,1 @@
-"""LLVM dialect in, object code out: the only package that touches llvmlite."""
+"""LLVM dialect in, object code out: the only package that uses llvmlite."""

@@ -1,4 +1,4 @@
-"""Assembled PTX, and what NVIDIA's assembler says of its kernels."""
+"""Assembled PTX, and the resource usage that NVIDIA's assembler reports for its kernels."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _CODE: Final = ".text."
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a thread (`registers`, `stack_bytes`, the spills) or a block (`static_shared_bytes`) of a kernel takes.
+    """Resources of a thread (`registers`, `stack_bytes`, the spills) or a block (`static_shared_bytes`) of a kernel.
 
-    `code_bytes` are its own instructions: the assembler's functions, such as for division, may stand apart.
+    `code_bytes` counts the kernel's own instructions: library functions, such as for division, may be separate.
     """
 
     registers: int
@@ -35,7 +35,7 @@ class Usage:
 
     @property
     def resources(self) -> Resources:
-        """The same as the record of a program has it."""
+        """The usage as a program records it."""
         return Resources(
             registers=self.registers,
             shared_memory_bytes=self.static_shared_bytes,
@@ -46,14 +46,14 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """A cubin, and what each of its entries takes."""
+    """A cubin, and the usage of each of its entries."""
 
     cubin: bytes
     usage: Mapping[str, Usage]
 
 
 def assembly_of(cubin: bytes, log: str) -> Assembly:
-    """The assembly that the verbose output of ptxas belongs to. DiagnosticError when either is not understood."""
+    """The assembly of a cubin and its verbose ptxas log. Raises DiagnosticError if either cannot be parsed."""
     codes = _code_sizes(cubin)
     usage: dict[str, Usage] = {}
     entries = list(_ENTRY.finditer(log))
@@ -78,7 +78,7 @@ def assembly_of(cubin: bytes, log: str) -> Assembly:
 
 
 def _code_sizes(cubin: bytes) -> dict[str, int]:
-    """Bytes of instructions by function: of the sections called `.text.` and its name."""
+    """Bytes of instructions by function: the sizes of the sections `.text.NAME`."""
     try:
         sections = read_object(cubin).sections
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""PTX assembled for exactly one architecture, by whatever assembler of NVIDIA's there is."""
+"""Assemble PTX for exactly one architecture, with whichever NVIDIA assembler is installed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from . import nvjitlink, ptxas
 from .assembly import Assembly
 
 Assembler = Callable[[str, str], Assembly]
-"""PTX and the architecture to what is made of it."""
+"""Assembles PTX for an architecture."""
 
 
 def assemble(ptx: str, arch: str) -> Assembly:
-    """By the library when it is installed, since it works everywhere, else by the program.
+    """Assemble with the library if it is installed, since it works everywhere, else with the program.
 
-    UnsupportedGraphError when there is neither, or it does not know the architecture; DiagnosticError when it refuses
-    the PTX.
+    Raises UnsupportedGraphError if there is neither, or it does not know the architecture; DiagnosticError if it
+    rejects the PTX.
     """
     return nvjitlink.assemble(ptx, arch) if nvjitlink.version() is not None else ptxas.assemble(ptx, arch)

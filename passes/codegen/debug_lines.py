@@ -1,6 +1,6 @@
-"""Numbers on lines of LLVM IR, and on those of the assembler text made of it: as debug locations, which change no code.
+"""Carry numbers on lines of LLVM IR to lines of assembler text, as debug locations, which change no code.
 
-The number is the line of a location; 0 is none. Functions are scopes.
+The number is the line of a location; 0 means none. Functions are scopes.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _END: Final = re.compile(r"(?:\.L|\$L__)func_end\d+:|\}")
 _LABEL: Final = re.compile(r"([A-Za-z_][\w.$]*):")
 
 Joined = Callable[[tuple[int, ...]], int]
-"""One number for several, none of which is 0."""
+"""Joins several nonzero numbers into one."""
 
 
 def numbers_of_functions(module: ir.Module, file: str) -> dict[str, list[int]]:
-    """Of a module of the LLVM dialect: the numbers of the lines of its functions in LLVM IR, by locations in `file`."""
-    # LLVM wants a location on every call that it may inline.
+    """For the LLVM IR of a module of the LLVM dialect, the numbers of each function's lines, by locations in `file`."""
+    # LLVM requires a location on every call that it may inline.
     placed = _UNPLACED.sub('loc("-":0:0)', module.operation.get_asm(enable_debug_info=True))
     copy = ir.Module.parse(placed, module.context)
     PassManager.parse(_SCOPES, module.context).run(copy.operation)
@@ -54,9 +54,9 @@ def numbers_of_functions(module: ir.Module, file: str) -> dict[str, list[int]]:
 def numbers_of_lines(
     llvm_ir: str, callees: Mapping[str, str], known: Mapping[str, Sequence[int]], join: Joined
 ) -> list[int]:
-    """Of each line of LLVM IR, whose functions are `known`, or were several that became one.
+    """The number of each line of LLVM IR whose functions are `known`, or were merged from known functions.
 
-    `callees` has what each function called before that.
+    `callees` gives the callee of each function before the merge.
     """
     lines = llvm_ir.split("\n")
     functions = list(_functions(lines))
@@ -78,7 +78,7 @@ def numbers_of_lines(
 
 
 def callees(llvm_ir: str) -> dict[str, str]:
-    """What each function calls first."""
+    """The first callee of each function."""
     found: dict[str, str] = {}
     for name, _, body in _functions(llvm_ir.split("\n")):
         called = next((each[1] for line in body if (each := _CALLED.search(line))), None)
@@ -108,7 +108,7 @@ def marked(llvm_ir: str, numbers: Sequence[int]) -> str:
         lines[start] = f"{body[0].removesuffix(' {')} !dbg !{scope} {{"
         for at, line in enumerate(body[1:-1], start + 1):
             number = numbers[at]
-            # LLVM wants a location, be it none, on calls that it may inline.
+            # LLVM requires a location, even line 0, on calls that it may inline.
             if not number and not _CALL.match(line):
                 continue
             if number not in places:
@@ -116,15 +116,15 @@ def marked(llvm_ir: str, numbers: Sequence[int]) -> str:
                 metadata.append(f"!{following} = !DILocation(line: {number}, scope: !{scope})")
                 following += 1
             lines[at] = f"{line}, !dbg !{places[number]}"
-    # The module says already which version of debug information it has.
+    # The module already has a debug info version.
     return "\n".join([*lines, f"!llvm.dbg.cu = !{{!{unit}}}", *metadata, ""])
 
 
 def numbers_of_assembly(assembly: str, marked: str) -> list[int]:
-    """The number of each line of assembler text, out of that of the marked module.
+    """The number of each line of assembler text, from the text of the marked module.
 
-    Debug locations ask for directives about the stack, beside which some targets order the begin of a function
-    otherwise. Of such functions it is known of the lines that are the same.
+    Debug locations add stack directives, and some targets then order the start of a function differently. For such
+    functions only identical lines get a number.
     """
     lines = assembly.split("\n")
     others, numbers = _unmarked(marked)
@@ -141,7 +141,7 @@ def numbers_of_assembly(assembly: str, marked: str) -> list[int]:
 
 
 def _unmarked(assembly: str) -> tuple[list[str], list[int]]:
-    """The lines of assembler text without what debug locations add, and the number of each."""
+    """The lines of assembler text without those that debug locations add, and the number of each."""
     kept: list[str] = []
     numbers: list[int] = []
     number = 0
@@ -159,7 +159,7 @@ def _unmarked(assembly: str) -> tuple[list[str], list[int]]:
 
 
 def _parts(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
-    """Each function of assembler text: its name, its first line, and the line behind its last."""
+    """Each function of assembler text: its name, its first line, and the line after its last."""
     name, first = "", 0
     for at, line in enumerate(lines):
         if label := _LABEL.match(line):
@@ -170,7 +170,7 @@ def _parts(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
 
 
 def _functions(lines: Sequence[str]) -> Iterator[tuple[str, int, Sequence[str]]]:
-    """Each function that is defined: its name, where it begins, and its lines from head to end."""
+    """Each defined function: its name, its first line number, and its lines from head to end."""
     start, name = 0, ""
     for at, line in enumerate(lines):
         if defined := _DEFINED.match(line):

@@ -1,4 +1,4 @@
-"""The bit patterns of LLVM's floating-point literals, as the two textual forms spell them."""
+"""Bit patterns of LLVM's floating-point literals, in the spellings of two LLVM versions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FORMATS = {"half": Format(5, 10), "bfloat": Format(8, 7), "float": Format(8, 23)
 
 
 def from_decimal(text: str, form: Format) -> int:
-    """The pattern nearest to a decimal literal, ties to even; past the largest finite value it is infinity."""
+    """The pattern nearest to a decimal literal, ties to even; infinity beyond the largest finite value."""
     sign = form.sign if text.startswith("-") else 0
     value = abs(Fraction(text))
     if value == 0:

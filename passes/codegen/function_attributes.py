@@ -1,4 +1,4 @@
-"""Attributes on every function that a module of LLVM IR text defines; llvmlite has no call for it."""
+"""Attach attributes to every function defined in LLVM IR text; llvmlite has no call for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BEFORE_ATTRIBUTES = re.compile(r"\s*(?:(?:local_)?unnamed_addr|addrspace\(\d+\)
 def attach(text: str, attributes: Mapping[str, str]) -> str:
     """The module with these string attributes on each definition.
 
-    An attribute that a function carries already wins: its author knew more than the target's defaults.
+    An attribute that a function already has takes precedence over the target's default.
     """
     group = " ".join(f'"{name}"="{value}"' for name, value in attributes.items())
     return "\n".join(_defined(line, group) if line.startswith("define ") else line for line in text.split("\n"))
@@ -26,7 +26,7 @@ def _defined(line: str, group: str) -> str:
 
 
 def _attribute_position(line: str) -> int:
-    """Where attributes go; the end of a line that is no definition, for LLVM's parser to complain about."""
+    """Where attributes go; the end of a line that is no definition, so that LLVM's parser reports it."""
     name = _NAME.search(line)
     if name is None:
         return len(line)

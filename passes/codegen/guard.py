@@ -1,4 +1,4 @@
-"""Refuse a module that LLVM IR cannot be made of: translation does not fail on one, it crashes the process."""
+"""Reject modules that cannot be translated to LLVM IR: translation would crash the process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TRANSLATABLE = tuple(f"{dialect}." for dialect in _DIALECTS)
 def only_llvm(module: ir.Module) -> None:
     """Check that every operation is a registered one of the LLVM or NVVM dialect, in one `builtin.module`.
 
-    Raises DiagnosticError that names each kind of leftover, and where the first of each comes from.
+    Raises DiagnosticError with each kind of leftover operation, and the location of the first of each.
     """
     context = module.context
     tops = (top.operation for top in module.body.operations)

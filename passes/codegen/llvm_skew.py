@@ -33,9 +33,9 @@ _TARGET_MEMORY = re.compile(r"memory\([^()]*target_mem[^()]*\)\s*")
 def downgrade(text: str) -> str:
     """The same module as LLVM 22 spells it.
 
-    Every literal becomes a hexadecimal one, so nothing is rounded a second time. A `memory(…)` attribute that mentions
-    `target_mem` is dropped, which only tells the optimiser less. Raises DiagnosticError for a literal whose type is
-    none of half, bfloat, float and double.
+    Every literal becomes hexadecimal, so nothing is rounded twice. A `memory(…)` attribute with `target_mem` is
+    dropped, which only gives the optimiser less information. Raises DiagnosticError for a literal whose type is none of
+    half, bfloat, float and double.
     """
     return "\n".join(_line(line) if _is_affected(line) else line for line in text.split("\n"))
 

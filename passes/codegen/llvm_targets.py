@@ -1,4 +1,4 @@
-"""LLVM's back ends, registered once a process, and how its optimiser is set."""
+"""LLVM's back ends, registered once per process, and the options of its optimiser."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import llvmlite.binding as llvm
 
 @cache
 def initialize() -> None:
-    """Register every back end and assembly printer that llvmlite was built with; later calls do nothing."""
+    """Register every back end and assembly printer of llvmlite; later calls do nothing."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     # InstCombine would move a division whose quotient only a guarded load needs into the guard's branch. The loop

@@ -1,4 +1,4 @@
-"""How LLVM is told about a CPU: which instructions exist, and, apart from that, which it is fast at."""
+"""Describe a CPU to LLVM: the instructions that exist and, separately, those that are fast."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tensorkiln.target import Target
 # The instruction set comes from the explicit feature list alone: a CPU name would bring in features that a virtual
 # machine may hide. So the ISA starts from the architecture's baseline and the name is used for tuning only.
 _FLUSHING = frozenset({"avx512bf16", "avxneconvert"})
-"""Extensions whose float32 to bfloat16 conversion takes denormals for zero; LLVM would use it to move values too."""
+"""Extensions whose float32 to bfloat16 conversion flushes denormals; LLVM would use it to move values too."""
 _BASELINES = {"x86_64": "x86-64", "aarch64": "generic", "arm64": "generic"}
 _LINUX: Final = re.compile(r"[^-]+-(?:[^-]+-linux[^-]*(?:-[^-]+)?|linux(?:-(?:gnu|musl|android)[^-]*)?)")
-"""Triples of Linux, whose vendor may be left out: the SDK loads ELF objects with its calling convention alone."""
+"""Triples of Linux, with or without a vendor: the SDK loads only ELF objects with its calling convention."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """LLVM's names for a target: `isa_cpu` with `features` decides what may be emitted, `tune_cpu` what is cheap."""
+    """LLVM's names for a target: `isa_cpu` with `features` decides which instructions exist, `tune_cpu` their costs."""
 
     triple: str
     isa_cpu: str
@@ -39,7 +39,7 @@ class Machine:
 def machine_of(target: Target) -> Machine:
     """The machine of a resolved CPU target.
 
-    Raises DiagnosticError when the target is not a CPU, or its triple is not x86-64 or AArch64 on Linux.
+    Raises DiagnosticError if the target is not a CPU, or its triple is not x86-64 or AArch64 on Linux.
     """
     triple = target.triple or ""
     architecture = triple.split("-", 1)[0]
@@ -56,10 +56,10 @@ def machine_of(target: Target) -> Machine:
 
 
 def _vector_bits(architecture: str, features: frozenset[str]) -> int:
-    """The register width to prefer, in bits; 0 leaves it to LLVM.
+    """The preferred register width in bits; 0 leaves it to LLVM.
 
-    LLVM holds back from 512-bit registers on most CPUs because the first that had them slowed down in their use; on
-    those sold since, the wide ones are 1.3 to 2 times as fast on these kernels.
+    LLVM avoids 512-bit registers on most CPUs because the first CPUs with them lowered their clock when using them; on
+    later ones the wide registers are 1.3 to 2 times as fast for these kernels.
     """
     if architecture != "x86_64":
         return 0

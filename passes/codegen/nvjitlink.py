@@ -1,7 +1,8 @@
 """NVIDIA's assembler as the library nvJitLink, inside this process.
 
-It holds the same assembler as ptxas, needs no driver, starts no process and no thread, and so works in a compile of the
-service. Only the library of PyPI's nvidia-nvjitlink is used: what it makes depends on its version, which is then known.
+It contains the same assembler as ptxas, needs no driver and starts no process or thread, so it works in a compile of
+the service. Only the library of PyPI's nvidia-nvjitlink is used: its output depends on its version, which is then
+known.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _PTX: Final = 2
 
 
 def version() -> str | None:
-    """The version of the installed library; None when there is none."""
+    """The version of the installed library; None if there is none."""
     try:
         return distribution_version(DISTRIBUTION) if _path() is not None else None
     except PackageNotFoundError:
@@ -39,10 +40,10 @@ def version() -> str | None:
 
 
 def assemble(ptx: str, arch: str) -> Assembly:
-    """The PTX assembled for exactly `arch`; equal arguments and an equal library give equal bytes.
+    """The PTX assembled for exactly `arch`; equal arguments and library versions give equal bytes.
 
-    UnsupportedGraphError when the library is not installed or does not know the architecture; DiagnosticError with its
-    message when it refuses the PTX.
+    Raises UnsupportedGraphError if the library is not installed or does not know the architecture; DiagnosticError with
+    its message if it rejects the PTX.
     """
     library = _load()
     with _link(library, arch) as handle:

@@ -1,4 +1,4 @@
-"""LLVM IR text as PTX."""
+"""Compile LLVM IR text to PTX."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .nvptx_guard import only_selectable
 
 TRIPLE: Final = "nvptx64-nvidia-cuda"
 LEAST_PTX: Final = 70
-"""The PTX ISA of CUDA 11.0, as ten times major plus minor: older ones have fewer instructions, not more drivers."""
+"""The PTX ISA of CUDA 11.0, as ten times major plus minor; an older version would run on no more drivers."""
 
 _DEFINITION: Final = re.compile(r'^\s*define (?P<linkage>[^@\n]*)@(?P<name>"[^"\n]*"|[-\w.$]+)\(', re.MULTILINE)
 
@@ -25,9 +25,9 @@ _DEFINITION: Final = re.compile(r'^\s*define (?P<linkage>[^@\n]*)@(?P<name>"[^"\
 def emit(llvm_ir: str, target: Target) -> str:
     """PTX of an optimised module; equal arguments give equal text on any machine.
 
-    The module's `ptx_kernel` functions are its entries; the others are inlined into them. Raises DiagnosticError when
-    LLVM refuses the module, when the target is not a CUDA one, and, naming it, for anything that the back end has no
-    code for.
+    The module's `ptx_kernel` functions are its entries; the others are inlined into them. Raises DiagnosticError if
+    LLVM rejects the module, if the target is not a CUDA one, and for anything that the back end has no code for, by
+    name.
     """
     architecture = architecture_of(target)
     machine = _machine(architecture)
@@ -39,7 +39,7 @@ def emit(llvm_ir: str, target: Target) -> str:
 
 
 def only_kernels(ptx: str) -> None:
-    """Check that the SDK will load the PTX: DiagnosticError that names every declaration that it refuses."""
+    """Check that the SDK will load the PTX: raises DiagnosticError with every declaration that it would reject."""
     found = external_declarations(ptx)
     if found:
         raise DiagnosticError(
@@ -53,7 +53,7 @@ def optimised_ir(llvm_ir: str, target: Target) -> str:
 
 
 def architecture_of(target: Target) -> Architecture:
-    """The architecture of a CUDA target; DiagnosticError for a target of another kind."""
+    """The architecture of a CUDA target; raises DiagnosticError for other targets."""
     architecture = ARCHITECTURES.get(target.arch or "") if target.kind == "cuda" else None
     if architecture is None:
         raise DiagnosticError(
@@ -80,8 +80,8 @@ def _optimised(llvm_ir: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
         raise DiagnosticError(f"LLVM refused the module: {error}", details={"stage": "codegen"}) from error
     _inline_all_but_kernels(llvm_ir, module)
     options = llvm.create_pipeline_tuning_options(speed_level=3)
-    # Arrays of a thread are registers only where the loops over them are unrolled: a register has no address. The
-    # vectorisers pack small integers and halves as no schedule asked for, into vectors that have no code.
+    # A thread's arrays can be registers only if the loops over them are unrolled: a register has no address. The
+    # vectorisers would pack small integers and halves into vectors that have no code.
     options.loop_unrolling = True
     options.loop_vectorization = False
     options.loop_interleaving = False

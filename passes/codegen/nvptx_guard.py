@@ -1,7 +1,6 @@
-"""Refuse LLVM IR that the NVPTX back end has no code for: it does not report that, it ends the process.
+"""Reject LLVM IR that the NVPTX back end has no code for: instead of an error, the back end ends the process.
 
-Reads the text of the module as LLVM printed it after optimisation, since the optimiser makes intrinsics of its own and
-removes others.
+Reads the text of the module after optimisation, since the optimiser adds and removes intrinsics.
 """
 
 from __future__ import annotations
@@ -47,16 +46,16 @@ _INSTRUCTIONS: Final = """
     getelementptr trunc zext sext fptrunc fpext fptoui fptosi uitofp sitofp ptrtoint ptrtoaddr inttoptr bitcast
     addrspacecast icmp fcmp phi select freeze call
 """
-"""Those with code at every width that has registers, but for what is checked apart. Not `frem`: its code divides and
-multiplies back, which is wrong for large quotients."""
+"""Instructions with code at every width that has registers, apart from the checks below. Not `frem`: its code divides
+and multiplies back, which is wrong for large quotients."""
 _OPCODES: Final = frozenset(_INSTRUCTIONS.split())
 
 
 def only_selectable(module: str, architecture: Architecture) -> None:
     """Check an optimised module for an architecture.
 
-    Raises DiagnosticError that names every intrinsic, function, instruction, type and global without code, and the
-    kernel where the first use of each instruction or type is.
+    Raises DiagnosticError with every intrinsic, function, instruction, type and global without code, and the kernel of
+    the first use of each instruction or type.
     """
     problems = dict.fromkeys(_problems(module, architecture))
     if problems:
@@ -81,7 +80,7 @@ def _problems(module: str, architecture: Architecture) -> Iterator[str]:
         elif not line.startswith("  "):
             continue
         text = _blank(line)
-        # Lines that differ in names only are many.
+        # Many lines differ only in names.
         if text not in checked or "syncscope" in line:
             checked.add(text)
             where = f" (in {kernel})" if line.startswith("  ") else ""
@@ -156,5 +155,5 @@ def _name(line: str) -> str:
 
 
 def _blank(line: str) -> str:
-    """The line with names cut down to their sigil, strings and comments cut out."""
+    """The line with names reduced to their sigil, and without strings and comments."""
     return _OPAQUE.sub(r"\1", line)

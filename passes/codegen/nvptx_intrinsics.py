@@ -1,8 +1,8 @@
-"""Which intrinsics LLVM 22's NVPTX back end has code for, exactly rounded, and from which compute capability on.
+"""The intrinsics that LLVM 22's NVPTX back end has exactly rounded code for, by least compute capability.
 
-Found by giving the back end each one at every width and type on sm_70, sm_75, sm_80, sm_90, sm_100 and sm_120, and what
-it made to ptxas; docs/ptx.md tells how, and tests/codegen/test_nvptx_intrinsics.py does it again. Left out on purpose:
-`llvm.exp2`, which becomes `ex2.approx`: who accepts its error asks for `llvm.nvvm.ex2.approx.f`.
+Found by compiling each one at every width and type for sm_70, sm_75, sm_80, sm_90, sm_100 and sm_120, and assembling
+the result with ptxas; docs/ptx.md describes it, and tests/codegen/test_nvptx_intrinsics.py repeats it. `llvm.exp2` is
+left out on purpose, since it becomes `ex2.approx`; use `llvm.nvvm.ex2.approx.f` to accept its error.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _GENERIC: Final[dict[str, str]] = {
     "vector.insert|vector.extract": rf"(?:{_FLOAT}|{_POWER}).(?:{_FLOAT}|{_POWER})",
     "lifetime.start|lifetime.end|prefetch": _POINTER,
 }
-"""What stands between `llvm.` and the types; the types."""
+"""Patterns of the name after `llvm.`, and of the types."""
 
 _PLAIN: Final = ("assume", "experimental.noalias.scope.decl", "trap")
-"""Intrinsics that no type is a part of the name of."""
+"""Intrinsics without a type in their name."""
 
 _FLOAT_PAIR: Final = r"f32\.f32|f16\.f16"
 _DEVICE: Final[dict[Capability, tuple[str, ...]]] = {
@@ -88,7 +88,7 @@ _DEVICE: Final[dict[Capability, tuple[str, ...]]] = {
         r"f2tf32\.rna|f2bf16\.rn|ff2f16x2\.rn|ff2bf16x2\.rn",
     ),
 }
-"""Between `llvm.nvvm.` and the end; by the least compute capability."""
+"""Patterns of the name after `llvm.nvvm.`, by least compute capability."""
 
 
 def _alternatives(patterns: list[str]) -> re.Pattern[str]:
@@ -105,7 +105,7 @@ _DEVICE_NAMES: Final = {since: _alternatives(list(names)) for since, names in _D
 
 
 def least_capability(name: str) -> Capability | None:
-    """The least compute capability that has code for the intrinsic `name`; None when none that is supported has."""
+    """The least compute capability with code for the intrinsic `name`; None if no supported one has it."""
     if (device := name.removeprefix("llvm.nvvm.")) != name:
         return next((since for since, names in _DEVICE_NAMES.items() if names.fullmatch(device)), None)
     generic = name.removeprefix("llvm.")

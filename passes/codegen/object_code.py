@@ -1,4 +1,4 @@
-"""LLVM IR text as a relocatable object for a CPU."""
+"""Compile LLVM IR text to a relocatable object for a CPU."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ NARROW_ACCESSES = frozenset({"llvm.masked.load.v8i8.p0", "llvm.masked.store.v8i8
 def emit(llvm_ir: str, target: Target) -> bytes:
     """Position-independent object code of an optimised module; equal arguments give equal bytes on any machine.
 
-    Raises DiagnosticError when LLVM refuses the module or the target, and when the object would need a symbol that
-    the process loading it is not sure to have (a call into the maths library or the compiler's run time), or has what
-    the SDK does not load (`tensorkiln.object_rules`).
+    Raises DiagnosticError if LLVM rejects the module or the target; if the object needs a symbol that the loading
+    process may lack (a call into the maths library or the compiler's runtime); or if it has parts that the SDK does not
+    load (`tensorkiln.object_rules`).
     """
     machine = machine_of(target)
     handle = _target_machine(machine)
@@ -34,7 +34,7 @@ def emit(llvm_ir: str, target: Target) -> bytes:
 
 
 def only_kernels(code: bytes, triple: str) -> None:
-    """Check that the SDK will load an object: DiagnosticError that names every symbol or part that it refuses."""
+    """Check that the SDK will load an object: raises DiagnosticError with every symbol or part that it would reject."""
     try:
         read = read_object(code)
         missing, problems = foreign_symbols(read), object_problems(read)
@@ -99,7 +99,7 @@ def _optimised(llvm_ir: str, machine: Machine, handle: llvm.TargetMachine) -> ll
 
 
 def _inliner() -> llvm.ModulePassManager:
-    """Inlines what always is, and drops it. The optimiser inlines from the callees up, when it has optimised those."""
+    """Inlines `alwaysinline` functions and drops them. The optimiser alone would first optimise the callees."""
     manager = llvm.create_new_module_pass_manager()
     manager.add_always_inliner_pass()
     manager.add_global_dead_code_eliminate_pass()
@@ -107,7 +107,7 @@ def _inliner() -> llvm.ModulePassManager:
 
 
 def _mended(module: llvm.ModuleRef, machine: Machine) -> llvm.ModuleRef:
-    """The optimised module, without what LLVM 22.1 generates wrong code for: accesses under masks of AVX-512."""
+    """The optimised module without masked AVX-512 accesses that LLVM 22.1 miscompiles."""
     features, called = machine.features.split(","), {function.name for function in module.functions}
     has_bytes = not NARROW_ACCESSES.isdisjoint(called)
     if "+avx512f" not in features or not (has_bytes or any(name.startswith(_LOAD) for name in called)):
@@ -120,11 +120,11 @@ def _mended(module: llvm.ModuleRef, machine: Machine) -> llvm.ModuleRef:
 
 
 def _with_loads_apart(text: str) -> str:
-    """Loads of loops that are vectorised under a mask, apart from the operations that they are for.
+    """Separate masked loads of vectorised loops from the operations that use them.
 
-    An operation under the same mask takes the load for an operand in memory. Where its result begins as a value that is
-    needed again, LLVM takes the two apart, and loads without the mask: behind the end of an array. What comes from an
-    empty assembly is no operand in memory.
+    An operation under the same mask folds the load into a memory operand. If its pass-through value is needed again,
+    LLVM splits the two, and loads without the mask, beyond the end of an array. The result of an empty assembly cannot
+    be folded.
     """
     return _MASKED_LOAD.sub(_apart, text)
 
@@ -146,7 +146,7 @@ def _apart(found: re.Match[str]) -> str:
 
 _BITS: Final = {"i8": 8, "i16": 16, "half": 16, "bfloat": 16, "i32": 32, "float": 32, "i64": 64, "double": 64}
 _REGISTERS: Final = (128, 256, 512)
-"""Bits of a register of vectors."""
+"""Bits of a vector register."""
 _LOAD: Final = "llvm.masked.load."
 _MASKED_LOAD: Final = re.compile(
     r"^(\s*)(%wide\.masked\.load[\w.]*) = ((?:tail )?call <(\d+) x (\w+)> @llvm\.masked\.load\..*)$", re.MULTILINE
@@ -154,11 +154,11 @@ _MASKED_LOAD: Final = re.compile(
 
 
 def _with_shifted_masks(text: str, machine: Machine) -> str:
-    """Without AVX-512DQ where eight bytes are loaded or stored by a mask.
+    """Disable AVX-512DQ if eight bytes are loaded or stored under a mask.
 
-    Such an access takes sixteen lanes and a mask of as many, of which the upper eight are cleared by `kmovb`. LLVM
-    takes that for a copy: a mask that it spills has all sixteen lanes, and the access reads eight bytes too many.
-    Without the extension the mask is cleared by two shifts.
+    Such an access uses sixteen lanes and a mask of sixteen bits, the upper eight cleared by `kmovb`. LLVM treats that
+    as a copy: a spilled mask keeps all sixteen bits, and the access touches eight bytes too many. Without the extension
+    two shifts clear the mask.
     """
     features = f'"target-features"="{machine.features}'
     return text.replace(features, f"{features},-avx512dq")

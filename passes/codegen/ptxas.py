@@ -1,6 +1,6 @@
-"""NVIDIA's assembler ptxas, as a program of its own.
+"""NVIDIA's assembler ptxas, as a separate program.
 
-Needs a process that may start programs, which a compile of the service is not: see `nvjitlink` for those.
+The process must be allowed to start programs, unlike a compile of the service, which uses `nvjitlink`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _TOLD_OF_ERRORS: Final = 2000
 _VERSION: Final = re.compile(r"\bV(\d+\.\d+\.\d+)")
 _UNKNOWN_ARCHITECTURE: Final = re.compile(r"Value '[^']+' is not defined for option 'gpu-name'")
 _WHEELS: Final = ("cu13", "cuda_nvcc")
-"""Where PyPI's nvidia-cuda-nvcc and nvidia-cuda-nvcc-cu12 have `bin/ptxas`, in the package `nvidia`."""
+"""Folders of PyPI's nvidia-cuda-nvcc and nvidia-cuda-nvcc-cu12 with `bin/ptxas`, in the package `nvidia`."""
 
 
 def find() -> Path | None:
     """The ptxas to use: that of KILN_PTXAS, of PATH, of CUDA_HOME or CUDA_PATH, or of an installed wheel.
 
-    None when there is none. UnsupportedGraphError when KILN_PTXAS names no program.
+    None if there is none. Raises UnsupportedGraphError if KILN_PTXAS names no program.
     """
     named = os.environ.get("KILN_PTXAS")
     if named:
@@ -53,7 +53,7 @@ def _wheel_folders() -> list[Path]:
 
 @cache
 def version(program: Path) -> str:
-    """The version of a ptxas, such as 13.0.88. DiagnosticError when it does not say."""
+    """The version of a ptxas, such as 13.0.88. Raises DiagnosticError if it cannot be read."""
     said = subprocess.run(
         [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
@@ -64,11 +64,10 @@ def version(program: Path) -> str:
 
 
 def assemble(ptx: str, arch: str, *, timeout_s: float = TIMEOUT_S) -> Assembly:
-    """The PTX assembled for exactly `arch`; equal arguments and an equal ptxas give equal bytes.
+    """The PTX assembled for exactly `arch`; equal arguments and ptxas versions give equal bytes.
 
-    UnsupportedGraphError when there is no ptxas, when it may not be started, and when it does not know the
-    architecture; DiagnosticError with its message when it refuses the PTX; DeadlineExceededError when it takes longer
-    than `timeout_s`.
+    Raises UnsupportedGraphError if there is no ptxas, if it cannot be started, or if it does not know the architecture;
+    DiagnosticError with its message if it rejects the PTX; DeadlineExceededError if it takes longer than `timeout_s`.
     """
     program = find()
     if program is None:

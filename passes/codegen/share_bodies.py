@@ -1,7 +1,7 @@
-"""Bodies of kernels that differ in sizes alone become one function, which takes the sizes.
+"""Merge kernel bodies that differ only in sizes into one function with the sizes as parameters.
 
-A network repeats few kinds of kernels at many sizes, and LLVM's time goes by functions. Divisors and the bounds of
-short loops stay constants: code for those is better.
+A network repeats few kinds of kernels at many sizes, and LLVM's time grows with the number of functions. Divisors and
+the bounds of short loops stay constants, for better code.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Final
 
 SHORT: Final = 64
-"""Turns of a loop below which its bound stays: LLVM unrolls and vectorises by it."""
+"""Iterations below which a loop bound stays constant, so that LLVM can unroll and vectorise by it."""
 
 _ALWAYS_INLINED: Final = re.compile(r"^attributes #(\d+) = \{ alwaysinline \}$", re.MULTILINE)
 _BODY: Final = r"^define internal void @(?P<name>\w+)\((?P<parameters>[^\n]*)\) #%s \{\n(?P<text>.*?)^\}\n"
 _CALL: Final = re.compile(r"call void @(\w+)\((.*)\)$", re.MULTILINE)
-# Instructions that take 64-bit integers as values: no type, no vector, and nothing that an intrinsic wants constant.
+# Instructions with 64-bit integer values: no types, no vectors, no arguments that an intrinsic requires constant.
 _OPERATION: Final = r"""
     ^\ +(?:
       %\d+\ =\ (?:
@@ -44,7 +44,7 @@ class _Body:
 
 
 def share_bodies(llvm_ir: str) -> str:
-    """The module with one body in the place of all that differ in sizes alone."""
+    """The module with one body for all that differ only in sizes."""
     inlined = _ALWAYS_INLINED.search(llvm_ir)
     if inlined is None:
         return llvm_ir
@@ -85,7 +85,7 @@ def _body(name: str, parameters: str, text: str) -> _Body:
 
 
 def _share(name: str, bodies: Sequence[_Body], definitions: dict[str, str], calls: dict[str, tuple[str, str]]) -> None:
-    """Enter the shared definition for the first body, none for the others, and the callee and sizes of each call."""
+    """Add the shared definition for the first body, none for the others, and the callee and sizes of each call."""
     first = bodies[0]
     columns: list[tuple[str, ...]] = list(zip(*(body.sizes for body in bodies), strict=True))
     varying = list(dict.fromkeys(column for column in columns if len(set(column)) > 1))

@@ -1,4 +1,4 @@
-"""A module of the LLVM dialect as LLVM IR text for llvmlite's LLVM."""
+"""Translate a module of the LLVM dialect to LLVM IR text for llvmlite's LLVM."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .share_bodies import share_bodies
 
 
 def to_llvm_ir(module: ir.Module) -> str:
-    """LLVM IR text in the spelling of LLVM 22; bodies that differ in sizes alone are one.
+    """LLVM IR text in the spelling of LLVM 22; bodies that differ only in sizes are merged.
 
-    Raises DiagnosticError when an operation is not of the LLVM dialect.
+    Raises DiagnosticError if an operation is not of the LLVM dialect.
     """
     only_llvm(module)
     return share_bodies(downgrade(untouched(module)))
 
 
 def untouched(module: ir.Module) -> str:
-    """LLVM IR text as MLIR spells it, of a module that `only_llvm` accepts."""
+    """LLVM IR text in MLIR's spelling, for a module that `only_llvm` accepts."""
     return str(llvm.translate_module_to_llvmir(module.operation))
