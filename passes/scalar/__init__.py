@@ -1,7 +1,7 @@
 """Arithmetic on single elements: exact semantics of every elementwise node, emitted as arith and math operations.
 
-Everything works at the active insertion point and location, on signless MLIR scalars, and without branches, so that a
-loop around it vectorises. `traits` says what the target can do; the default is right on every target.
+All functions work at the active insertion point and location, on signless MLIR scalars, and without branches, so that a
+loop around the code vectorises. `traits` describes the target; the default is right on every target.
 """
 
 from .constant import constant

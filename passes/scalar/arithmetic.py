@@ -1,4 +1,4 @@
-"""Sums, products, extremes and comparisons, as they differ by dtype."""
+"""Sums, products, extremes and comparisons, by dtype."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from .number import Number
 
 
 def add(dtype: DType, a: Number, b: Number) -> Number:
-    """a + b; of bool, whether either is true."""
+    """a + b; logical or for bool."""
     return a | b if dtype.is_bool else a + b
 
 
 def multiply(dtype: DType, a: Number, b: Number) -> Number:
-    """a * b; of bool, whether both are true."""
+    """a * b; logical and for bool."""
     return a & b if dtype.is_bool else a * b
 
 
 def maximum(dtype: DType, a: Number, b: Number) -> Number:
-    """NaN when either is, and +0 above -0."""
+    """The larger; NaN if either is, and +0 above -0."""
     return _extreme(dtype, a, b, arith.maximumf, arith.maxsi, arith.maxui)
 
 
 def minimum(dtype: DType, a: Number, b: Number) -> Number:
-    """NaN when either is, and -0 below +0."""
+    """The smaller; NaN if either is, and -0 below +0."""
     return _extreme(dtype, a, b, arith.minimumf, arith.minsi, arith.minui)
 
 

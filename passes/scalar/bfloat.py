@@ -1,6 +1,6 @@
 """bfloat16 to and from float32, by integer arithmetic on every target.
 
-The instruction that some CPUs have takes denormals for zero, and elsewhere LLVM calls into the compiler's run time.
+The instruction of some CPUs flushes denormals, and without one LLVM calls the compiler's runtime.
 """
 
 from __future__ import annotations

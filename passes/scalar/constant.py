@@ -14,7 +14,7 @@ from .number import literal
 def constant(dtype: DType, value: float) -> ir.Value:
     """A value of `dtype`: a float is rounded to nearest even, an integer taken modulo its width, bool is `!= 0`.
 
-    Of a narrow dtype it is the code of what is one of its values.
+    For a narrow dtype, the code of one of its values.
     """
     if dtype.is_narrow:
         value = np.array(value).astype(dtype.numpy).view(np.uint8).item()

@@ -38,9 +38,9 @@ def _resized(source: DType, number: Number, form: Form) -> Number:
 
 
 def _integer_to_float(source: DType, number: Number, form: Form) -> Number:
-    """A float that rounds to `form` as the integer does: of that form, or wider and near enough.
+    """A float that rounds to `form` as the integer does: of that form, or of a wider one without double rounding.
 
-    What is near enough for BF16 is so for the narrow floats.
+    A float that is precise enough for BF16 also is for the narrow floats.
     """
     if number.form.bits == 1:
         number = number.zero_extended(I8)
@@ -55,10 +55,9 @@ def _integer_to_float(source: DType, number: Number, form: Form) -> Number:
 
 
 def _sticky(number: Number, *, is_signed: bool) -> Number:
-    """A 64-bit integer that float64 holds exactly and that lies on the same side of every boundary of bfloat16.
+    """A 64-bit integer that float64 holds exactly, on the same side of every rounding boundary of bfloat16.
 
-    From 2**53 on, the low 12 bits are replaced by one that says whether any was set; boundaries there are multiples
-    of 2**44.
+    From 2**53 on, the low 12 bits are replaced by a sticky bit; boundaries there are multiples of 2**44.
     """
     low = number & 0xFFF
     folded = (number ^ low) | choose(low.differs(0), number.literal(1 << 11), 0)
@@ -79,7 +78,7 @@ def truncated(x: Number, target: DType) -> Number:
 
 
 def saturated(x: Number, form: Form) -> Number:
-    """A float towards 0, the nearest bound of the signed integer beyond it, NaN as 0."""
+    """A float truncated to a signed integer, saturated at its bounds; 0 for NaN."""
     limit = 2.0 ** (form.bits - 1)
     is_inside = x.at_least(-limit) & x.less(limit)
     inside = choose(is_inside, x, 0.0).to_integer(form)
@@ -97,11 +96,9 @@ def _to_uint64(x: Number) -> Number:
 
 
 def bitcast_same_width(source: DType, target: DType, x: ir.Value) -> ir.Value:
-    """The bits in another dtype of the same size in memory; a byte read as bool is true unless 0.
+    """The bits as another dtype of the same size in memory; a byte read as bool is true unless 0.
 
-    Bits of a byte that are above those of either dtype become 0.
-
-    Raises ValueError for dtypes of different sizes.
+    Bits of a byte above those of either dtype become 0. Raises ValueError for dtypes of different sizes.
     """
     if source.itemsize != target.itemsize:
         raise ValueError(f"{source} and {target} differ in size")

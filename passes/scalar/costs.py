@@ -1,11 +1,11 @@
-"""What scalar operations take, counted in additions of 32 bits."""
+"""Costs of scalar operations, in 32-bit additions."""
 
 from __future__ import annotations
 
 from typing import Final
 
 KNOWN_POWER: Final = 8
-"""Powers whose exponent is known are mostly a few products, or a square root."""
+"""Powers with a constant exponent are mostly a few products, or a square root."""
 THREEFRY: Final = 80
 _FLOATS: Final[dict[str, int]] = {
     **dict.fromkeys(("div", "fdiv", "recip"), 8),
@@ -16,10 +16,10 @@ _FLOATS: Final[dict[str, int]] = {
     "pow": 160,
     "mod": 500,
 }
-"""Measured on chains of each, in the vectors of AVX-512."""
+"""Measured on dependent chains of each operation, in AVX-512 vectors."""
 _INTEGERS: Final[dict[str, int]] = {**dict.fromkeys(("div", "idiv", "mod"), 40), "pow": 160}
 
 
 def additions(kind: str, *, is_float: bool) -> int:
-    """How many additions take as long as a binary or unary operation of `kind` on elements of 32 bits."""
+    """The cost of a binary or unary operation of `kind` on 32-bit elements, in additions."""
     return (_FLOATS if is_float else _INTEGERS).get(kind, 1)

@@ -33,7 +33,7 @@ def remainder_of_integers(dtype: DType, a: Number, b: Number) -> Number:
 
 
 def _quotient(dtype: DType, a: Number, b: Number) -> Number:
-    """a / b where b is neither 0 nor -1, which trap or overflow: for them a / 1."""
+    """a / b, with b replaced by 1 if it is 0 or -1, which would trap or overflow."""
     is_unsafe = b.equals(0) | b.equals(-1) if dtype.is_signed else b.equals(0)
     divisor = choose(is_unsafe, 1, b)
     form = _THROUGH.get(a.form.bits)

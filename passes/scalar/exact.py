@@ -1,7 +1,7 @@
-"""Sums and products without rounding: the result and what rounding took off it.
+"""Sums and products without rounding error: the rounded result and its error.
 
 Sources: T. J. Dekker, "A floating-point technique for extending the available precision", 1971; D. E. Knuth, TAOCP 2,
-4.2.2. An operand that is not finite gives a NaN error term: choose the result away where that matters.
+4.2.2. An operand that is not finite gives a NaN error term; callers must discard it where that matters.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .traits import Traits
 
 
 class Pair(NamedTuple):
-    """An unevaluated sum, `low` being at most half a unit in the last place of `high`."""
+    """An unevaluated sum; `low` is at most half a unit in the last place of `high`."""
 
     high: Number
     low: Number

@@ -1,4 +1,4 @@
-"""The machine types that scalar code computes in, one value or a vector of them at a time."""
+"""The machine types of scalar code, for one value or a vector of them."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ class Form:
         return ir.VectorType.get([self.lanes], element) if self.lanes else element
 
     def over(self, lanes: int) -> Form:
-        """As many of the same."""
+        """The same form with `lanes` lanes."""
         return self if lanes == self.lanes else replace(self, lanes=lanes)
 
     @property
     def integer(self) -> Form:
-        """The integer as wide as this."""
+        """The integer form of the same width."""
         return integer(self.bits).over(self.lanes)
 
     @property
     def bias(self) -> int:
-        """Of a float: what its exponent field holds for 1.0."""
+        """For a float: the exponent field of 1.0."""
         return (1 << (self.bits - self.fraction - 2)) - 1
 
     @property
     def infinity(self) -> int:
-        """Of a float: the bits of +inf."""
+        """For a float: the bits of +inf."""
         return ((1 << self.bits) - 1) >> (self.fraction + 1) << self.fraction
 
 
@@ -63,8 +63,7 @@ def integer(bits: int) -> Form:
 
 
 def form_of(dtype: DType) -> Form:
-    """How a value of a dtype is held: bool as i1, signed and unsigned alike as signless integers, what is narrow as the
-    byte that has its code.
+    """The form that holds a dtype: bool as i1, integers as signless integers, narrow dtypes as a byte with their code.
 
     Raises UnsupportedGraphError for unit, which has no value.
     """

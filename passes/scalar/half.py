@@ -1,5 +1,5 @@
-"""float16 to and from float32: by instruction where there is one, else by integer arithmetic, since LLVM's own way is a
-call into the compiler's run time.
+"""float16 to and from float32: by instruction if the target has it, else by integer arithmetic, since LLVM would call
+the compiler's runtime.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ _EXPONENT_16, _EXPONENT_32 = 0x1F, 0xFF
 
 
 def half_to_single(traits: Traits, half: Number) -> Number:
-    """Exact; a NaN becomes quiet where the conversion is an instruction."""
+    """Exact; a NaN becomes quiet if the target has the instruction."""
     if traits.has_half:
         return half.widened(F32)
     pattern = half.reinterpreted(I16).zero_extended(I32)
     magnitude = (pattern & 0x7FFF) << _SHIFT
     normal = magnitude + (_REBIAS << F32.fraction)
     special = magnitude + ((_EXPONENT_32 - _EXPONENT_16) << F32.fraction)
-    # A denormal's fraction, put under the exponent of the least normal number, is that number too large.
+    # A denormal's fraction under the exponent of the least normal number is too large by that number.
     least = (_REBIAS + 1) << F32.fraction
     denormal = ((magnitude + least).reinterpreted(F32) - magnitude.literal(least).reinterpreted(F32)).bits()
     is_special = (pattern & F16.infinity).equals(F16.infinity)

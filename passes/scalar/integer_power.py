@@ -21,7 +21,7 @@ def power_of_integers(dtype: DType, base: Number, exponent: Number) -> Number:
 
 
 def _unrolled(dtype: DType, base: Number, exponent: Number) -> Number:
-    """One step for each bit an exponent may have: exponents differ from lane to lane, and lanes go together."""
+    """One step per bit of the widest exponent: lanes differ in their exponents, but run together."""
     result, square = base.literal(1), base
     for bit in range(base.form.bits - 1 if dtype.is_signed else base.form.bits):
         if bit:
@@ -31,7 +31,7 @@ def _unrolled(dtype: DType, base: Number, exponent: Number) -> Number:
 
 
 def _looped(dtype: DType, base: Number, exponent: Number) -> Number:
-    """As many steps as this exponent has bits: few vector units multiply 64 bits, so lanes gain nothing."""
+    """One step per bit of this exponent: few vector units multiply 64 bits, so vectorising would gain nothing."""
     magnitude = choose(exponent.less(0), 0, exponent) if dtype.is_signed else exponent
     index = ir.IndexType.get()
     steps = 64 - Number(math.ctlz(magnitude.value), I64)

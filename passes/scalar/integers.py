@@ -1,4 +1,4 @@
-"""Between floats and small integers by adding a number whose unit in the last place is 1.
+"""Convert between floats and small integers by adding a number whose unit in the last place is 1.
 
 It needs no conversion instruction, which AVX2 lacks for 64 bits, and cannot trap or give poison.
 """
@@ -12,7 +12,7 @@ from .number import Number, literal
 def nearest_integer(x: Number) -> tuple[Number, Number]:
     """The integer nearest to x, ties to even, as a float and as an integer, for |x| < 2**(fraction - 2).
 
-    For any other x two meaningless numbers.
+    Both are meaningless for any other x.
     """
     rounder = x.literal(_rounder(x.form))
     shifted = x + rounder

@@ -55,7 +55,7 @@ def log2(traits: Traits, x: Number) -> Number:
 
 
 def decomposed(x: Number) -> Parts:
-    """The parts of a positive finite number; of anything else, some finite numbers."""
+    """The parts of a positive finite number; arbitrary finite numbers for anything else."""
     form = x.form
     is_tiny = x.less(2.0 ** (1 - form.bias))
     shift = form.fraction + 1
@@ -64,7 +64,7 @@ def decomposed(x: Number) -> Parts:
 
 
 def decomposed_normal(x: Number) -> Parts:
-    """The parts of a positive normal number; of anything else, some finite numbers."""
+    """The parts of a positive normal number; arbitrary finite numbers for anything else."""
     form, pattern = x.form, x.bits()
     # Counting from the bits of sqrt(1/2) makes the exponent field change there instead of at 1.
     power = (pattern - _SQRT_HALF[form]).arithmetic_shift(form.fraction)

@@ -1,4 +1,4 @@
-"""The narrow dtypes to and from the wide ones that they are computed in, by integer arithmetic on every target."""
+"""Narrow dtypes to and from the wide ones that they are computed in, by integer arithmetic on every target."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .number import Number, choose
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """A float of at most 8 bits: a sign, an exponent, and `fraction` stored bits; its exponent field is `bias` for 1.0.
+    """A float of at most 8 bits: a sign, an exponent whose field is `bias` for 1.0, and `fraction` stored bits.
 
-    `nan` is the code that a NaN has beside its sign, 0 where there is none, and the code of -0 where `nan` has no sign.
-    `overflow` is the code that a number beyond `greatest`, the code of the greatest finite one, becomes.
+    `nan` is the code of NaN without its sign; 0 if there is none, and the code of -0 if NaN has no sign. Numbers beyond
+    `greatest`, the code of the largest finite number, become the code `overflow`.
     """
 
     bits: int
@@ -32,7 +32,7 @@ class _Layout:
 
     @property
     def has_one_zero(self) -> bool:
-        """Whether the code of -0 is the only NaN, as in the formats that are called fnuz."""
+        """Whether the code of -0 is the only NaN, as in the fnuz formats."""
         return self.nan == self.sign
 
     @property
@@ -55,7 +55,7 @@ _LAYOUTS: Final = {
 
 
 def widened(dtype: DType, byte: Number) -> Number:
-    """Exact: float32 of a narrow float, 8 bits of a narrow integer. Bits above those of `dtype` say nothing."""
+    """Exact: float32 for a narrow float, 8 bits for a narrow integer. Bits above those of `dtype` are ignored."""
     layout = _LAYOUTS.get(dtype)
     if layout is not None:
         return _to_single(layout, byte.zero_extended(I32))
@@ -66,20 +66,20 @@ def widened(dtype: DType, byte: Number) -> Number:
 
 
 def narrowed(dtype: DType, wide: Number) -> Number:
-    """The code, with zeros above it, of float32 rounded to nearest even, or of the low bits of an 8-bit integer."""
+    """The code, zero-extended to a byte, of a float32 rounded to nearest even, or of an 8-bit integer's low bits."""
     layout = _LAYOUTS.get(dtype)
     return low_bits(dtype, wide) if layout is None else _from_single(layout, wide).truncated(I8)
 
 
 def low_bits(dtype: DType, byte: Number) -> Number:
-    """A byte without the bits above those of `dtype`."""
+    """A byte with the bits above those of `dtype` cleared."""
     return byte if dtype.bits >= I8.bits or not dtype.is_narrow else byte & ((1 << dtype.bits) - 1)
 
 
 def _to_single(layout: _Layout, code: Number) -> Number:
     magnitude = (code & (layout.sign - 1)) << layout.shift
     normal = magnitude + (layout.rebias << F32.fraction)
-    # A denormal's fraction, put under the exponent of the least normal number, is that number too large.
+    # A denormal's fraction under the exponent of the least normal number is too large by that number.
     least = (layout.rebias + 1) << F32.fraction
     denormal = ((magnitude + least).reinterpreted(F32) - magnitude.literal(least).reinterpreted(F32)).bits()
     result = choose(magnitude.below(1 << F32.fraction), denormal, normal)

@@ -12,10 +12,10 @@ from .form import I32, Form
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Number:
-    """An SSA value and its form. A Python number beside one becomes a constant of the same form.
+    """An SSA value and its form. A Python number as the other operand becomes a constant of the same form.
 
     `+ - *` wrap on integers. Comparisons give an i1; on floats they are false for NaN, except `differs`, which is true.
-    Plain comparisons of integers are signed.
+    Comparisons of integers are signed, except `below`.
     """
 
     value: ir.Value
@@ -26,7 +26,7 @@ class Number:
         return literal(self.form, value)
 
     def operand(self, other: Number | float) -> Number:
-        """A number as it is; a Python number as a constant of this form."""
+        """A number unchanged; a Python number as a constant of this form."""
         return other if isinstance(other, Number) else literal(self.form, other)
 
     def __add__(self, other: Number | float) -> Number:
@@ -66,15 +66,15 @@ class Number:
         return self ^ self.literal(-1)
 
     def __lshift__(self, amount: Number | int) -> Number:
-        """Poison when the amount is not below the width."""
+        """Poison if the amount is not below the width."""
         return Number(arith.shli(self.value, self.operand(amount).value), self.form)
 
     def __rshift__(self, amount: Number | int) -> Number:
-        """Logical: zeros come in. Poison when the amount is not below the width."""
+        """Logical shift. Poison if the amount is not below the width."""
         return Number(arith.shrui(self.value, self.operand(amount).value), self.form)
 
     def arithmetic_shift(self, amount: Number | int) -> Number:
-        """To the right, copies of the sign come in. Poison when the amount is not below the width."""
+        """Right shift with copies of the sign. Poison if the amount is not below the width."""
         return Number(arith.shrsi(self.value, self.operand(amount).value), self.form)
 
     def _compared(self, float_name: str, integer_name: str, other: Number | float) -> Number:
@@ -102,25 +102,25 @@ class Number:
         return self._compared("UNE", "ne", other)
 
     def below(self, other: Number | int) -> Number:
-        """Less, of unsigned integers."""
+        """Unsigned less, for integers."""
         return self._compared("OLT", "ult", other)
 
     def is_nan(self) -> Number:
         return self._truth(arith.cmpf(arith.CmpFPredicate.UNO, self.value, self.value))
 
     def absolute(self) -> Number:
-        """Of a float: without its sign."""
+        """The magnitude of a float."""
         return Number(math.absf(self.value), self.form)
 
     def square_root(self) -> Number:
         return Number(math.sqrt(self.value), self.form)
 
     def toward_zero(self) -> Number:
-        """Of a float: without its fraction. Without an instruction for it, this is a call into the maths library."""
+        """A float without its fraction. Without an instruction for it, this calls the maths library."""
         return Number(math.trunc(self.value), self.form)
 
     def bits(self) -> Number:
-        """The pattern of a float."""
+        """The bit pattern of a float."""
         return self.reinterpreted(self.form.integer)
 
     def reinterpreted(self, form: Form) -> Number:
@@ -146,7 +146,7 @@ class Number:
         return self._converted(arith.truncf, form)
 
     def to_integer(self, form: Form) -> Number:
-        """A float truncated to a signed integer. Poison unless it fits: guard before."""
+        """A float truncated to a signed integer. Poison unless it fits, so guard it first."""
         return self._converted(arith.fptosi, form)
 
     def to_nearest_integer(self) -> Number:
@@ -155,7 +155,7 @@ class Number:
         return Number(llvm.intr_lrint(form.type, self.value), form)
 
     def scaled(self, power: Number) -> Number:
-        """A float times 2**power, rounded once. Without an instruction for it, this is a call of the maths library."""
+        """A float times 2**power, rounded once. Without an instruction for it, this calls the maths library."""
         return Number(llvm.intr_ldexp(self.form.type, self.value, power.value), self.form)
 
     def to_float(self, form: Form, *, signed: bool) -> Number:
@@ -163,7 +163,7 @@ class Number:
         return self._converted(arith.sitofp if signed else arith.uitofp, form)
 
     def _converted(self, emit: Callable[[ir.Type, ir.Value], ir.Value], form: Form) -> Number:
-        """In `form`, one of which is meant: as many as there are of this."""
+        """Convert to `form`, a form without lanes, with the lanes of this number."""
         form = form.over(self.form.lanes)
         return self if form == self.form else Number(emit(form.type, self.value), form)
 
@@ -186,7 +186,7 @@ def literal(form: Form, value: float) -> Number:
 
 
 def choose(condition: Number, if_true: Number | float, if_false: Number | float) -> Number:
-    """One of two numbers, both computed; at least one of them is a Number."""
+    """A select; at least one of the two numbers is a Number."""
     model = if_true if isinstance(if_true, Number) else if_false
     if not isinstance(model, Number):
         raise TypeError("choose needs a Number to take the form from")
@@ -195,7 +195,7 @@ def choose(condition: Number, if_true: Number | float, if_false: Number | float)
 
 
 def constant_of(value: ir.Value) -> float | None:
-    """What a value, or each of a vector, is known to be, if it is an `arith.constant`; an integer as signed."""
+    """The value of an `arith.constant`, or of each of its lanes, if it is one; integers as signed."""
     owner = value.owner
     if not isinstance(owner, arith.ConstantOp):
         return None

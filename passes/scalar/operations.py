@@ -1,4 +1,4 @@
-"""The elementwise nodes on one element: which function computes which kind, by the sort of dtype."""
+"""The elementwise nodes on one element: tables of functions by kind and sort of dtype."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def binop(
 ) -> ir.Value:
     """One of the 17 binary kinds on operands of `dtype`; the amount of a shift may be of `amount_dtype`.
 
-    A comparison gives `result_dtype`, bool (the default) or uint8; everything else gives `dtype`.
-    Raises UnsupportedGraphError for a kind that the dtype does not have.
+    A comparison gives `result_dtype`, bool (the default) or uint8; everything else gives `dtype`. Raises
+    UnsupportedGraphError for a kind that the dtype does not have.
     """
     left = load(traits, dtype, a)
     right = load(traits, amount_dtype or dtype, b) if kind in ("shl", "shr") else load(traits, dtype, b)
@@ -115,7 +115,7 @@ def unary(kind: str, dtype: DType, x: ir.Value, *, traits: Traits = PORTABLE) ->
 def _negated(dtype: DType, x: Number) -> Number:
     if dtype.is_bool:
         return ~x
-    # A 16-bit float's sign is flipped as a bit: its own negation would be done in float32 by calls on some targets.
+    # Flip the sign bit: some targets would negate a 16-bit float in float32, by calls.
     return (x.reinterpreted(I16) ^ 0x8000).reinterpreted(x.form) if x.form.over(0) in (F16, BF16) else -x
 
 
@@ -146,7 +146,7 @@ def ternary(
     """
     if kind == "where":
         condition = load(traits, condition_dtype, a).differs(0)
-        # By its bits: to move a 16-bit float, LLVM may convert it there and back, by calls.
+        # Select bits, since LLVM may move a 16-bit float by converting it back and forth, with calls.
         form = form_of(dtype)
         first, second = (held(dtype, value).reinterpreted(form.integer) for value in (b, c))
         return choose(condition, first, second).reinterpreted(form).value

@@ -1,4 +1,4 @@
-"""Polynomials, and the multiply-add they are made of."""
+"""Polynomials, and the multiply-add that they consist of."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .traits import Traits
 
 
 def multiply_add(traits: Traits, a: Number, b: Number | float, c: Number | float) -> Number:
-    """a*b + c, rounded once where the target has the instruction and twice elsewhere."""
+    """a*b + c, rounded once if the target has the instruction, else twice."""
     b = b if isinstance(b, Number) else literal(a.form, b)
     c = c if isinstance(c, Number) else literal(a.form, c)
     if traits.has_fma:
@@ -20,7 +20,7 @@ def multiply_add(traits: Traits, a: Number, b: Number | float, c: Number | float
 
 
 def horner(traits: Traits, x: Number, coefficients: Sequence[float]) -> Number:
-    """The polynomial whose constant term comes first."""
+    """The polynomial with these coefficients, constant term first."""
     total = x.literal(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         total = multiply_add(traits, total, x, coefficient)

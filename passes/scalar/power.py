@@ -14,7 +14,7 @@ from .traits import Traits
 
 
 def power_of_floats(traits: Traits, x: Number, y: Number) -> Number:
-    """1 for y = 0 and for x = 1 whatever the other is; NaN for a negative finite x and a finite y with a fraction."""
+    """x**y; 1 for y = 0 and for x = 1; NaN for a negative finite x and a finite y with a fraction."""
     form = x.form
     base, infinity = x.absolute(), float("inf")
     magnitude = (magnitude_of_singles if form == F32 else magnitude_of_doubles)(traits, x, y)
@@ -29,7 +29,7 @@ def power_of_floats(traits: Traits, x: Number, y: Number) -> Number:
 
 
 def power_of_constant(x: Number, exponent: float) -> Number | None:
-    """x**exponent where that is one or two operations; None for every other exponent."""
+    """x**exponent if one or two operations compute it, else None."""
     if exponent == 1.0:
         return x
     if exponent == 2.0:

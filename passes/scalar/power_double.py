@@ -66,19 +66,19 @@ def _logarithm(traits: Traits, base: Number) -> Pair:
 
 
 def _product(traits: Traits, a: Pair, b: Pair) -> Pair:
-    """a * b, the low part not normalised: up to a few units in the last place of the high one."""
+    """a * b; the low part is not normalised: up to a few units in the last place of the high one."""
     exact = two_product(traits, a.high, b.high)
     return Pair(exact.high, multiply_add(traits, a.high, b.low, multiply_add(traits, a.low, b.high, exact.low)))
 
 
 def _sum(constant: tuple[float, float], term: Pair) -> Pair:
-    """constant + term, where the constant is the larger, not normalised either."""
+    """constant + term for a larger constant; not normalised."""
     total = quick_two_sum(literal(F64, constant[0]), term.high)
     return Pair(total.high, total.low + (term.low + constant[1]))
 
 
 def _ratio(traits: Traits, f: Number) -> Pair:
-    """f / (2 + f) by a reciprocal, which is also good for dividing the remainder."""
+    """f / (2 + f) by a reciprocal, which also divides the remainder."""
     divisor = quick_two_sum(literal(F64, 2.0), f)
     reciprocal = 1.0 / divisor.high
     quotient = f * reciprocal

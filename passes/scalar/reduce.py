@@ -1,4 +1,4 @@
-"""What a reduction starts from and how it takes in one more value."""
+"""The identity of a reduction, and its combination with one more value."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def reduce_identity(kind: str, dtype: DType) -> ir.Value:
 def reduce_combine(
     kind: str, dtype: DType, accumulator: ir.Value, x: ir.Value, *, traits: Traits = PORTABLE
 ) -> ir.Value:
-    """The accumulator with x taken in, both of `dtype`; of bool, sum and max are or, prod is and.
+    """The accumulator combined with x, both of `dtype`; for bool, sum and max are or, prod is and.
 
-    Sums and products of float32 and float64 may be reassociated, which the order-free contract of a reduction allows
-    and vector accumulators need. max propagates NaN and puts +0 above -0. An accumulator of a 16-bit float would be
-    rounded at every step: accumulate those as float32.
+    Sums and products of float32 and float64 may be reassociated: the order of a reduction is unspecified, and vector
+    accumulators need it. max propagates NaN and puts +0 above -0. A 16-bit accumulator would be rounded at every step;
+    accumulate those dtypes in float32.
     """
     if kind in ("sum", "prod") and form_of(dtype).bits >= 32 and dtype.is_float:
         emit = arith.addf if kind == "sum" else arith.mulf

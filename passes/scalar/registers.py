@@ -1,4 +1,4 @@
-"""A value on its way through a kernel, and as an element of a buffer."""
+"""The type of a value in a kernel's registers, and as an element of a buffer."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from .form import mlir_scalar
 
 
 def register_type(dtype: DType) -> ir.Type:
-    """The type of a value on its way through a kernel.
+    """The type of a value in registers.
 
-    A 16-bit float is its bits until something is computed of it: to select or move one as a float, a code generator
+    A 16-bit float is held as its bits until it is computed with: to select or move one as a float, a code generator
     without instructions for it would convert to float32 and back, by calls that may even flush denormals.
     """
     return ir.IntegerType.get_signless(16) if dtype.is_half else mlir_scalar(dtype)
 
 
 def to_register(dtype: DType, value: ir.Value) -> ir.Value:
-    """A scalar as it travels."""
+    """A scalar in its register type."""
     return arith.bitcast(register_type(dtype), value) if dtype.is_half else value
 
 
 def to_scalar(dtype: DType, value: ir.Value) -> ir.Value:
-    """A travelling value, or a vector of them, as what to compute with."""
+    """A register value, or a vector of them, in the type to compute with."""
     if not dtype.is_half:
         return value
     kind = mlir_scalar(dtype)
@@ -34,22 +34,22 @@ def to_scalar(dtype: DType, value: ir.Value) -> ir.Value:
 
 
 def constant(dtype: DType, value: int | float | bool) -> ir.Value:
-    """A literal as it travels."""
+    """A literal in its register type."""
     return to_register(dtype, literal(dtype, value))
 
 
 def zero(dtype: DType) -> ir.Value:
-    """Zero, or False, as it travels."""
+    """Zero, or False, in its register type."""
     return constant(dtype, False if dtype.is_bool else 0.0 if dtype.is_float else 0)
 
 
 def stored_type(dtype: DType) -> ir.Type:
-    """The element type of a buffer: a bool takes a byte, everything else is as it travels."""
+    """The element type of a buffer: a byte for a bool, else the register type."""
     return ir.IntegerType.get_signless(8) if dtype.is_bool else register_type(dtype)
 
 
 def from_memory(dtype: DType, value: ir.Value) -> ir.Value:
-    """The value of a stored element; any non-zero byte is a true bool."""
+    """The register value of a stored element; a bool is true for any nonzero byte."""
     if not dtype.is_bool:
         return value
     return arith.cmpi(arith.CmpIPredicate.ne, value, arith.constant(value.type, 0))

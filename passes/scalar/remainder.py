@@ -1,7 +1,7 @@
 """The remainder of floats, C's fmod: x - trunc(x / y) * y exactly, with the sign of x.
 
-It is always representable, but the quotient may have over a thousand bits, so it is taken off piece by piece. LLVM
-would call fmod.
+It is always representable, but the quotient may have over a thousand bits, so it is subtracted in pieces. LLVM would
+call fmod.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PIECES = 10
 
 
 def remainder_of_floats(dtype: DType, x: Number, y: Number) -> Number:
-    """fmod(x, y): NaN for y = 0, for an infinite x and for NaN; x itself when y is infinite."""
+    """fmod(x, y): NaN if y = 0, x is infinite, or either is NaN; x if y is infinite."""
     size, modulus = x.absolute(), y.absolute()
     finite = _of_singles(size, modulus) if x.form == F32 else _of_doubles(size, modulus)
     infinity = float("inf")
@@ -32,9 +32,9 @@ def remainder_of_floats(dtype: DType, x: Number, y: Number) -> Number:
 
 
 def _of_singles(size: Number, modulus: Number) -> Number:
-    """Long division in float64, ten pieces for every operand: no branches, so it runs in vector registers.
+    """Long division in float64, always ten pieces: without branches, so it vectorises.
 
-    With m = y * 2**k the multiple nearest to r is exact, and so is what it leaves, at most m / 2 away from 0.
+    With m = y * 2**k, the multiple nearest to r is exact, and so is the rest, at most m / 2 away from 0.
     """
     rest, unit = size.widened(F64), modulus.widened(F64)
     for piece in reversed(range(_PIECES)):
@@ -50,7 +50,7 @@ _ROUNDER = 1.5 * 2.0**52
 
 
 def _of_doubles(size: Number, modulus: Number) -> Number:
-    """Long division of the significands as integers, 11 bits a turn: nearly always one turn, at most 191."""
+    """Long division of the significands as integers, 11 bits per iteration: mostly one iteration, at most 191."""
     significand, exponent = _decomposed(size)
     divisor, least = _decomposed(modulus)
     divisor = choose(divisor.equals(0), 1, divisor)

@@ -1,4 +1,4 @@
-"""Rounding to whole numbers, exactly: the sign of a zero stays, and so do infinities, NaN and what has no fraction."""
+"""Exact rounding to whole numbers: signed zeros, infinities, NaN and whole numbers stay as they are."""
 
 from __future__ import annotations
 

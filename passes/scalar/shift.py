@@ -1,4 +1,4 @@
-"""Shifts. An amount that is negative or not below the width shifts everything out; for MLIR's own it gives poison."""
+"""Shifts. A negative amount, or one not below the width, shifts everything out; MLIR's own shifts give poison."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def shift_left(dtype: DType, a: Number, amount: Number) -> Number:
 
 
 def shift_right(dtype: DType, a: Number, amount: Number) -> Number:
-    """Arithmetic for signed, logical for unsigned; an amount too large leaves only copies of the sign, or 0."""
+    """Arithmetic for signed, logical for unsigned; too large an amount leaves only copies of the sign, or 0."""
     if dtype.is_signed:
         return a.arithmetic_shift(_amount(a.form, amount, otherwise=a.form.bits - 1).safe)
     by = _amount(a.form, amount, otherwise=0)
@@ -30,7 +30,7 @@ def shift_right(dtype: DType, a: Number, amount: Number) -> Number:
 
 
 def _amount(form: Form, amount: Number, *, otherwise: int) -> _Amount:
-    """Whether the amount is in range, read unsigned in its own width, and one that is in range in any case."""
+    """Whether the amount, read as unsigned, is in range, and an amount that always is."""
     fits = amount.below(form.bits)
     safe = choose(fits, amount, otherwise)
     if form.bits > safe.form.bits:

@@ -58,7 +58,7 @@ def _less_multiple(traits: Traits, size: Number) -> Angle:
         difference = two_sum(rest.high, -product.high)
         rest = Pair(difference.high, rest.low + (difference.low - product.low))
     low = multiply_add(traits, -multiple, last, rest.low)
-    # Where the leading parts cancel, what is left of the others is not small beside the difference.
+    # If the leading parts cancel, the rest of the others is not small compared to the difference.
     return Angle(quarters, two_sum(rest.high, low))
 
 
@@ -76,8 +76,8 @@ def _sine(traits: Traits, rest: Pair, square: Number) -> Number:
 
 
 def _cosine(traits: Traits, rest: Pair, square: Number) -> Number:
-    """cos(high + low) = 1 - h + (high**4 * C(high**2) - high * low) with h = high**2 / 2; what rounding 1 - h lost is
-    put back.
+    """cos(high + low) = 1 - h + (high**4 * C(high**2) - high * low) with h = high**2 / 2; the rounding error of 1 - h
+    is added back.
     """
     half = square * 0.5
     leading = 1.0 - half

@@ -1,4 +1,4 @@
-"""The sine of float32, in float64 from the reduction to the polynomial: one rounding, and no care for cancellation."""
+"""The sine of float32, computed in float64 up to the final rounding, so that cancellation does not matter."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _PARITY = 0x1BD11BDA
 
 
 def threefry(counter: ir.Value, key: ir.Value) -> ir.Value:
-    """The 64 random bits of a 64-bit counter and key; the first word of each is the lower half."""
+    """The 64 random bits for a 64-bit counter and key; the first word of each is the lower half."""
     low, high = _words(counter)
     first, second = _words(key)
     keys = (second, first ^ second ^ _PARITY, first)

@@ -1,4 +1,4 @@
-"""What a target can do, as far as scalar code is written differently for it."""
+"""The properties of a target that scalar code depends on."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from tensorkiln.target import Target
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """`has_fma`: a fused multiply-add instruction; without it one would be a call into the maths library.
-    `has_half`: instructions that convert float16 to and from float32.
-    `has_rounding`: instructions that round a float to a whole one.
-    `has_maximum`: instructions for the maximum of floats that pass NaN on and put +0 above -0.
-    `has_scaling`: instructions that multiply a float by a power of two, rounding once, and that make it an integer.
-    `contracts`: mulacc may round once instead of twice (an option of the user, never a default).
+    """Instructions and options of a target.
+
+    - `has_fma`: a fused multiply-add; without it one would be a call into the maths library.
+    - `has_half`: conversions of float16 to and from float32.
+    - `has_rounding`: rounding of a float to a whole number.
+    - `has_maximum`: the maximum of floats that propagates NaN and puts +0 above -0.
+    - `has_scaling`: a float times a power of two, rounded once, and conversion of a float to an integer.
+    - `contracts`: mulacc may round once instead of twice (an option of the user, never a default).
     """
 
     has_fma: bool = False
@@ -26,7 +28,7 @@ class Traits:
 
 
 PORTABLE = Traits()
-"""Right on every target, fastest on none."""
+"""Correct on every target, fastest on none."""
 
 
 def traits_of(target: Target, *, fast_math: bool = False) -> Traits:

@@ -1,8 +1,8 @@
 """The argument of a sine as a fraction of a turn, for arguments of any size.
 
 M. H. Payne, R. N. Hanek, "Radian reduction for trigonometric functions", 1983: x / (2 pi) = m * 2**e / (2 pi), of which
-only the fraction matters, so the bits of 1 / (2 pi) above a window that follows the exponent are left out, and those
-below are too small to count. The window is shifted out of a table of words by conditional moves: no memory is read.
+only the fraction matters. So the bits of 1 / (2 pi) above a window that follows the exponent are left out, and those
+below it are negligible. The window is shifted out of a table of words by conditional moves: no memory is read.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _TURN, _TURN_LOW = 6.283185307179586, 2.4492935982947064e-16
 def half_turns_of_single(size: Number) -> tuple[Number, Number]:
     """(count, rest) with size = count * pi + rest, |rest| <= pi/2, for a float32 of 2**7 and more.
 
-    The count is an i32 of which only the lowest bit means anything, the rest a float64 good to 2**-60 or so. For a
-    smaller or a non-finite `size` some finite numbers.
+    The count is an i32 whose lowest bit alone is meaningful, the rest a float64 accurate to about 2**-60. For a smaller
+    or non-finite `size`, both are arbitrary finite numbers.
     """
     pattern = size.bits()
     significand = ((pattern & 0x7FFFFF) | 0x800000).zero_extended(I64)
@@ -49,16 +49,16 @@ def half_turns_of_single(size: Number) -> tuple[Number, Number]:
 
 
 class Angle(NamedTuple):
-    """quarters * pi/2 + rest with |rest| <= pi/4; of the quarters, an integer, only the low two bits mean anything."""
+    """quarters * pi/2 + rest with |rest| <= pi/4; only the low two bits of the integer `quarters` are meaningful."""
 
     quarters: Number
     rest: Pair
 
 
 def quarter_turns_of_double(traits: Traits, size: Number) -> Angle:
-    """The angle of a float64 of 2**4 and more, its rest to more than 100 bits.
+    """The angle of a float64 of 2**4 and more, with a rest accurate to more than 100 bits.
 
-    For a smaller or a non-finite `size` some finite numbers.
+    For a smaller or non-finite `size`, an arbitrary finite angle.
     """
     pattern = size.bits()
     significand = (pattern & ((1 << F64.fraction) - 1)) | (1 << F64.fraction)

@@ -1,4 +1,4 @@
-"""In which form a dtype is computed, and how values come in and out of it.
+"""The form in which a dtype is computed, and conversions to and from it.
 
 The 16-bit floats are computed in float32: its 24 bits are at least 2 * 11 + 2, so for + - * / and the square root the
 second rounding never changes the first (S. A. Figueroa, "When is double rounding innocuous?", 1995).
@@ -18,7 +18,7 @@ from .traits import Traits
 
 
 def load(traits: Traits, dtype: DType, value: ir.Value) -> Number:
-    """A value of `dtype` in the form it is computed in."""
+    """A value of `dtype` in the form in which it is computed."""
     form, number = form_of(dtype), held(dtype, value)
     if dtype.is_narrow:
         return widened(dtype, number)
@@ -28,7 +28,7 @@ def load(traits: Traits, dtype: DType, value: ir.Value) -> Number:
 
 
 def held(dtype: DType, value: ir.Value) -> Number:
-    """A value of `dtype`, or a vector of them, in the form it is held in."""
+    """A value of `dtype`, or a vector of them, in the form that holds it."""
     lanes = ir.VectorType(value.type).shape[0] if isinstance(value.type, ir.VectorType) else 0
     return Number(value, form_of(dtype).over(lanes))
 
@@ -36,7 +36,7 @@ def held(dtype: DType, value: ir.Value) -> Number:
 def store(traits: Traits, dtype: DType, number: Number) -> ir.Value:
     """A float in any form, or an integer in its own, as a value of `dtype`; a float is rounded once.
 
-    Of a narrow dtype, an integer is in the form of the wide one.
+    For a narrow integer dtype, the integer is in the form of the wide dtype.
     """
     if dtype.is_narrow:
         wide = _to_single_for(number, dropped_bits=42) if dtype.wide.is_float else number
@@ -57,9 +57,10 @@ def _to_form(traits: Traits, number: Number, form: Form) -> Number:
 def _to_single_for(number: Number, *, dropped_bits: int) -> Number:
     """A float32 that rounds to the narrow form as `number` does.
 
-    From float64 the dropped bits are folded into one sticky bit, so that the passage through float32 is exact: rounding
-    1 + 2**-8 + 2**-40 to float32 first would lose that it lies above the middle of two bfloat16 numbers. For bfloat16
-    more bits are dropped than float32 needs, because its denormals are also denormals of float32, which holds fewer.
+    From float64 the dropped bits are folded into one sticky bit, so that the conversion to float32 is exact: rounding 1
+    + 2**-8 + 2**-40 to float32 first would lose that it lies above the middle of two bfloat16 numbers. For bfloat16
+    more bits are dropped than float32 needs, because its denormals are also denormals of float32, which holds fewer
+    bits.
     """
     if number.form.over(0) == F32:
         return number
