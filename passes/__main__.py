@@ -1,8 +1,6 @@
-"""`python -m tensorkiln_server passes`: run stages of the compiler by name, and print what the last leaves.
+"""`python -m tensorkiln_server passes`: run stages of the compiler by name, and print the result of the last.
 
-It is what mlir-opt is for MLIR.
-
-A development tool: it parses MLIR in its own process, so its input is to be trusted.
+It is the counterpart of mlir-opt. A development tool: it parses MLIR in its own process, so its input must be trusted.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ TRANSLATE = "translate"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status: 1 for an input that is refused, which is said on standard error."""
+    """Run the command; the exit status is 1 if the input is refused, with the reason on standard error."""
     parser = argparse.ArgumentParser(
         prog="python -m tensorkiln_server passes", description="Run stages of the compiler and print."
     )
@@ -88,7 +86,7 @@ def _chosen(pipeline: Sequence[Stage], names: str) -> list[Stage]:
 
 
 def _between(pipeline: Sequence[Stage], done: str, until: str) -> list[Stage]:
-    """The stages behind `done` up to `until`."""
+    """The stages after `done` up to `until`."""
     if not done:
         raise RequestError(f"The module does not name its last stage ({stage_text.STAGE}); name stages with --only.")
     names = [FROM_GRAPH, *(stage.name for stage in pipeline), TRANSLATE]

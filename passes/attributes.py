@@ -1,4 +1,4 @@
-"""JSON-like Python values as MLIR attributes and back, and records of them that ride on functions and modules."""
+"""JSON-like Python values as MLIR attributes and back, and records of them on functions and modules."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class Record(Generic[T]):
-    """A value as the attribute of what `to_json` makes of it, which `from_json` reads.
+    """A value stored as an attribute: `to_json` converts it, `from_json` reads it back.
 
-    What was written is not read again in its context. So a value must be equal to what is read of its attribute, and
-    nobody changes it.
+    A value that was written is cached in its context and not decoded again. So it must equal its decoded form, and must
+    not be changed.
     """
 
     def __init__(self, to_json: Callable[[T], object], from_json: Callable[[Any], T]) -> None:
@@ -54,11 +54,11 @@ _WRITERS: Final[Mapping[type, Callable[[Any], ir.Attribute]]] = {
     dict: lambda entries: ir.DictAttr.get({key: encode(entry) for key, entry in entries.items()}),
     **dict.fromkeys((list, tuple), lambda entries: ir.ArrayAttr.get([encode(entry) for entry in entries])),
 }
-"""By the class of the value, as `_READERS` by that of the attribute: records have many thousands of them."""
+"""By class of the value (`_READERS` by class of the attribute): records have many thousands of values."""
 
 
 def decode(attribute: Any) -> Any:
-    """The value that `encode` made the attribute of; tuples come back as lists."""
+    """The value that `encode` stored; tuples come back as lists."""
     read = _READERS.get(type(attribute))
     if read is None:
         raise TypeError(f"{attribute} holds no JSON-like value")

@@ -1,4 +1,4 @@
-"""What a kind of target is compiled with."""
+"""The code generator of a kind of target."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from .stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """`groups` work-groups of `threads` threads, None where a work-group is one call of the kernel.
+    """`groups` work-groups of `threads` threads; with None a work-group is one call of the kernel.
 
-    `static_shared_bytes` and `dynamic_shared_bytes` are the shared memory of a work-group that the kernel takes by
-    itself and that the launch must give it; `alignment` is what the address of every buffer must be a multiple of, in
-    bytes, 0 meaning its element size.
+    `static_shared_bytes` of shared memory per work-group are reserved by the kernel itself, and the launch must provide
+    `dynamic_shared_bytes`. `alignment` is the required alignment of every buffer in bytes; 0 means its element size.
     """
 
     groups: Dim
@@ -33,11 +32,9 @@ class Launch:
 class BackEnd:
     """`pipeline` takes a module from the kiln dialect to the LLVM dialect, `emit` LLVM IR text to an artifact.
 
-    `listing` gives an artifact, and the LLVM IR that it is of, as text to be read, in the assembler's language. It
-    takes a number for each line of the LLVM IR, and gives those of the lines of its text: of which they come from.
-
-    `launch` says how a kernel with this schedule is started, `machine` what is known of what runs it. `assemble` makes
-    of an artifact what a device runs as it is; None where that was not asked for, or the artifact is that already.
+    `listing` disassembles an artifact, given its LLVM IR, to text. It takes a number for each line of the LLVM IR, and
+    returns the number for each line of the text. `launch` gives the launch parameters of a schedule, `machine` is the
+    machine model. `assemble` turns an artifact into device code; None if that was not requested, or is not needed.
     """
 
     pipeline: tuple[Stage, ...]

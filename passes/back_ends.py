@@ -1,4 +1,4 @@
-"""The compiler's two halves behind the kiln dialect, by the kind of the target."""
+"""The back ends of the compiler, by kind of target."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .strategy import UNMEASURED
 
 
 def back_end_of(target: Target, options: CompileOptions, measured: Mapping[str, float] = UNMEASURED) -> BackEnd:
-    """The back end of a target, whose picks go by what was `measured` of candidates, where that is known.
+    """The back end of a target; where `measured` has times of candidates, picks use them.
 
-    UnsupportedGraphError when there is none for its kind.
+    Raises UnsupportedGraphError for a kind of target without a code generator.
     """
     match target.kind:
         case "cpu":
@@ -35,7 +35,7 @@ def back_end_of(target: Target, options: CompileOptions, measured: Mapping[str, 
 
             return BackEnd(pipeline, partial(object_code.emit, target=target), _launch_of, machine, listing)
         case "cuda":
-            # A tenth of the compiler, which most never ask for.
+            # Imported on demand: it is a tenth of the compiler.
             from .gpu_back_end import gpu_back_end_of
 
             return gpu_back_end_of(target, options, measured)
@@ -47,5 +47,5 @@ def back_end_of(target: Target, options: CompileOptions, measured: Mapping[str, 
 
 
 def _launch_of(item: KernelItem) -> Launch:
-    """On a CPU at least one work-group, which does nothing when the kernel's tensors are empty."""
+    """At least one work-group on a CPU, which does nothing if the kernel's tensors are empty."""
     return Launch(groups=expr.maximum(work_groups(item.context)[0], 1))

@@ -1,4 +1,4 @@
-"""What may be in a module between two stages: so many operations, and those of the listed dialects only."""
+"""Limits on a module between two stages: the number of operations, and their dialects."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .census import census, count_flat, count_nested, heaviest_nodes
 from .legality import are_only
 
 Dialects = frozenset[str]
-"""Names of dialects, and of single operations of others."""
+"""Names of dialects, and of single operations of other dialects."""
 
 KILN: Final[Dialects] = frozenset({"builtin", "func", "kiln"})
 TENSORS: Final[Dialects] = KILN | {"affine", "arith", "linalg", "math", "scf", "tensor"}
 SCALING: Final[Dialects] = frozenset({"llvm.intr.ldexp", "llvm.intr.lrint"})
-"""For which math has no names."""
+"""Operations that the math dialect lacks."""
 LOOPS: Final[Dialects] = frozenset({"arith", "builtin", "func", "linalg", "math", "memref", "scf", "vector"}) | SCALING
 AFFINE: Final[Dialects] = frozenset({"affine"})
 UNBUFFERED: Final[Dialects] = LOOPS | AFFINE | {"bufferization", "tensor"}
@@ -32,24 +32,24 @@ OUTSIDE: Final = frozenset(
         *("llvm.invoke", "llvm.landingpad", "llvm.resume", "llvm.va_arg", "llvm.indirectbr"),
     }
 )
-"""Operations of listed dialects that are nowhere: foreign code, and code that runs outside calls of kernels."""
+"""Operations of listed dialects that are never allowed: foreign code, and code that runs outside calls of kernels."""
 CAST: Final = "builtin.unrealized_conversion_cast"
-"""What takes a pointer for one to another type until `lower`: it is among loops, and nowhere else."""
+"""Casts a pointer to another element type until `lower`; allowed among loops only."""
 
 _ADVICE: Final = "cut the graph into smaller ones, at values that you store"
 _NAMED: Final = 8
 _NESTING: Final[Dialects] = frozenset({"linalg", "scf"})
-"""Dialects with operations inside of operations, functions aside."""
+"""Dialects with nested operations, besides functions."""
 
 
 def require(stage: str, module: ir.Module, allowed: Dialects) -> None:
-    """Check the module that `stage` leaves, which needs not be valid.
+    """Check the module that `stage` leaves, which need not be valid.
 
-    LimitExceededError above MAX_OPERATIONS, with the nodes that most of them come from. DiagnosticError for any
-    operation of another dialect than those `allowed` or one that is `OUTSIDE`, with the nodes of the first.
+    Raises LimitExceededError above MAX_OPERATIONS, with the nodes that most operations come from; and DiagnosticError
+    for an operation of a dialect not in `allowed`, or one in `OUTSIDE`, with the nodes of the first.
     """
     loops = not allowed.isdisjoint(_NESTING)
-    # Every compile pays for this: a walk that asks for the names of all operations would take several times as long.
+    # Every compile pays for this: a walk over all operation names would take several times as long.
     total = count_nested(module) if loops else count_flat(module)
     if total > MAX_OPERATIONS:
         raise _beyond("operations", MAX_OPERATIONS, total, "operations of the graph", stage, module)
@@ -67,7 +67,9 @@ def require(stage: str, module: ir.Module, allowed: Dialects) -> None:
 
 
 def require_code(stage: str, code: bytes, module: ir.Module) -> None:
-    """Check what `module` became: LimitExceededError above MAX_CODE_BYTES, with nodes of the largest function."""
+    """Check the size of the code of `module`: raises LimitExceededError above MAX_CODE_BYTES, with nodes of the largest
+    function.
+    """
     if len(code) > MAX_CODE_BYTES:
         raise _beyond("code_bytes", MAX_CODE_BYTES, len(code), "bytes of code", stage, module)
 

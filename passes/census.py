@@ -1,4 +1,4 @@
-"""How many operations of each name there are, and which nodes most of them come from."""
+"""Count operations by name, and find the nodes that most of them come from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMED: Final = 3
 
 
 def census(root: ir.Operation) -> Counter[str]:
-    """Operations by name, `root` and all inside it; half a microsecond each."""
+    """Operations by name, including `root`; half a microsecond each."""
     counts: dict[str, int] = {}
 
     def visit(operation: ir.Operation) -> ir.WalkResult:
@@ -26,7 +26,7 @@ def census(root: ir.Operation) -> Counter[str]:
 
 
 def count_nested(module: ir.Module) -> int:
-    """Operations of a module, itself and all inside it; a third of a microsecond each."""
+    """The number of operations of a module, including itself; a third of a microsecond each."""
     total = 0
 
     def visit(_: ir.Operation) -> ir.WalkResult:
@@ -39,14 +39,14 @@ def count_nested(module: ir.Module) -> int:
 
 
 def count_flat(module: ir.Module) -> int:
-    """The same of a module in which only the operations at the top have regions; a twentieth of a microsecond each."""
+    """The same if only top-level operations have regions; a twentieth of a microsecond each."""
     tops = list(module.body.operations)
     blocks = (block for top in tops for region in top.operation.regions for block in region.blocks)
     return 1 + len(tops) + sum(len(block.operations) for block in blocks)
 
 
 def heaviest_nodes(module: ir.Module) -> tuple[str, ...]:
-    """The nodes, as JSON Pointers, that most operations of the largest function come from; none when unknown."""
+    """The nodes, as JSON Pointers, that most operations of the largest function come from; empty if unknown."""
     sizes = [(census(function.operation).total(), function.operation) for function in module.body.operations]
     if not sizes:
         return ()

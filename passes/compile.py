@@ -1,4 +1,4 @@
-"""One graph and one target in, a compiled program and its artifacts out: the only public function of the compiler."""
+"""Compile one graph for one target to a program and its artifacts: the only public function of the compiler."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from .strategy import UNMEASURED
 from .too_large import expressions_bounded
 
 CANONICAL_SYMBOL = re.compile(r"s\d+")
-"""What no loop of ours is called: other symbols could be taken for one, and get such names while they are compiled."""
+"""Names that cannot collide with loop names. Other symbols are renamed to such names for the compile."""
 INNER = "inner"
-"""The stage in which graphs inside of loops are compiled, as `on_stage` is told."""
+"""The stage name passed to `on_stage` while graphs inside loops are compiled."""
 RECURSION_LIMIT = 20000
-"""Tracing follows a kernel's ops recursively; form-kernels bounds how many there are."""
+"""Tracing recurses through a kernel's ops; form-kernels bounds their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompileRequest:
-    """A graph, the target, and options; `measured` has nanoseconds by the keys of candidates that were timed."""
+    """A graph, the target, and options; `measured` has times in nanoseconds by candidate key."""
 
     graph: Graph
     target: Target
@@ -58,10 +58,10 @@ class CompileRequest:
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """A program, the bytes it names by SHA-256, and the text of each stage when that was asked for.
+    """A program, its artifacts by SHA-256, and the text of each stage if requested.
 
-    `offered` has, for each kernel of the program, the candidates of its schedule and the position of the one picked.
-    `inner` are the compilations of the programs inside of the program, whose artifacts and dumps are here, too.
+    `offered` has, for each kernel of the program, the candidates of its schedule and the position of the picked one.
+    `inner` are the compilations of graphs inside loops; their artifacts and dumps are included here.
     """
 
     program: CompiledProgram
@@ -72,11 +72,11 @@ class Compilation:
 
 
 def compile_request(request: CompileRequest, on_stage: Callable[[str], None] = lambda _: None) -> Compilation:
-    """Compile a graph. `on_stage` is told the name of every stage before it runs.
+    """Compile a graph. `on_stage` is called with the name of every stage before it runs.
 
-    UnsupportedGraphError for a target or graph that this compiler cannot do; LimitExceededError, with stage and nodes,
-    when a stage makes more of it than `tensorkiln.compile_limits` allows, or larger expressions than a program states;
-    DiagnosticError, with the stage and the node, when a pass refuses the module.
+    Raises UnsupportedGraphError for an unsupported target or graph; LimitExceededError, with stage and nodes, if a
+    stage exceeds the limits of `tensorkiln.compile_limits` or makes expressions larger than a program may have;
+    DiagnosticError, with the stage and the node, if a pass rejects the module.
     """
     back_end = back_end_of(request.target, request.options, request.measured)
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
@@ -88,7 +88,7 @@ def compile_request(request: CompileRequest, on_stage: Callable[[str], None] = l
 
 
 def _named(made: Compilation, program: CompiledProgram) -> Compilation:
-    """A compilation whose program, and those inside of it, have other names."""
+    """The compilation with renamed programs."""
     inner = tuple(_named(each, named) for each, named in zip(made.inner, program.inner, strict=True))
     return replace(made, program=program, inner=inner)
 
@@ -177,9 +177,9 @@ class _Compiler:
         return Compilation(program, artifacts, self.dumps, parts.offered, inner)
 
     def _compiled_inside(self, region: Region, pointer: str) -> int:
-        """The position of the program of a graph inside of the loop at the node `pointer`: one for all that are equal.
+        """The position in `inner` of the program for the loop graph `region` at node `pointer`; equal graphs share one.
 
-        Errors are about that node: the nodes inside of it have other names here than the user's.
+        Errors point to that node, since the nodes inside the loop have other names here than in the user's graph.
         """
         key = region.model_dump_json()
         if key not in self.inner:
@@ -200,7 +200,7 @@ class _Compiler:
     def _run(self, stage: Stage, module: ir.Module) -> ir.Module:
         with self._timed(stage.name):
             result = stage.run(module)
-            # First, since it needs less time than the verifier: a module that has grown too large ends here.
+            # Before the verifier, which takes longer: a module that is too large fails here.
             boundary.require(stage.name, result, stage.leaves)
             if not result.operation.verify():
                 raise AssertionError(f"stage {stage.name} left an invalid module")
@@ -231,7 +231,7 @@ class _Compiler:
 
 
 def _inside(number: int, stage: str) -> str:
-    """What a stage of the program at position `number` inside of a program is called outside of it."""
+    """The outer name of a stage of the inner program at position `number`."""
     return f"inner-{number}-{stage}"
 
 

@@ -1,4 +1,4 @@
-"""The compiler's half behind the kiln dialect for GPUs."""
+"""The back end for GPUs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def gpu_back_end_of(target: Target, options: CompileOptions, measured: Mapping[s
         return cubin.assemble(ptx.decode(), nvptx.architecture_of(target).name)
 
     def listing(llvm_ir: str, ptx: bytes, numbers: Sequence[int]) -> tuple[str, list[int]]:
-        # PTX is text already. Compiled again, it says where its lines come from.
+        # PTX is already text. Only line numbers need a second compile, with debug locations.
         text = ptx.decode()
         return text, numbers_of_assembly(text, nvptx.emit(marked(llvm_ir, numbers), target))
 
@@ -38,7 +38,7 @@ def gpu_back_end_of(target: Target, options: CompileOptions, measured: Mapping[s
 
 
 def _launch_of(item: KernelItem) -> Launch:
-    """Work-groups along x only, which leaves room for 2^31 - 1 of them."""
+    """Work-groups along x only, where up to 2^31 - 1 are possible."""
     return Launch(
         groups=work_groups(item.context)[0],
         threads=threads_of(item),

@@ -1,4 +1,4 @@
-"""The record of what a realised kernel is given, which rides on its function until it has its entry."""
+"""A record of a realised kernel's arguments, kept on its function until its entry is emitted."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from .attributes import decode, encode
 from .schedule.attach import ScheduledKernel
 
 MEMORY = "kiln.memory"
-"""On the function of a realised kernel: what its arguments are."""
+"""Attribute of a realised kernel's function: its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelMemory:
     """The arguments of a realised kernel, in order: pointers to `buffers`, by name and shape, then `symbols`.
 
-    Where a work-group is one call, the range of work-groups follows; else `threads` run each. `shared` are the sizes of
-    the arrays of a work-group that lie in one block. There are `groups` work-groups, none where one of `axes` has no
-    extent.
+    If a work-group is one call, the range of work-groups follows; otherwise `threads` run each. `shared` has the sizes
+    of a work-group's shared arrays. There are `groups` work-groups, or none if an extent in `axes` is 0.
     """
 
     kernel: str
@@ -65,12 +64,12 @@ class KernelMemory:
 
 
 def memory_of(kernel: ScheduledKernel, buffers: Sequence[Buffer], threads: int = 0) -> KernelMemory:
-    """The arguments of a scheduled kernel of a program with these buffers; `threads` as `KernelMemory` has it."""
+    """The arguments of a scheduled kernel of a program with these buffers; `threads` as in `KernelMemory`."""
     used = [buffers[number] for number in kernel.step.arguments]
     space = kernel.body.space
     return KernelMemory(
         kernel.entry,
-        # As the body spells its extents.
+        # In the form that the body's extents have.
         [(f"{buffer.role} {buffer.id}", tuple(map(space.floored, buffer.shape))) for buffer in used],
         [(name, low, high) for name, (low, high) in kernel.body.function.symbols.items()],
         work_groups(kernel.item.context)[0],
@@ -81,7 +80,7 @@ def memory_of(kernel: ScheduledKernel, buffers: Sequence[Buffer], threads: int =
 
 
 def drop_records(module: ir.Module) -> None:
-    """Take the records off the functions of a module, whose kernels are translated as they are."""
+    """Remove the records from the functions of a module before translation."""
     for op in module.body.operations:
         if MEMORY in op.operation.attributes:
             del op.operation.attributes[MEMORY]

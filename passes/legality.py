@@ -1,4 +1,4 @@
-"""Whether operations are of certain dialects only: MLIR looks, twenty times as fast as Python would."""
+"""Check the dialects of operations natively in MLIR, twenty times as fast as in Python."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from dialect.mlir import ir, rewrite
 
 
 def are_only(roots: Iterable[ir.Operation], allowed: Iterable[str], never: Iterable[str], context: ir.Context) -> bool:
-    """Whether the operations and all inside them are `allowed`, and none of them is called as one of `never`.
+    """Whether the operations and all inside them are in `allowed`, and none is in `never`.
 
-    What is allowed is a dialect, or one operation by its name, which has a dot.
-
-    What is not registered counts by its name. Operations are looked at and nothing else: there is nothing to convert.
+    `allowed` has dialects, and single operations by their names, which contain a dot. Unregistered operations count by
+    name. Nothing is converted.
     """
     with context, ir.Location.unknown():
         target = rewrite.ConversionTarget(context)
@@ -22,7 +21,7 @@ def are_only(roots: Iterable[ir.Operation], allowed: Iterable[str], never: Itera
             target.add_illegal_op(name)
         patterns = rewrite.RewritePatternSet(context).freeze()
         config = rewrite.ConversionConfig()
-        # Before it looks for a pattern, a conversion folds: what does not belong would be gone, and not be told.
+        # Folding would remove illegal operations before they are reported.
         config.folding_mode = rewrite.DialectConversionFoldingMode.NEVER
         try:
             for root in roots:

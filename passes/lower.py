@@ -29,7 +29,7 @@ LOWERING = (
 def lower_to_llvm(module: ir.Module) -> ir.Module:
     """Lower every function of `module`; the order is that of `LOWERING`."""
     manager = PassManager.parse(f"builtin.module({','.join(LOWERING)})", module.context)
-    # The compiler verifies what every stage leaves. After each of these passes it would take longer than they do.
+    # The compiler verifies after every stage; verifying after each pass would take longer than the passes.
     manager.enable_verifier(False)
     manager.run(module.operation)
     return module

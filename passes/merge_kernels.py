@@ -1,7 +1,7 @@
-"""kiln -> kiln: kernels that say the same become one function, called from several places.
+"""kiln -> kiln: merge equal kernels into one function, called from several places.
 
-Two kernels are the same when their text is, name and locations aside. A call keeps the nodes that its own kernel was
-made of (`NODES`), since the function is that of the first one.
+Two kernels are equal if their texts are, ignoring name and locations. A call keeps the nodes of its own kernel
+(`NODES`), since the function is that of the first kernel.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .values import is_kernel, kernel_text
 
 
 def merge_kernels(module: ir.Module) -> ir.Module:
-    """Have equal kernels of `module` called by the name of the first of them; the others go."""
+    """Call the first of equal kernels of `module` everywhere, and erase the others."""
     first: dict[str, str] = {}
     name_of: dict[str, str] = {}
     repeated: list[ir.Operation] = []

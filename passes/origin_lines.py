@@ -1,9 +1,9 @@
-"""Which lines of the texts of stages come from which nodes, as one more text: `ORIGINS`.
+"""The text `ORIGINS`, which maps the lines of stage texts to graph nodes.
 
 It is JSON. `calls` are the calls of kernels in the graph, each with its `kernel`, its `nodes`, the node of each
 operation of the kernel (`body`), and those of each value that it computes with loops of its own (`roots`). `origins`
 are `[kernel, is_loops, members]`: operations of a kernel by position, or roots. `groups` are lists of origins. `lines`
-has runs of lines by the name of the text: `lines without, lines with, group`, one run behind the other in one list.
+has runs of lines by text name, in one flat list: `lines without, lines with, group` for each run.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class OriginLines:
         self._calls: list[dict[str, Any]] = []
 
     def group(self, numbers: tuple[int, ...]) -> int:
-        """The number, from 1, of some origins together; 0 of none."""
+        """The number, from 1, of a set of origins; 0 for the empty set."""
         if not numbers:
             return 0
         ordered = tuple(sorted(numbers))
         return self._groups.setdefault(ordered, len(self._groups) + 1)
 
     def read_calls(self, module: ir.Module) -> None:
-        """Take in which nodes each call of a kernel in `module` is of."""
+        """Record the nodes of each kernel call in `module`."""
         for op in graph_function(module).regions[0].blocks[0].operations:
             if not isinstance(op, func.CallOp) or BODY not in op.attributes:
                 continue
@@ -61,13 +61,13 @@ class OriginLines:
             )
 
     def read_module(self, name: str, located: str) -> None:
-        """Take in the text of a module that states its locations; the text `name` is the same without them."""
+        """Record a module text with locations; the text `name` is the same without them."""
         lines = located.split("\n")
         known = _aliases(lines)
         self.keep(name, [self.group(found) for found in _numbers(lines, known)])
 
     def read_llvm(self, name: str, module: ir.Module, llvm_ir: str) -> list[int]:
-        """Take in the LLVM IR that `module` became; the groups of its lines."""
+        """Record the LLVM IR of `module`; returns the group of each line."""
         known = debug_lines.numbers_of_functions(module, FILE)
         callees = debug_lines.callees(untouched(module))
         groups = debug_lines.numbers_of_lines(llvm_ir, callees, known, self.group)
@@ -75,7 +75,7 @@ class OriginLines:
         return groups
 
     def keep(self, name: str, groups: list[int]) -> None:
-        """Take in the group of each line of a text."""
+        """Record the group of each line of a text."""
         runs: list[int] = []
         end, at = 0, 0
         while at < len(groups):
@@ -89,7 +89,7 @@ class OriginLines:
             self._lines[name] = runs
 
     def text(self) -> str:
-        """All that was taken in."""
+        """The recorded origins, as JSON."""
         return json.dumps(
             {
                 "calls": self._calls,
@@ -102,7 +102,7 @@ class OriginLines:
 
 
 def _aliases(lines: list[str]) -> dict[str, tuple[int, ...]]:
-    """The origins of each alias of a location."""
+    """The origins of each location alias."""
     stated = {found[1]: found[2] for line in lines if (found := _DEFINITION.match(line))}
     known: dict[str, tuple[int, ...]] = {}
 
@@ -120,14 +120,16 @@ def _aliases(lines: list[str]) -> dict[str, tuple[int, ...]]:
 
 
 def _numbers(lines: list[str], known: dict[str, tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """The origins of each line but those that define aliases; of an operation with regions, of where it begins, too."""
+    """The origins of each line that defines no alias; the first line of an operation with regions gets those of the
+    operation.
+    """
     found: list[tuple[int, ...]] = []
     open_at: defaultdict[int, list[int]] = defaultdict(list)
     for line in lines:
         if line.startswith("#loc"):
             continue
         place = _LOCATION.search(line)
-        # The last of a line is that of the operation; others are those of arguments.
+        # The last location of a line is the operation's; others are those of arguments.
         alias = place[1].rpartition("loc(")[2] if place else ""
         here = known.get(alias, ())
         indent = len(line) - len(line.lstrip())

@@ -1,8 +1,7 @@
-"""Which nodes code comes from, below the stage where operations name them: recorded where texts of stages are wanted.
+"""Trace code to graph nodes in stages below the kiln dialect; recorded only when stage texts are requested.
 
-An origin is a number. It stands for operations of a kernel, or for values that it computes with loops of their own, and
-travels as the line of a location, through MLIR's passes and through LLVM. Where nobody records, there are no such
-locations, and nothing is marked.
+An origin is a number for operations of a kernel, or for values that it computes with loops of their own. It is the line
+number of a location, which MLIR's passes and LLVM preserve. Without recording there are no such locations.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from .loops.body import KernelBody, Stage
 from .loops.scalar_dag import Interner, Node
 
 FILE: Final = "kiln"
-"""The file of locations whose line is an origin."""
+"""The file name of locations whose line is an origin."""
 _NUMBER: Final = re.compile(rf'"{FILE}":(\d+):')
 
 
 class Origin(NamedTuple):
-    """Operations of a kernel by position (`is_loops` is false), or roots by position, which its loops compute."""
+    """Operations of a kernel by position, or, if `is_loops`, the positions of roots that its loops compute."""
 
     kernel: str
     is_loops: bool
@@ -41,17 +40,17 @@ class Origins:
 
     @property
     def all(self) -> list[Origin]:
-        """Each origin at its number less one."""
+        """The origins, in order: number n is at index n - 1."""
         return list(self._numbers)
 
     def number(self, origin: Origin, pointer: str) -> int:
-        """The number of an origin, whose first node is at `pointer`."""
+        """The number of an origin, with its first node at `pointer`."""
         number = self._numbers.setdefault(origin, len(self._numbers) + 1)
         self._pointers.setdefault(number, pointer)
         return number
 
     def at(self, numbers: tuple[int, ...]) -> AbstractContextManager[object]:
-        """Where what is emitted inside comes from: of several origins, all operations that they stand for."""
+        """The location for code emitted inside; several origins are merged into one with all their operations."""
         location = self._locations.get(numbers)
         if location is None:
             number = self._joined(numbers)
@@ -68,7 +67,7 @@ class Origins:
         return self.number(first._replace(members=tuple(sorted(members))), self._pointers[numbers[0]])
 
     def settle(self, body: KernelBody) -> None:
-        """Number what a body was traced from: its nodes are marked by positions before, by origins after."""
+        """Number the origins of a traced body: replaces the positions that mark its nodes by origins."""
         function, nodes = body.function, body.nodes
         pointers = {value.position: value.pointer for value in function.values}
         nodes.marks = {
@@ -87,7 +86,7 @@ _CURRENT: ContextVar[Origins | None] = ContextVar("origins", default=None)
 
 @contextmanager
 def recorded() -> Generator[Origins]:
-    """Record the origins of what is compiled inside."""
+    """Record the origins of code compiled inside."""
     origins = Origins()
     token = _CURRENT.set(origins)
     try:
@@ -97,33 +96,33 @@ def recorded() -> Generator[Origins]:
 
 
 def current() -> Origins | None:
-    """The origins that are being recorded, if any are."""
+    """The origins being recorded, or None."""
     return _CURRENT.get()
 
 
 def numbers_in(text: str) -> tuple[int, ...]:
-    """The origins that the text of a location names."""
+    """The origins in the text of a location."""
     return tuple(dict.fromkeys(map(int, _NUMBER.findall(text))))
 
 
 def numbers_of(location: ir.Location) -> tuple[int, ...]:
-    """The origins that a location names."""
+    """The origins in a location."""
     return numbers_in(str(location))
 
 
 def at_node(nodes: Interner, node: Node) -> AbstractContextManager[object]:
-    """Where the code of a node comes from; where that is not known, it is that of what it is emitted for."""
+    """The location of a node's code; if unknown, that of the surrounding code."""
     return _at(nodes.marks[id(node)]) if id(node) in nodes.marks else _ANYWHERE
 
 
 def at_stage(nodes: Interner, stage: Stage) -> AbstractContextManager[object]:
-    """Where the code of a stage comes from, beside that of its nodes."""
+    """The location of a stage's own code, besides that of its nodes."""
     number = nodes.loops.get(stage.stores[0].operand) if nodes.loops and stage.stores else None
     return _ANYWHERE if number is None else _at((number,))
 
 
 def shared() -> AbstractContextManager[object]:
-    """For what is emitted inside, which several kernels use, and so is of none of them."""
+    """The unknown location, for code that several kernels share."""
     return _ANYWHERE if current() is None else ir.Location.unknown()
 
 

@@ -1,7 +1,7 @@
-"""linalg -> linalg: arguments that stay as they are at every call are packed once, as the kernels that read them like.
+"""linalg -> linalg: pack parameters once into the layouts that their kernels read best.
 
-A pack is a kernel of its own, a `linalg.pack`, and is prepared when its parameter is bound. The kernel that reads what
-is packed reads it by an affine map, with a quotient and a remainder: every pass, and upstream's, can lower that.
+A pack is a kernel of its own, a `linalg.pack`, prepared when its parameter is bound. The reading kernel uses an affine
+map with a quotient and a remainder, which every pass, also upstream, can lower.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from .values import NODES, PREPARE, ROWS, Range, functions_of, marked_arguments,
 
 
 def pack_parameters(module: ir.Module, strategies: Strategies[Any, Any], machine: Any) -> ir.Module:
-    """Pack what kernels read of parameters and of what is prepared, where a strategy that runs them asks for it."""
+    """Pack the parameters and prepared values that kernels read, if the strategy of a kernel has a packed layout for
+    them.
+    """
     graph = graph_function(module).operation
     with module.context, ir.Location.unknown():
         _Packer(module, graph, strategies, machine, functions_of(module), read_symbols(module)).run()
@@ -78,7 +80,7 @@ class _Packer:
         return ()
 
     def _packed(self, value: ir.Value, tiling: Tiling) -> ir.Value:
-        """The call that packs a value, which every kernel reads that has it in the same panels."""
+        """The call that packs a value; all kernels that read it in the same panels share it."""
         source: Any = ir.RankedTensorType(value.type)
         target = ir.RankedTensorType.get(tiling.shape(source.shape), source.element_type)
         name = self._pack(source, target, tiling)
@@ -97,7 +99,7 @@ class _Packer:
         return self.packed[value, name]
 
     def _pack(self, source: Any, target: Any, tiling: Tiling) -> str:
-        """The kernel that packs values of a type, written when it is not there."""
+        """The kernel that packs values of a type; defined if needed."""
         known = (str(source), replace(tiling, operand=0))
         if known in self.packs:
             return self.packs[known]
@@ -125,7 +127,7 @@ class _Packer:
         return name
 
     def _reader(self, name: str, kernel: str, tilings: Sequence[Tiling]) -> None:
-        """A copy of a kernel that reads packed arguments."""
+        """Copy a kernel into one that reads packed arguments."""
         declared, linalg_of = self.functions[kernel], self.functions[kernel + SUFFIX]
         for copied, called in ((declared, name), (linalg_of, name + SUFFIX)):
             copy = copied.clone(ip=ir.InsertionPoint(self.module.body)).operation
@@ -176,7 +178,7 @@ def _marked(declared: ir.Operation, tilings: Sequence[Tiling]) -> ir.Attribute:
 
 
 def _in_panels(map_: ir.AffineMap, tiling: Tiling) -> ir.AffineMap:
-    """Where a read by a map of the argument as it was is in its panels."""
+    """The map of a read of the packed argument, from the map of the unpacked one."""
     results = list(map_.results)
     tile = ir.AffineExpr.get_constant(tiling.tile)
     at = results[tiling.axis]

@@ -1,4 +1,4 @@
-"""From a scheduled module and the code of its kernels to the compiled program."""
+"""Build the compiled program from a scheduled module and the code of its kernels."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ HOST_NS, HOST_RATE = 1000, 20
 class ProgramParts:
     """The parts of a program that follow from its scheduled module.
 
-    `inner` gives the position of the program that a graph inside of a loop, which is at a node, was compiled to.
+    `inner` maps the graph of a loop at a node to the position of its compiled program.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class ProgramParts:
             self._add(number, step)
 
     def add_assembly(self, assembly: Assembly, digest: str) -> None:
-        """Name the assembled form of all kernels, and what each of them takes."""
+        """Add the assembled code of all kernels and the resources of each."""
         self.kernels = [
             kernel.model_copy(update={"binary": digest, "resources": assembly.usage[kernel.entry].resources})
             for kernel in self.kernels
@@ -94,7 +94,7 @@ class ProgramParts:
 
     @property
     def offered(self) -> tuple[tuple[tuple[Candidate, ...], int], ...]:
-        """For each kernel, the candidates of its schedule and the position of the one that was picked."""
+        """For each kernel, the candidates of its schedule and the position of the picked one."""
         kernels = (step.kernel for step in self.plan.steps)
         return tuple(candidates_of(self._functions[kernel]) for kernel in kernels if kernel is not None)
 
@@ -237,7 +237,7 @@ class ProgramParts:
         return moves.model_copy(update={"flops": flops, "est_ns": estimate, **known})
 
     def _residency(self, item: KernelItem, registers: int = 0) -> dict[str, Any]:
-        """What a work-group takes of the memory that its threads share, and how many of them there can be at once."""
+        """The shared memory of a work-group, and the occupancy."""
         at = at_upper_bounds(self.graph.symbols)
         occupancy = self.back_end.machine.occupancy(item, at, registers)
         return {"smem_bytes": at(shared_bytes(item)), "occupancy": occupancy}

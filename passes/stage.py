@@ -14,7 +14,7 @@ Pass = Callable[[ir.Module], ir.Module]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`run` may change its argument; what it returns is the module from there on, of the dialects `leaves` alone."""
+    """`run` may change its argument, and returns the module for the next stage, in the dialects `leaves` only."""
 
     name: str
     run: Pass

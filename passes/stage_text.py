@@ -1,15 +1,15 @@
-"""A module between two stages as text, which says after which stage it was written, and can be read and continued."""
+"""A module between two stages as text with the name of its last stage, which can be read back and continued."""
 
 from __future__ import annotations
 
 from dialect.mlir import ir
 
 STAGE = "kiln.stage"
-"""On a module that is written: the stage that left it."""
+"""Attribute of a written module: its last stage."""
 
 
 def write(module: ir.Module, stage: str, *, locations: bool = False) -> str:
-    """The text of the module that `stage` left; with `locations`, each op's node too, which errors and items name."""
+    """The text of the module that `stage` left; with `locations`, also the node of each op, as errors name it."""
     operation = module.operation
     operation.attributes[STAGE] = ir.StringAttr.get(stage, module.context)
     try:
@@ -19,9 +19,9 @@ def write(module: ir.Module, stage: str, *, locations: bool = False) -> str:
 
 
 def read(text: str, context: ir.Context) -> tuple[ir.Module, str]:
-    """A module in `context`, and the stage that left it; empty where the text does not say.
+    """A module in `context`, and its last stage; empty if the text does not name one.
 
-    ir.MLIRError when it is not a module that MLIR verifies.
+    Raises ir.MLIRError if the text is not a valid module.
     """
     module = ir.Module.parse(text, context)
     attributes = module.operation.attributes

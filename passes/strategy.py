@@ -1,4 +1,4 @@
-"""The ways to run a kernel on some kind of target, and how the cheapest of them is picked."""
+"""Strategies to run a kernel on a kind of target, and the choice of the fastest candidate."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Frame = TypeVar("Frame")
 
 UNMEASURED: Final[Mapping[str, float]] = MappingProxyType({})
 MARGIN: Final = 0.95
-"""Of the time of the candidate that is expected to be the fastest: estimates are no better than that."""
+"""Another candidate must take less than this share of the first one's time: estimates are no more accurate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy(Generic[Problem, M, Frame]):
-    """`find` sees in a body what the strategy can run, or None; `candidates` are the ways in which it could, the one to
-    be expected first; `realise` emits the one that was picked.
+    """A way to run kernels: `find` matches a kernel, `candidates` are ways to run it, `realise` emits the picked one.
 
-    `tilings` says how it would have arguments packed that are the same at every call. What is found depends on the body
-    alone: it is looked for once, and is the same when a kernel is scheduled and when it is emitted. `version` counts
-    changes of what is emitted for the same record: a time that was measured of another version says nothing.
+    `find` returns None for a kernel that it does not match. The most promising candidate comes first. `tilings` gives
+    packed layouts for parameters. `find` depends on the body alone: it runs once, and its result serves for scheduling
+    and emission. `version` counts changes of the code emitted for the same record; times measured with another version
+    do not count.
     """
 
     find: Callable[[KernelBody], Problem | None]
@@ -46,7 +46,7 @@ class Strategy(Generic[Problem, M, Frame]):
     version: int = 1
 
     def emit(self, body: KernelBody, item: KernelItem, frame: Frame) -> None:
-        """Emit a kernel that this strategy was picked for."""
+        """Emit a kernel with this strategy, which was picked for it."""
         problem = body.once(self.find)
         assert problem is not None, "the strategy was picked for this kernel"
         with body.apart():
@@ -60,8 +60,8 @@ Strategies = Mapping[str, Strategy[Any, M, Frame]]
 class Picker(Generic[Costed, Frame]):
     """Picks, for a kernel, the candidate that takes the least time on `machine` at typical sizes.
 
-    `measured` has nanoseconds by the keys of candidates. Estimates are not compared with those: where a candidate of a
-    kernel was measured, one that was not is not picked.
+    `measured` has times in nanoseconds by candidate key. They are never compared with estimates: if a candidate of a
+    kernel was measured, only measured ones are picked.
     """
 
     strategies: Strategies[Costed, Frame]
@@ -69,9 +69,9 @@ class Picker(Generic[Costed, Frame]):
     measured: Mapping[str, float] = field(default_factory=lambda: UNMEASURED)
 
     def __call__(self, body: KernelBody) -> Offer:
-        """The pick, and all that was offered, for a kernel.
+        """The candidates of a kernel, and the pick.
 
-        It is the first candidate, of the first strategy that can run the kernel, unless another is faster by a margin.
+        It is the first candidate of the first strategy that can run the kernel, unless another is faster by a margin.
         """
         found = [(strategy, body.once(strategy.find)) for strategy in self.strategies.values()]
         with body.apart():
@@ -108,7 +108,7 @@ class Picker(Generic[Costed, Frame]):
 def schedule(module: ir.Module, picker: Picker[Costed, Frame], reuse: Reuse | None) -> ir.Module:
     """Pick a schedule for every kernel and write it on its function.
 
-    `reuse` is what the strategies allow a kernel to compute in place; None is nothing.
+    `reuse` is the promise of the strategies that allows a kernel to compute in place; with None no kernel does.
     """
     attach_schedules(module, picker, reuse)
     return module

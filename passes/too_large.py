@@ -1,4 +1,4 @@
-"""Expressions that only the compiler makes too large, as errors of the graph."""
+"""Report expressions that grow too large in the compiler as errors of the graph."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _ADVICE = "use fewer symbols in the shapes of this graph, or cut it into smaller
 
 @contextmanager
 def expressions_bounded(stage: str) -> Generator[None]:
-    """Give errors of symbolic integers their type: LimitExceededError at a limit, else UnsupportedGraphError.
+    """Convert errors of symbolic integers: to LimitExceededError at a limit, else to UnsupportedGraphError.
 
-    Inference bounds every dimension and every product of them. What passes add up may still be larger: the bytes that
-    one kernel reads of many values, say.
+    Inference bounds every dimension and product of dimensions. Sums made by passes may still be larger, such as the
+    bytes that a kernel reads of many values.
     """
     try:
         yield

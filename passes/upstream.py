@@ -1,7 +1,7 @@
-"""The strategy that schedules nothing: the linalg of a kernel as it is, lowered by the passes of MLIR alone.
+"""The strategy without a schedule: the linalg of a kernel, lowered by MLIR's own passes alone.
 
-It is a second implementation of every kernel, which shares with the others what they are given and nothing behind that:
-results tell which of the two is wrong. One work-group, one thread, the loops in the order in which they are written.
+It is a second implementation of every kernel that shares no code generation with the other strategies, so comparing
+results tells which of the two is wrong. It has one work-group, one thread, and the loops in source order.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from .values import functions_of
 
 NAME = "none"
 SCALAR = 2.0
-"""Cycles of an operation, or of an element of 32 bits, one at a time."""
+"""Cycles of a scalar operation, or of moving a 32-bit element."""
 
 BUFFERIZATION = ("inline", "one-shot-bufferize", "canonicalize")
 
 
 def find(body: KernelBody) -> KernelBody:
-    """Every kernel."""
+    """Match every kernel."""
     return body
 
 
 def choice(body: KernelBody, item: KernelItem) -> Choice:
-    """One work-group for all of a kernel, by `item`; what one stage leaves to another is in buffers."""
+    """One work-group for the whole kernel, with schedule `item`; values passed between stages are in buffers."""
     kept = [body.operands[number] for number in locals_of(body)]
     scratch = tuple(Scratch(value.dtype, expr.product(value.shape), is_private=False) for value in kept)
 
@@ -54,9 +54,9 @@ def choice(body: KernelBody, item: KernelItem) -> Choice:
 def emit(
     body: KernelBody, computes: ir.Operation, buffers: Sequence[ir.Value], index: IndexEmitter, entry: ir.Block
 ) -> None:
-    """Call a copy of the function `computes`, the kernel's linalg, on tensors that are `buffers`.
+    """Call a copy of the function `computes`, the kernel's linalg, on tensors in `buffers`.
 
-    These are the kernel's arguments, its results, and what is kept between stages.
+    The buffers are the kernel's arguments, its results, and the values passed between stages.
     """
     _ = computes.context.dialects["bufferization"]  # which loads it: contexts begin with what every compile needs
     function = _copied(computes, entry.owner)
@@ -82,7 +82,7 @@ def emit(
 
 
 def _copied(computes: ir.Operation, kernel: ir.Operation) -> ir.Operation:
-    """A copy of a function beside that of a kernel, with what it calls."""
+    """Copy a function into the module of a kernel, with its callees."""
     module = kernel.parent.regions[0].blocks[0]
     source, known = _functions(computes.parent), _functions(kernel.parent)
     called: dict[str, None] = {}
@@ -109,7 +109,7 @@ def _functions(module: ir.Operation) -> dict[str, ir.Operation]:
 
 
 def _take_targets(function: ir.Operation, body: KernelBody) -> list[int]:
-    """Have a function take what it computes into, instead of making it; the numbers of these operands, in order."""
+    """Make a function take its results' destinations as arguments; returns their operand numbers, in order."""
     block = function.regions[0].blocks[0]
     returned = list(dict.fromkeys(block.operations[len(block.operations) - 1].operands))
     numbers = {value: len(body.function.arguments) + place for place, value in enumerate(returned)}
@@ -135,7 +135,7 @@ def _take_targets(function: ir.Operation, body: KernelBody) -> list[int]:
 
 
 def _view(pointer: ir.Value, tensor: ir.Type, shape: Sequence[Dim], index: IndexEmitter) -> ir.Value:
-    """The memory behind a pointer as a memref of the shape and the elements of a tensor."""
+    """The memory behind a pointer as a memref with the shape and elements of a tensor."""
     kind: Any = ir.RankedTensorType(tensor)
     base = as_pointer_to(kind.element_type, pointer)
     strides = [expr.product(shape[axis + 1 :]) for axis in range(len(shape))]
@@ -144,10 +144,10 @@ def _view(pointer: ir.Value, tensor: ir.Type, shape: Sequence[Dim], index: Index
 
 
 def bufferize(module: ir.Module) -> ir.Module:
-    """Tensors -> the memory that the kernels were given."""
+    """Replace tensors by the kernels' buffers."""
     kernels = [name for name, made in functions_of(module).items() if MEMORY in made.attributes]
     with module.context:
-        # The inliner drops private functions that nobody calls, and the entries that call these are added later.
+        # The inliner drops private functions without callers, and the entries that call these are added later.
         _set_visibility(module, kernels, "public")
         PassManager.parse(f"builtin.module({','.join(BUFFERIZATION)})").run(module.operation)
         _set_visibility(module, kernels, "private")
@@ -156,7 +156,7 @@ def bufferize(module: ir.Module) -> ir.Module:
 
 
 def _open_copies(module: ir.Module) -> None:
-    """Make loops of copies, which would become calls of a runtime library where strides are not known."""
+    """Turn copies into loops; with unknown strides they would become calls of a runtime library."""
     copies: list[ir.Operation] = []
 
     def visit(operation: ir.Operation) -> ir.WalkResult:

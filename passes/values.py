@@ -1,7 +1,7 @@
-"""A function of kiln ops as plain Python values, read once so that analyses do not cross into MLIR for every look.
+"""A function of kiln ops as plain Python values, read once, since each access to MLIR is slow.
 
-A `Value` mirrors an op result or a function argument. It holds no handle to the op: a pass that erases ops cannot
-leave one dangling.
+A `Value` mirrors an op result or a function argument. It holds no handle to the op, so erasing ops leaves no dangling
+handles.
 """
 
 from __future__ import annotations
@@ -29,23 +29,21 @@ ROOT = "kiln.root"
 """The unit attribute of an op whose value a kernel stores."""
 
 ROWS = "kiln.rows"
-"""On a kernel function: how many leading loops its roots share."""
+"""Attribute of a kernel function: the number of leading loops that its roots share."""
 NODES = "kiln.nodes"
-"""On a call of a kernel: the numbers of the nodes that the kernel computes there, each once."""
+"""Attribute of a kernel call: the numbers of the nodes that the kernel computes there, each once."""
 
 BODY = "kiln.body"
-"""On a call of a kernel: the number of the node of each operation of the kernel, in order, -1 where it has none."""
+"""Attribute of a kernel call: the node number of each operation of the kernel, in order; -1 if it has none."""
 ROOTS = "kiln.roots"
-"""On a call of a kernel: for each value that the kernel computes with loops of its own, in order, the numbers of the
-nodes that these compute.
-"""
+"""Attribute of a kernel call: for each value that the kernel computes with loops of its own, in order, the numbers of
+the nodes that these loops compute."""
 APART = "kiln.apart"
-"""On a call of a kernel: `[writer, reader, reason]` for each node `reader` in it that reads what the node `writer` of
-another kernel makes, and why they are apart.
-"""
+"""Attribute of a kernel call: `[writer, reader, reason]` for each node `reader` in it that reads node `writer` of
+another kernel, and why they are not fused."""
 
 PREPARE = "kiln.prepare"
-"""The unit attribute of a call of a kernel whose results follow from parameters alone."""
+"""The unit attribute of a kernel call whose results depend on parameters alone."""
 
 Range = tuple[int, int]
 
@@ -72,7 +70,7 @@ class Value:
 
     @property
     def long_dims(self) -> list[Dim]:
-        """The dims that are not 1: a loop each."""
+        """The dims other than 1; each is a loop."""
         return [extent for extent in self.shape if extent != 1]
 
     @cached_property
@@ -109,7 +107,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A function of kiln ops: its arguments, its values in order, and what it returns.
+    """A function of kiln ops: its arguments, its values in order, and its results.
 
     `parameters` are the arguments that callers bind once.
     """
@@ -123,18 +121,18 @@ class Function:
 
 
 def is_kernel(function: ir.Operation) -> bool:
-    """Whether a function of a module is a kernel, and not the graph that calls kernels."""
+    """Whether a function of a module is a kernel, not the graph function."""
     return ROWS in function.attributes
 
 
 def kernel_text(function: ir.Operation) -> str:
-    """All that a kernel says, without its name, which is where the text begins, and its locations."""
+    """The text of a kernel without its name and locations."""
     text = function.get_asm(enable_debug_info=False, use_local_scope=True)
     return text[text.index("(") :]
 
 
 def marked_arguments(function: ir.Operation, attribute: str) -> frozenset[int]:
-    """The positions of the arguments of a function that carry an attribute."""
+    """The positions of the arguments of a function with an attribute."""
     if "arg_attrs" not in function.attributes:
         return frozenset()
     given = ir.ArrayAttr(function.attributes["arg_attrs"])
@@ -147,7 +145,7 @@ def functions_of(module: ir.Module) -> dict[str, ir.Operation]:
 
 
 def users_of(values: Iterable[Value]) -> dict[Value, list[Value]]:
-    """Of every value, those of `values` that it is an operand of, as often as it is; none of any other."""
+    """The users of each value among `values`, repeated for each use."""
     users: dict[Value, list[Value]] = defaultdict(list)
     for value in values:
         for operand in value.operands:
@@ -156,7 +154,7 @@ def users_of(values: Iterable[Value]) -> dict[Value, list[Value]]:
 
 
 def values_behind(value: Value, is_wanted: Callable[[Value], bool]) -> Iterator[Value]:
-    """The nearest wanted values that `value` is computed from, each once; what is behind those is not looked at."""
+    """The nearest wanted values that `value` is computed from, each once; the search stops at them."""
     seen: set[Value] = set()
     stack = list(value.operands)
     while stack:
@@ -171,7 +169,7 @@ def values_behind(value: Value, is_wanted: Callable[[Value], bool]) -> Iterator[
 
 
 def read_function(function: ir.Operation, ranges: Mapping[str, Range]) -> Function:
-    """The mirror of a `func.func` whose body holds kiln ops and a return."""
+    """The Python mirror of a `func.func` whose body has kiln ops and a return."""
     block = function.regions[0].blocks[0]
     known: dict[Any, Value] = {}
     arguments: list[Value] = []
@@ -229,7 +227,7 @@ def _read_result(op: Any, operands: tuple[Value, ...], number: int, place: int) 
 
 
 def _pointer_of(location: ir.Location) -> str:
-    """The JSON Pointer of the first node in a location; empty when it names none."""
+    """The JSON Pointer of the first node in a location; empty if there is none."""
     known, address = _POINTERS.within(location.context), hash(location.attr)
     if address not in known:
         known[address] = next(iter(node_pointers(location)), "")
@@ -237,7 +235,7 @@ def _pointer_of(location: ir.Location) -> str:
 
 
 _POINTERS = Remembered[int, str]()
-"""By the hashes of the attributes that locations are."""
+"""Pointers by the hash of the location attribute."""
 
 
 def read_symbols(module: ir.Module) -> dict[str, Range]:

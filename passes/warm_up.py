@@ -1,7 +1,7 @@
-"""What a first compile pays and a second does not, paid once: before a process forks those that compile.
+"""Do the one-time work of a first compile before a process forks its workers.
 
-Modules that are imported when they are first needed, LLVM's back ends, MLIR's dialects and passes, and the tables
-that all of these fill on first use.
+It imports modules that are loaded on demand, sets up LLVM's back ends and MLIR's dialects and passes, and fills their
+tables.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tensorkiln.target import Target
 from .compile import Compilation, CompileRequest, compile_request
 
 TARGETS: Final = ("cpu",)
-"""Those of which nothing is compiled for the first time afterwards."""
+"""The targets that are warmed up."""
 _GRAPH: Final = Path(__file__).with_suffix(".json")
 
 
@@ -29,13 +29,13 @@ def graph() -> Graph:
 
 
 def warm_up() -> tuple[Compilation, ...]:
-    """Compile a small graph for every one of TARGETS; the results in their order.
+    """Compile a small graph for each of TARGETS; returns the results in that order.
 
-    No MLIR context and no thread is left, so that the process can fork. Raises what a compile raises, and RuntimeError
-    when a context is left.
+    No MLIR context and no thread is left, so the process can fork. Raises the errors of a compile, and RuntimeError if
+    a context is left.
     """
     compilations = tuple(compile_request(CompileRequest(graph(), Target.parse(target))) for target in TARGETS)
-    # What a compile leaves in cycles of references keeps its context.
+    # Reference cycles of a compile keep its context alive.
     gc.collect()
     if left := ir.Context._get_live_count():
         raise RuntimeError(f"{left} MLIR contexts are left")
