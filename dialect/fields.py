@@ -5,8 +5,7 @@
 
     op.pad_width      # ((0, Expr(n)), (1, 1)), from the attribute `pad_width = [[0, "n"], [1, 1]]`
 
-A dim is an `i64` attribute when it is static and its canonical text when it is symbolic. What may be null is a unit
-attribute when it is.
+A dim is an `i64` attribute when it is static and its canonical text when it is symbolic. None is the unit attribute.
 """
 
 from __future__ import annotations

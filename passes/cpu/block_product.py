@@ -75,7 +75,7 @@ def factors_of(parts: Contraction, names: Sequence[str], lanes: int) -> Factors 
 
 
 def prefetches(factors: Factors) -> Prefetches:
-    """What the tiles of a product prefetch.
+    """Whether the tiles of a product prefetch their result, and the panels on the right.
 
     A shallow tile finds its result in a cache after the tiles before it. The panels on the right come from memory if
     they fill a cache, and are prefetched if the left operand has runs long enough to hide the cost.

@@ -143,7 +143,7 @@ class Result(NamedTuple):
 def _result(problem: Problem, machine: Machine) -> Result | None:
     """The result that tiles are stored to directly.
 
-    None if maps follow, if the rows of the result have no constant stride, if the depth may be empty, or if the machine
+    None if maps follow, if the rows of the result have no common stride, if the depth may be empty, or if the machine
     has no masked stores.
     """
     body, parts = problem.body, problem.parts

@@ -75,8 +75,8 @@ CORES: Final[Mapping[str, Core]] = MappingProxyType(
     }
 )
 """Cores by LLVM tuning name. Zen 4 was measured on network kernels. For the others, the products per cycle are those of
-the vendors' optimisation guides for the widest vectors; clocks and rates are typical of servers and laptops, and affect
-only the ratios between kernels."""
+the vendors' optimisation guides for the widest vectors; clocks and rates are typical of servers and laptops, since only
+ratios between kernels depend on them."""
 
 
 @dataclass(frozen=True, slots=True)

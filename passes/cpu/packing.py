@@ -23,7 +23,7 @@ from tensorkiln.expr import Dim
 ROW_OFFSETS, OFFSET_VECTORS = 6, 2
 """Most rows of a tile whose offsets all stay in registers, and most vectors of each row.
 
-With four vectors per row in 32 registers, tiles with twice as many rows read weights half as often.
+Tiles of four vectors, which 32 registers hold, do not pay: twice as many whole rows of two read weights half as often.
 """
 NEAR_BYTES = 256
 """Most bytes between rows that are read in place: rows that are far apart share few cache sets."""

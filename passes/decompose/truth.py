@@ -1,4 +1,4 @@
-"""Bools of the caller, any byte of which that is not 0 is true, made into 0 and 1 where nothing else would do it."""
+"""Normalise the caller's bools, in which any nonzero byte is true, to 0 and 1 where no kernel would."""
 
 from __future__ import annotations
 

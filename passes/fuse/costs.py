@@ -27,12 +27,12 @@ def _own_cost(value: Value) -> int:
 
 
 class Costs:
-    """For each value: the work in operations, the longest path and the number of ops, and the stored values of its own
-    size that it reads. All count back to stored values.
+    """Costs of each value, counted back to stored values: `work` in operations, `depth`, `size`, `leaves` and `index`.
 
-    An operand counts once for each place at which it is read. `index` has one entry per axis of a value: the most
-    occurrences of that axis's index in an address behind the value. A reshape that splits what another one merged
-    doubles it, since the quotient and the remainder both contain the whole index.
+    `depth` is the ops on the longest path, `size` the ops on all paths, and `leaves` the stored values of the value's
+    own size that are read. An operand counts once for each place at which it is read. `index` has one entry per axis of
+    a value: the most occurrences of that axis's index in an address behind the value. A reshape that splits what
+    another one merged doubles it, since the quotient and the remainder both contain the whole index.
     """
 
     def __init__(self, stored: set[Value], symbols: Mapping[str, tuple[int, int]]) -> None:

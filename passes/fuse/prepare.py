@@ -21,8 +21,8 @@ _AT_EACH_CALL = frozenset({"custom", "copy", "while", "while_result", *LITERAL})
 def prepared_values(function: Function, live: Sequence[Value]) -> frozenset[Value]:
     """The values that are the same at every call with the same parameters, whatever the symbols are.
 
-    They may read values of constants alone. Host operations are never prepared: a custom one may have side effects at
-    each call.
+    These include values of constants alone, which other prepared values may read. Host operations are never prepared: a
+    custom one may have side effects at each call.
     """
     parameters = {parameter for parameter in function.parameters if _is_static(parameter)}
     if not parameters:

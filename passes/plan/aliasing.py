@@ -18,8 +18,10 @@ Pairs = Sequence[tuple[int, int]]
 
 @dataclass(slots=True)
 class _Storage:
-    """Buffers in one storage of `size` bytes, needed until a step (the number of steps: for good); `is_ours` if
-    writable.
+    """Buffers that share one storage of `size` bytes.
+
+    `needed_until` is the last step that uses it, or the number of steps if it outlives them all. `is_ours` means that
+    the program may overwrite it.
     """
 
     members: list[int]

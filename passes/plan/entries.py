@@ -26,6 +26,6 @@ def name_entries(plan: ProgramPlan) -> None:
 
 
 def _kind(step: Step, plan: ProgramPlan) -> Hashable:
-    """What a compiled function depends on: the slots, dtypes, shapes and alignments of its buffers."""
+    """The properties of buffers that a compiled function depends on: slots, dtypes, shapes and alignments."""
     given = (plan.buffers[number] for number in step.arguments)
     return step.slots, tuple((buffer.dtype, buffer.shape, buffer.alignment) for buffer in given)

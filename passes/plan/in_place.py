@@ -84,7 +84,9 @@ def _is_read_in_time(operand: int, store: Store, number: int, reads: Sequence[Re
 
 
 def _is_loaded_for(store: Store, here: Sequence[Load], body: KernelBody) -> bool:
-    """Whether the only load of the stage feeds `store`: the stores of a point may run in any order."""
+    """Whether the stage loads the operand once, for `store`: any other store of the point may load after `store` has
+    run.
+    """
     return len(here) == 1 and any(node is here[0] for node in walk((store.element,), body.nodes))
 
 

@@ -35,7 +35,7 @@ MOST_NS = (1 << 63) - 1
 PROGRAM = "kiln.program"
 
 Pick = Callable[[KernelBody], Offer]
-"""Choose among the candidate schedules of a kernel."""
+"""Offers candidate schedules for a kernel, and picks one."""
 
 
 def attach_schedules(module: ir.Module, pick: Pick, reuse: Reuse | None = None) -> ProgramPlan:

@@ -19,7 +19,7 @@ from .choice import bounded
 from .tiling import cut, inner_loops
 
 ACCUMULATOR_TERMS = 512
-"""Terms of a block whose values all go to one accumulator."""
+"""Terms of a block if each sum has one accumulator."""
 ROW_TERMS = 4096
 """Terms of a block of a row on a CPU, whose values are spread over a few vectors of accumulators."""
 TOTAL = DType.FLOAT64
