@@ -99,7 +99,7 @@ def _linalg_without_named_ops() -> ModuleType:
     vars(absent).update(names)
     try:
         return import_module(place)
-    except (AttributeError, ImportError, NameError):  # other bindings have more from there
+    except (AttributeError, ImportError, NameError):  # other bindings import more from there
         del sys.modules[named]
         return import_module(place)
     finally:

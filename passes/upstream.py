@@ -58,7 +58,7 @@ def emit(
 
     The buffers are the kernel's arguments, its results, and the values passed between stages.
     """
-    _ = computes.context.dialects["bufferization"]  # which loads it: contexts begin with what every compile needs
+    _ = computes.context.dialects["bufferization"]  # loads the dialect, which most compiles do not need
     function = _copied(computes, entry.owner)
     given = len(body.function.arguments)
     numbers = [*range(given), *_take_targets(function, body)]

@@ -74,7 +74,7 @@ def steady_divisors(stage: Stage, loops: Sequence[Loop], nodes: Interner) -> tup
 
 def _is_steady(divisor: Node, varying: Iterable[str], nodes: Interner) -> bool:
     if isinstance(divisor, Constant) and abs(frexp(divisor.value)[0]) == 0.5:
-        return False  # a power of two, which is multiplied by as it is
+        return False  # a power of two: LLVM multiplies by its exact reciprocal
     return all(
         isinstance(node, Constant | Apply | Load)
         and not (isinstance(node, Load) and node.conditions)

@@ -48,7 +48,7 @@ def _strides(stage: Stage, body: KernelBody) -> Strides:
     for load in loads(stage.elements, body.nodes):
         access = linear_access(load, body.nodes, free)
         forms.append((access.offset, access.strides) if access else None)
-    # The other accesses depend on data.
+    # Accesses that are not linear depend on data.
     known = [form[1] for form in forms if form is not None]
     return dict(zip(free, zip(*known, strict=True), strict=True)) if len(known) == len(forms) else {}
 
