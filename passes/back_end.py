@@ -32,9 +32,9 @@ class Launch:
 class BackEnd:
     """`pipeline` takes a module from the kiln dialect to the LLVM dialect, `emit` LLVM IR text to an artifact.
 
-    `listing` disassembles an artifact, given its LLVM IR, to text. It takes a number for each line of the LLVM IR, and
-    returns the number for each line of the text. `launch` gives the launch parameters of a schedule, `machine` is the
-    machine model. `assemble` turns an artifact into device code; None if that was not requested, or is not needed.
+    `listing` returns an artifact as assembler text, given its LLVM IR. It takes a number for each line of the LLVM IR,
+    and returns the number for each line of the text. `launch` gives the launch parameters of a schedule, `machine` is
+    the machine model. `assemble` turns an artifact into device code; None if that was not requested, or is not needed.
     """
 
     pipeline: tuple[Stage, ...]
