@@ -39,7 +39,7 @@ class Tokens:
         self._tenant = tenant
 
     async def caller(self, token: str) -> Caller:
-        """The caller of `token`. AuthError with the reason; UnavailableError when its issuer's keys are missing."""
+        """The caller of `token`. AuthError with the reason, UnavailableError when the keys cannot be fetched."""
         header, unverified = _peek(token)
         issuer, jwks = self._issuers.get(str(unverified.get("iss")), (None, None))
         if issuer is None or jwks is None:
