@@ -10,5 +10,5 @@ from .server.command import FAILED, main
 if __name__ == "__main__":
     status = main()
     if status == FAILED:
-        end_process(status)  # the store may be at work still
+        end_process(status)  # threads of the store may still run
     sys.exit(status)

@@ -22,7 +22,8 @@ GRAPH = "graph"
 class Action:
     """One thing to compile. `graph` is the digest of the canonical graph; `target` names every ISA feature.
 
-    `options` are those that can change the bytes. `salt` is the operator's, to disown everything made before.
+    `options` are those that can change the bytes. `salt` is set per operator and tenant; a new one invalidates all
+    stored programs.
     """
 
     abi: int
@@ -40,16 +41,16 @@ class Action:
 
     @property
     def tuned(self) -> str:
-        """Its option of that name: whether schedules are picked by measurements, and by which."""
+        """The option `tuned`: whether measurements pick the schedules, and which ones."""
         return str(self.options.get("tuned", "off"))
 
     @property
     def is_tuned(self) -> bool:
-        """Whether its schedules are picked by measurements, of which `tuned` is the SHA-256."""
+        """Whether measurements pick the schedules; `tuned` is then their SHA-256."""
         return re.fullmatch(SHA256_PATTERN, self.tuned) is not None
 
     def with_tuned(self, tuned: str) -> Action:
-        """The same action with another such option."""
+        """The same action with another option `tuned`."""
         return replace(self, options={**self.options, "tuned": tuned})
 
     @cached_property

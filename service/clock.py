@@ -1,6 +1,6 @@
-"""The time and chance of whatever runs: those of the machine, or those that somebody gave to it.
+"""Time and randomness: those of the machine, or of a simulated clock set in the current context.
 
-A clock is given to a task and to those that are made in it, as its caller is. Waiting is the event loop's.
+The clock is a context variable, so a task inherits it from its creator. Sleeping is left to the event loop.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Final
 
 
 class Clock:
-    """Those of the machine; a simulated one has others."""
+    """Time and randomness of the machine; simulations override the methods."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment, which never go back."""
+        """Seconds since an arbitrary moment; never decreases."""
         return machine.monotonic()
 
     def time(self) -> float:
@@ -23,7 +23,7 @@ class Clock:
         return machine.time()
 
     def token_hex(self, size: int) -> str:
-        """So many random bytes in hexadecimal digits: a name that nobody else has."""
+        """`size` random bytes in hexadecimal digits, for a unique name."""
         return secrets.token_hex(size)
 
 
@@ -31,15 +31,15 @@ given: Final[ContextVar[Clock]] = ContextVar("clock", default=Clock())  # noqa: 
 
 
 def monotonic() -> float:
-    """As the clock here has it."""
+    """`Clock.monotonic` of the current clock."""
     return given.get().monotonic()
 
 
 def time() -> float:
-    """As the clock here has it."""
+    """`Clock.time` of the current clock."""
     return given.get().time()
 
 
 def token_hex(size: int) -> str:
-    """As the clock here has it."""
+    """`Clock.token_hex` of the current clock."""
     return given.get().token_hex(size)

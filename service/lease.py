@@ -1,4 +1,4 @@
-"""Leases: a holder that sends no heartbeat for this long has lost what it held."""
+"""Leases: a holder without a heartbeat for LEASE_S seconds loses what it held."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tensorkiln.errors import InfrastructureError
 LEASE_S: Final = 5.0
 """Without a heartbeat for this long, a holder loses its lease: of a job, an order, an attempt, its place in a farm."""
 BEAT_S: Final = 1.5
-"""How often everybody says that it lives."""
+"""Seconds between the heartbeats of a holder."""
 _FORGOTTEN_S: Final = 600.0
-"""After which nobody remembers a holder. No heartbeat that is as old is believed, should it be there again."""
+"""Seconds of silence after which the lease of a holder is dropped, with its last heartbeat number."""
 
 _log = structlog.get_logger()
 
 
 class Lease:
-    """What one holder has until it was silent for LEASE_S, since `renewed_at` in s of the clock of this process.
+    """The lease of one holder: it ends LEASE_S seconds after `renewed_at`, by the monotonic clock of this process.
 
-    No two clocks have to agree. A heartbeat with a number that is not above all before is not new.
+    No two clocks have to agree. A heartbeat counts only if its number is above all earlier ones.
     """
 
     def __init__(self) -> None:
@@ -34,11 +34,11 @@ class Lease:
         self.renew()
 
     def renew(self) -> None:
-        """It lasts as long again."""
+        """Restart the LEASE_S seconds of the lease."""
         self.renewed_at = clock.monotonic()
 
     def heartbeat(self, number: int) -> bool:
-        """Renew it by the heartbeat with this `number`, unless that is not new; whether it is."""
+        """Renew the lease if `number` is new; return whether it is."""
         is_new = number > self._number
         if is_new:
             self._number = number
@@ -47,7 +47,7 @@ class Lease:
 
     @property
     def is_over(self) -> bool:
-        """Whether the holder was silent for too long."""
+        """Whether the lease has ended."""
         return clock.monotonic() - self.renewed_at > LEASE_S
 
 
@@ -58,7 +58,7 @@ class Leases:
         self._leases: dict[str, Lease] = {}
 
     def heartbeat(self, holder: str, number: int) -> bool:
-        """As `Lease` has it."""
+        """Record a heartbeat as `Lease.heartbeat` does; the first one of a holder makes its lease."""
         if holder not in self._leases:
             long_ago = clock.monotonic() - _FORGOTTEN_S
             self._leases = {name: lease for name, lease in self._leases.items() if lease.renewed_at > long_ago}
@@ -66,7 +66,7 @@ class Leases:
         return self._leases[holder].heartbeat(number)
 
     def renew(self, holder: str) -> None:
-        """`holder` has a whole lease again, whatever its number."""
+        """Give `holder` a new lease, which forgets its last number."""
         self._leases[holder] = Lease()
 
     def is_alive(self, holder: str) -> bool:
@@ -74,14 +74,14 @@ class Leases:
         return holder in self._leases and not self._leases[holder].is_over
 
     def forget(self, holder: str) -> None:
-        """`holder` has given its lease back."""
+        """Drop the lease of `holder`, which has given it back."""
         self._leases.pop(holder, None)
 
 
 async def send_heartbeats(over: asyncio.Event, every_s: float, send: Callable[[int], Awaitable[bool]]) -> None:
-    """`send` a heartbeat again and again, with numbers from 1 on, until it is `over` or `send` returns False.
+    """Call `send` every `every_s` seconds with numbers from 1 on, until `over` is set or `send` returns False.
 
-    One that the store does not take is not repeated: the next comes.
+    A heartbeat that the store does not accept is logged and not retried: the next one follows.
     """
     for number in count(1):
         with suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""What an operator can set, all by environment variables `KILN_*`; docs/operations.md lists them."""
+"""The settings of an operator: environment variables `KILN_*`, listed in docs/operations.md."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def _home() -> Path:
 
 
 def _unless_empty(path: Any) -> Any:
-    """Nothing is kept in the working directory because a variable has no value."""
+    """Treat an empty path as unset: it would mean the working directory."""
     if path == "":
         raise PydanticUseDefault
     return path
 
 
 def _placed(path: Path) -> Path:
-    """The directory that the SDK takes the same setting for."""
+    """Resolve a directory as the SDK does."""
     try:
         return path.expanduser().absolute()
     except RuntimeError as error:
@@ -47,10 +47,10 @@ _PREFIX: Final = "KILN_"
 _MOST_MIB: Final = 1 << 24
 """More than any machine has; the kernel takes limits below 2^63 bytes."""
 _LEAST_INTAKE_MIB: Final = 86
-"""Room for the largest body of a tenant, which leaves some to others."""
+"""Smallest intake in which the largest body of one tenant leaves room for others."""
 _LEAST_MEMORY_MIB: Final = 256
 _NEAR: Final = 0.75
-"""How much of a name agrees with what was meant: what is further off may be somebody else's, a cluster's for one."""
+"""Least similarity of a misspelt name to a setting; a less similar one may belong to other software."""
 _OTHERS: Final = frozenset(
     f"{_PREFIX}{name}"
     for name in (
@@ -58,7 +58,7 @@ _OTHERS: Final = frozenset(
         "TIMEOUT_S", "TRUSTED_KEYS", "URL",
     )
 )  # fmt: skip
-"""What the client reads, and the assembler of CUDA targets."""
+"""Variables of the client, and of the assembler for CUDA targets."""
 
 
 class Settings(BaseSettings):
@@ -166,7 +166,7 @@ class Settings(BaseSettings):
     tracing: bool = Field(default=False, description="Send traces to the address in the variables OTEL_*.")
 
     def model_post_init(self, context: Any, /) -> None:
-        """Say which variables are set that somebody has misspelt: they change nothing, and nobody would notice."""
+        """Warn about misspelt variables, which would have no effect unnoticed."""
         for name, meant in misspelt(os.environ).items():
             logging.getLogger(__name__).warning("%s is not a setting; is %s meant?", name, meant)
 
@@ -177,30 +177,30 @@ class Settings(BaseSettings):
 
     @property
     def keys_directory(self) -> Path:
-        """Where the keys are that sign programs."""
+        """Directory of the keys that sign programs."""
         return self.keys or self.home / "keys"
 
     @property
     def identity_directory(self) -> Path:
-        """Where the API keys and tenants are."""
+        """Directory of the API keys and tenants."""
         return self.identity or self.home / "identity"
 
     @property
     def width(self) -> int:
-        """How many compiles this service has under way at a time, here or in a farm."""
+        """Maximum concurrent compiles of this service, here or in a farm."""
         return self.farm_width if self.farm else self.concurrency
 
     @property
     def memory_cap_mib(self) -> int:
-        """How many MiB this process may have in memory when it takes another large body."""
+        """Maximum MiB of resident memory, including a large body about to be accepted."""
         if self.memory_mib is not None:
             return self.memory_mib
         return ITSELF_MIB + self.intake_mib + self.answer_memory_mib
 
     def for_one_of(self, workers: int) -> Settings:
-        """The settings of each of so many processes on this machine, which share what is the machine's.
+        """Settings for each of `workers` processes on this machine, which divide its resources.
 
-        Limits of tenants hold in each process. Nothing is shared below what one process needs.
+        Limits of tenants hold in each process. No share is smaller than what one process needs.
         """
         shared = {
             "concurrency": max(1, self.concurrency // workers),
@@ -214,22 +214,22 @@ class Settings(BaseSettings):
 
     @property
     def timeouts(self) -> Timeouts:
-        """How long everybody waits for whom."""
+        """The time-outs of this service and of those that wait for it."""
         return Timeouts.of(self.compile_deadline_s, self.queue_age_s)
 
     @property
     def grace_s(self) -> float:
-        """How many seconds requests may take after SIGTERM."""
+        """Seconds that running requests may take after SIGTERM."""
         return self.timeouts.answer_s if self.shutdown_grace_s is None else self.shutdown_grace_s
 
     @property
     def limits(self) -> Limits:
-        """What one compile may use."""
+        """The resource limits of one compile."""
         return Limits(self.compile_deadline_s, self.compile_memory_mib, self.compile_file_mib)
 
 
 def misspelt(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that are no setting and nearly one, each with the setting that is nearest to it."""
+    """The variables that resemble a setting without being one, each with the nearest setting."""
     known = {f"{_PREFIX}{field.upper()}" for field in Settings.model_fields} | _OTHERS
     # pydantic reads the names in any case.
     strange = [name for name in environment if name.upper().startswith(_PREFIX) and name.upper() not in known]

@@ -1,4 +1,4 @@
-"""What keeps a process from starting, in lines for an operator."""
+"""Errors that keep a process from starting, as lines for an operator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIELD = re.compile(r'field "(\w+)"')
 
 
 def read_settings() -> Settings | None:
-    """The settings of this process; None when they cannot be used, which is said on standard error."""
+    """Read the settings of this process; None when they are invalid, with the reasons on standard error."""
     try:
         return Settings()
     except (SettingsError, ValidationError) as error:
@@ -27,7 +27,7 @@ def read_settings() -> Settings | None:
 
 
 def error_lines(error: TensorkilnError | OSError | SettingsError | ValidationError) -> list[str]:
-    """A line for each thing that is wrong."""
+    """One line per error."""
     if isinstance(error, ValidationError):
         found = error.errors(include_url=False, include_input=False)  # which may be a secret
         return [_setting(problem["loc"], reason(problem, subject="it")) for problem in found]

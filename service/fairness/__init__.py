@@ -1,1 +1,1 @@
-"""Tenants share the machine by what their work costs; none can keep the others waiting."""
+"""Fair sharing of the machine among tenants, by the cost of their work."""

@@ -1,4 +1,4 @@
-"""What a tenant may have under way, and may have spent, before its next request is let in."""
+"""Limits of a tenant's running requests and processor seconds, checked before a request is admitted."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _MAX_BUDGETS: Final = 10_000
 
 @dataclass(slots=True)
 class Budget:
-    """What a tenant has spent and has not yet earned back, in processor seconds, at the time `at` (seconds).
+    """A leaky bucket of the processor seconds that a tenant has spent, as of the time `at` (seconds).
 
-    No windows are counted: what is spent fades at the rate that is allowed.
+    There are no fixed windows: the level drains at the allowed rate.
     """
 
     spent_s: float = 0.0
     at: float = 0.0
 
     def charge(self, seconds: float, maximum_s: float, window_s: float, now: float) -> None:
-        """Count what was spent; it may exceed the maximum, and is then owed."""
+        """Add seconds that were spent; the level may exceed the maximum."""
         self.spent_s = self.level(maximum_s, window_s, now) + seconds
         self.at = now
 
     def level(self, maximum_s: float, window_s: float, now: float) -> float:
-        """What is left of it after fading by `maximum_s` every `window_s`."""
+        """The level after draining by `maximum_s` every `window_s`."""
         return max(0.0, self.spent_s - (now - self.at) * maximum_s / window_s)
 
     def wait_s(self, maximum_s: float, window_s: float, now: float) -> int:
@@ -42,7 +42,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Requests under way, and processor seconds in every `window_s`, of one tenant; 0 for no limit."""
+    """Limits of one tenant: running requests, and processor seconds in every `window_s`; 0 for no limit."""
 
     in_flight: int = 0
     cpu_s: float = 0.0
@@ -59,7 +59,7 @@ class Gate:
 
     @contextmanager
     def pass_through(self, tenant: str, allowance: Allowance) -> Generator[None]:
-        """Be counted for the block. RateLimitedError when the tenant has too much under way, or has spent too much."""
+        """Count a request during the block. RateLimitedError when the tenant has reached a limit."""
         self._check_spent(tenant, allowance)
         under_way = self._in_flight[tenant]
         if allowance.in_flight and under_way >= allowance.in_flight:
@@ -76,7 +76,7 @@ class Gate:
                 del self._in_flight[tenant]
 
     def charge(self, tenant: str, seconds: float) -> None:
-        """Count processor seconds of a tenant that was let in."""
+        """Count processor seconds of a tenant that was admitted."""
         found = self._budgets.get(tenant)
         if found is not None:
             budget, allowance = found

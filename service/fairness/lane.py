@@ -1,4 +1,4 @@
-"""A bounded number of jobs at a time, tenants in turn; a bounded number that wait, for a bounded time."""
+"""Run a bounded number of jobs at a time, tenants in turn, with a queue of bounded length and waiting time."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from .queue_time import QueueTime, queue_time
 
 _MAX_RETRY_S: Final = 60
 _WIDER_S: Final = 1.0
-"""How soon is seen that a lane has become wider."""
+"""Seconds between checks whether a lane has become wider."""
 _LOOK_AGAIN_S: Final = 0.02
-"""How often is seen whether a request has waited for too long that has little time left, and others running."""
+"""Least seconds between checks whether a request has waited for too long."""
 
 
 @dataclass(slots=True)
 class Turn:
-    """A turn in a lane. Whoever has it may set `cost_s` to the seconds of work in its place.
+    """A turn in a lane. Its holder may set `cost_s` to the seconds of work that it cost.
 
-    At the end it is set in any case: to the seconds in the lane, if to nothing else. `charge` is for the processor
-    seconds that it took, which may be known later.
+    If it does not, `end` sets it to the seconds in the lane. `charge` takes the processor seconds used, which may be
+    known only later.
     """
 
     on_end: Callable[[Turn], None]
@@ -37,7 +37,7 @@ class Turn:
     is_over: bool = False
 
     def end(self) -> None:
-        """Let the next have its turn. What is done after that in the block of this one wants no processor."""
+        """Give the place to the next. The rest of the block of this turn must need no processor."""
         if not self.is_over:
             self.is_over = True
             self.on_end(self)
@@ -55,7 +55,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How many jobs wait and run in a lane, and for how many seconds the oldest of those that wait has."""
+    """How many jobs wait and run in a lane, and for how many seconds the oldest has waited."""
 
     waiting: int
     running: int
@@ -63,11 +63,11 @@ class Load:
 
 
 class FairLane:
-    """Turns in the order of `FairQueue`. `on_spent` hears of every tenant's processor seconds when they are charged.
+    """Grants turns in the order of `FairQueue`. `on_spent` is called with a tenant's processor seconds when charged.
 
-    `width` says how many of `bounds.width` are best at a time now.
+    `width` returns how many turns, of `bounds.width`, may run at a time now.
 
-    What a named tenant cannot get is RateLimitedError; without tenants the service is full, UnavailableError.
+    A refused turn is a RateLimitedError for a named tenant, and an UnavailableError without tenants.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class FairLane:
         self._running = 0
 
     def load(self) -> Load:
-        """The lane at this moment."""
+        """The current load of the lane."""
         oldest = self._queue.oldest()
         return Load(len(self._queue), self._running, 0.0 if oldest is None else clock.monotonic() - oldest)
 
@@ -122,9 +122,9 @@ class FairLane:
         return waiting
 
     async def _aging(self, future: asyncio.Future[None], share: Share, waited: QueueTime) -> None:
-        """Wait for a turn, and refuse it when `waited` has counted `age_s`: what else a request has running is its own.
+        """Wait for a turn; refuse it after `age_s` of queue time, which excludes time when parts of the request run.
 
-        Otherwise a request for more than the width would be refused some of it on an idle service.
+        Otherwise a request with more parts than the width would be refused some of them on an idle service.
         """
         if self._bounds.age_s is None and not self._may_widen:
             await future
@@ -158,7 +158,7 @@ class FairLane:
             victim.item.set_exception(self._refusal(victim.share, *limit))
 
     def _look_again(self) -> None:
-        """There may be more room than when a job last came or ended. One of those who wait looks for all."""
+        """Dispatch again, as the lane may have become wider; one waiting request does it for all."""
         if clock.monotonic() - self._looked_at >= _WIDER_S:
             self._dispatch()
 
@@ -169,7 +169,7 @@ class FairLane:
             if waiting is None:
                 return
             if waiting.item.done():
-                # It has been given up in this very moment.
+                # It was given up just now.
                 self._queue.finish(waiting, 0.0)
                 continue
             self._running += 1

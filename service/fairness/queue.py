@@ -1,8 +1,8 @@
 """Weighted fair queueing by start times, with costs that are corrected when they are known.
 
-Each tenant has a virtual time: what it was served, in seconds of cost, over its weight. The tenant that is furthest
-behind is next. One that comes back after a pause begins where the others are: it can neither save up turns nor lose
-them (P. Goyal, H. Vin, H. Cheng, "Start-time fair queueing", SIGCOMM 1996, with flow tags in place of packet tags).
+Each tenant has a virtual time: the seconds of cost that it was served, over its weight. The tenant that is furthest
+behind is next. A tenant that returns after a pause begins at the time of the others: it can neither save nor lose turns
+(P. Goyal, H. Vin, H. Cheng, "Start-time fair queueing", SIGCOMM 1996, with flow tags in place of packet tags).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Waiting(Generic[T]):
-    """Something that waits for its turn, which is estimated to cost this many seconds, since a moment (monotonic)."""
+    """An item that waits for its turn since `since` (monotonic), with an estimated `cost` in seconds."""
 
     share: Share
     cost: float
@@ -43,7 +43,7 @@ class _Flow(Generic[T]):
 
 
 class FairQueue(Generic[T]):
-    """What waits, by tenant. `most_running`, if it is not 0, bounds what one tenant has running at a time."""
+    """Waiting items by tenant. `most_running`, if it is not 0, limits the items of one tenant that run at a time."""
 
     def __init__(self, most_running: int = 0) -> None:
         self._most_running = most_running
@@ -55,7 +55,7 @@ class FairQueue(Generic[T]):
         return self._length
 
     def push(self, share: Share, cost: float, item: T) -> Waiting[T]:
-        """Have `item` wait behind what its tenant has waiting."""
+        """Append `item` to the queue of its tenant."""
         waiting = Waiting(share, cost, item)
         flow = self._flows.setdefault(share.tenant, _Flow(share.weight, self._now))
         flow.weight = share.weight
@@ -66,7 +66,7 @@ class FairQueue(Generic[T]):
         return waiting
 
     def pop(self) -> Waiting[T] | None:
-        """Start the next; None when nothing may start."""
+        """Take the next item, which counts as running; None when nothing may start."""
         ready = [flow for flow in self._flows.values() if flow.queue and self._may_run(flow)]
         if not ready:
             return None
@@ -79,14 +79,14 @@ class FairQueue(Generic[T]):
         return waiting
 
     def finish(self, waiting: Waiting[T], cost: float) -> None:
-        """What `pop` gave has ended, and has cost this in truth."""
+        """Record that an item from `pop` has ended, with its true cost."""
         flow = self._flows[waiting.share.tenant]
         flow.running -= 1
         flow.time += (cost - waiting.cost) / flow.weight
         self._forget_idle()
 
     def remove(self, waiting: Waiting[T]) -> None:
-        """Take back what waits, because nobody waits for it any more; nothing happens when it does not wait."""
+        """Remove an item that was given up; do nothing when it is not waiting."""
         flow = self._flows.get(waiting.share.tenant)
         if flow is None or waiting not in flow.queue:
             return
@@ -95,9 +95,9 @@ class FairQueue(Generic[T]):
         self._forget_idle()
 
     def heaviest(self, share: Share, cost: float) -> Waiting[T] | None:
-        """What to give up so that `share` can push `cost`: the last of the tenant with most waiting for its weight.
+        """The item to drop so that `share` can push `cost`: the last of the tenant with the largest backlog per weight.
 
-        None when that tenant is `share`'s own.
+        None when that is the tenant of `share`.
         """
         own = self.backlog(share.tenant) + cost
         loads = {tenant: self.backlog(tenant) / flow.weight for tenant, flow in self._flows.items() if flow.queue}
@@ -107,12 +107,12 @@ class FairQueue(Generic[T]):
         return self._flows[tenant].queue[-1]
 
     def backlog(self, tenant: str | None = None) -> float:
-        """Seconds that a tenant, or all together, have waiting."""
+        """The estimated seconds of waiting items, of one tenant or of all."""
         flows = self._flows.values() if tenant is None else [self._flows[tenant]] if tenant in self._flows else []
         return sum(waiting.cost for flow in flows for waiting in flow.queue)
 
     def oldest(self) -> float | None:
-        """Since when the one waits that has waited longest; None when nothing waits."""
+        """Since when the oldest item waits (monotonic); None when nothing waits."""
         return min((flow.queue[0].since for flow in self._flows.values() if flow.queue), default=None)
 
     def is_full(self, tenant: str) -> bool:
@@ -125,7 +125,7 @@ class FairQueue(Generic[T]):
 
     def _forget_idle(self) -> None:
         if not self._length and not any(flow.running for flow in self._flows.values()):
-            # The end of a busy period: nobody owes anybody anything.
+            # The end of a busy period: all debts are cancelled.
             self._now = max((flow.time for flow in self._flows.values()), default=self._now)
         gone = [tenant for tenant, flow in self._flows.items() if self._is_idle(flow)]
         for tenant in gone:

@@ -1,4 +1,4 @@
-"""How long a request or a job has waited for its turns while nothing of it was done."""
+"""The time that a request or a job has waited for its turns while no part of it ran."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ class QueueTime:
 
     @property
     def seconds(self) -> float:
-        """Until now."""
+        """Seconds counted until now."""
         self._settle()
         return self._seconds
 
     @property
     def milliseconds(self) -> float:
-        """Until now, as it is told."""
+        """Milliseconds counted until now, rounded for answers."""
         return round(self.seconds * 1e3, 3)
 
     def change(self, *, waiting: int = 0, running: int = 0) -> None:
-        """From now on so many parts more wait, and run."""
+        """Change the numbers of parts that wait and run from now on."""
         self._settle()
         self._waiting += waiting
         self._running += running
 
     def add(self, seconds: float) -> None:
-        """Count what was waited for elsewhere."""
+        """Add seconds that were waited elsewhere."""
         self._seconds += seconds
 
     @contextmanager
     def with_more(self, *, waiting: int = 0, running: int = 0) -> Generator[None]:
-        """Have so many parts more wait, and run, for the block."""
+        """Count so many more waiting and running parts during the block."""
         self.change(waiting=waiting, running=running)
         try:
             yield
@@ -51,13 +51,13 @@ class QueueTime:
             self.change(waiting=-waiting, running=-running)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, and count it."""
+        """Sleep, and count it as waiting."""
         with self.with_more(waiting=1):
             await asyncio.sleep(seconds)
 
     @contextmanager
     def since(self, other: QueueTime) -> Generator[None]:
-        """Count what `other` counts meanwhile, once: the work of both is the same."""
+        """Add what `other` counts during the block, once: both are about the same work."""
         if other in self._followed:
             yield
             return
@@ -80,12 +80,12 @@ _current: ContextVar[QueueTime] = ContextVar("queue_time")
 
 
 def queue_time() -> QueueTime:
-    """That of the request or job that runs in this context; one that nobody asks for, where there is none."""
+    """The queue time of the request or job of this context; a new unused one where there is none."""
     return _current.get(None) or QueueTime()
 
 
 def begin_queue_time() -> QueueTime:
-    """A new one for this context, and for the tasks that are made in it."""
+    """Set a new queue time for this context, and for the tasks created in it."""
     begun = QueueTime()
     _current.set(begun)
     return begun
@@ -93,7 +93,7 @@ def begin_queue_time() -> QueueTime:
 
 @asynccontextmanager
 async def telling_queue_time() -> AsyncGenerator[None]:
-    """Have the error of a compile that took too long say for how long it waited, which is not what took too long."""
+    """Add the queue time to a DeadlineExceededError, as the deadline does not count it."""
     try:
         yield
     except DeadlineExceededError as error:

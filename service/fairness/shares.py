@@ -1,4 +1,4 @@
-"""What all share, and a tenant leaves some of to others."""
+"""A shared resource of which a tenant leaves some to others."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class _Waiting:
 
 
 class Shares:
-    """Counts what is held, `most` of it at a time. The local caller, of no tenant, may hold all.
+    """Counts what is held of a resource, at most `most`. The local caller, which has no tenant, may hold all.
 
-    `what` it is, and the name of the `limit`, are told to whom it is refused.
+    `what` and `limit` name the resource and its limit in errors.
     """
 
     def __init__(self, most: int, limit: str = "", what: str = "") -> None:
@@ -50,9 +50,9 @@ class Shares:
         self._waiting: list[_Waiting] = []
 
     def take(self, tenant: str, count: int, *, one_at_least: bool = False) -> None:
-        """Hold so much more. RateLimitedError when others would have too little, UnavailableError without tenants.
+        """Hold `count` more. RateLimitedError when that exceeds the tenant's share, UnavailableError without tenants.
 
-        With `one_at_least`, whoever holds nothing gets even what is more than a share.
+        With `one_at_least`, a tenant that holds nothing may exceed its share.
         """
         is_first = one_at_least and not self._by_tenant[tenant]
         if not is_first and not self._has_room(tenant, count):
@@ -60,7 +60,7 @@ class Shares:
         self._hold(tenant, count)
 
     def give_back(self, tenant: str, count: int) -> None:
-        """Hold it no more, and let go on who waits for it."""
+        """Release `count`, and admit callers that wait for room."""
         self.held -= count
         self._by_tenant[tenant] -= count
         if not self._by_tenant[tenant]:
@@ -69,7 +69,7 @@ class Shares:
 
     @asynccontextmanager
     async def room(self, tenant: str, count: int) -> AsyncGenerator[None]:
-        """Wait until so much may be held, and hold it for the block; more than `most` when nothing else is held."""
+        """Wait until `count` may be held, and hold it for the block; even above `most` when nothing else is held."""
         waiting = _Waiting(tenant, count, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._let_in()
@@ -89,7 +89,7 @@ class Shares:
             self.give_back(tenant, count)
 
     def _let_in(self) -> None:
-        """Whoever came first goes first. What only its tenant's share keeps back, keeps nobody else back."""
+        """Admit in order of arrival; a caller blocked only by its tenant's share does not block others."""
         for waiting in tuple(self._waiting):
             if waiting.has_room.done():
                 continue  # given up this moment
@@ -123,7 +123,7 @@ class Shares:
 
 
 class Held:
-    """What the current caller holds of `shares` for the length of a block."""
+    """The units of `shares` that the current caller holds during a block."""
 
     def __init__(self, shares: Shares) -> None:
         self._shares = shares
@@ -137,11 +137,11 @@ class Held:
         self.give_back()
 
     def give_back(self) -> None:
-        """Hold nothing any more, before the end of the block."""
+        """Release everything before the end of the block."""
         count, self._count = self._count, 0
         self._shares.give_back(self._tenant, count)
 
     def add(self, count: int, *, one_at_least: bool = False) -> None:
-        """Hold so much more; the errors of `Shares.take`."""
+        """Hold `count` more; the errors of `Shares.take`."""
         self._shares.take(self._tenant, count, one_at_least=one_at_least)
         self._count += count

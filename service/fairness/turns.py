@@ -1,4 +1,4 @@
-"""What the engine takes part in: requests are let in, and their tasks wait for their turns, for the current caller."""
+"""Fairness as the engine uses it: admission of requests, and turns for their tasks, for the current caller."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .lane import Bounds, FairLane, Load, Turn
 from .queue import Share
 from .queue_time import queue_time
 
-# How much the newest task counts: about the last twenty are remembered.
+# Weight of the newest task in the mean: about the last twenty count.
 _SHARE: Final = 0.1
 _FIRST_S: Final = 0.1
 
@@ -24,14 +24,14 @@ _FIRST_S: Final = 0.1
 class Estimate:
     """Seconds by size in bytes, in classes of powers of two: the running mean of the class, or of the nearest below.
 
-    From a class below, the cost is taken to grow with the size.
+    The mean of a class below is scaled with the size.
     """
 
     def __init__(self) -> None:
         self._mean: dict[int, float] = {}
 
     def seconds(self, size: int) -> float:
-        """What a task of this size is expected to cost."""
+        """The expected cost of a task of this size."""
         wanted = size.bit_length()
         for known in range(wanted, -1, -1):
             if known in self._mean:
@@ -39,7 +39,7 @@ class Estimate:
         return min(self._mean.values(), default=_FIRST_S)
 
     def learn(self, size: int, seconds: float) -> None:
-        """A task of this size has cost that."""
+        """Record the cost of a task of this size."""
         known = self._mean.setdefault(size.bit_length(), seconds)
         self._mean[size.bit_length()] = known + _SHARE * (seconds - known)
 
@@ -47,7 +47,7 @@ class Estimate:
 class Turns:
     """Turns of one kind of task: those that compile, or those that only read and write.
 
-    Of one that is not `work`, whoever has a turn waits for others yet.
+    Without `work`, a turn does not count as running: its holder waits for further turns.
     """
 
     def __init__(self, lane: FairLane, tenant: Callable[[str], TenantRecord], *, work: bool = True) -> None:
@@ -57,7 +57,7 @@ class Turns:
         self._estimate = Estimate()
 
     def load(self) -> Load:
-        """What waits and runs at this moment."""
+        """The current load of the lane."""
         return self._lane.load()
 
     @asynccontextmanager
@@ -76,9 +76,9 @@ class Turns:
 
 
 class Fairness:
-    """The turns of an engine with these settings; `tenant` gives what a tenant has instead of the defaults.
+    """The turns of an engine with these settings; `tenant` returns the record of a tenant.
 
-    `width` is how many compiles are best under way at a time now, of those that the settings allow.
+    `width` returns how many compiles may run at a time now, of those that the settings allow.
     """
 
     def __init__(
@@ -89,12 +89,12 @@ class Fairness:
         self._gate = Gate()
         bounds = Bounds(settings.width, settings.queue, settings.queue_age_s, settings.tenant_concurrency)
         self.compiles = Turns(FairLane(bounds, self._gate.charge, width), tenant)
-        # Apart from the compiles, so that a hit does not wait for them, and with a place that no tenant has who has all
-        # the others, so that it does not wait for the requests of a flood either.
+        # Apart from the compiles, so that a hit does not wait for them, and with one place more than a tenant may have,
+        # so that a hit does not wait for another tenant's flood either.
         at_once = settings.tenant_concurrency or settings.concurrency
         here = replace(bounds, width=settings.concurrency + 1, tenant_width=min(at_once, settings.concurrency))
         self.short_tasks = Turns(FairLane(here, self._gate.charge), tenant)
-        # What was accepted waits as long as it takes; its costs are counted where they arise.
+        # An accepted job waits without a time limit; its costs are counted where they arise.
         accepted = Bounds(settings.width, settings.width + settings.queue, tenant_width=settings.tenant_concurrency)
         self.jobs = Turns(FairLane(accepted, width=width), tenant, work=False)
         self.lanes = {"compiles": self.compiles, "short_jobs": self.short_tasks, "jobs": self.jobs}

@@ -1,4 +1,4 @@
-"""Requests are let in a few at a time, tenants in turn, before anything is done about them."""
+"""Admission control: start a few requests per pass of the event loop, tenants in turn."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from service.identity.register import TenantRecord
 from .connections import MOST
 
 PER_PASS: Final = 2
-"""A pass of the event loop does all that is ready before it looks at what has come: so many begin in each.
+"""Requests that may start in one pass of the event loop, which runs all ready callbacks before it polls for I/O.
 
-What is stored is answered within one, in half a millisecond; a compile takes some forty.
+A stored program is answered within one pass, in half a millisecond; a compile takes some forty passes.
 """
 
 
 class Admission:
-    """Lets PER_PASS requests begin in a pass of the event loop. `tenant` gives what one has; `public` paths pass.
+    """Starts PER_PASS requests per pass of the event loop, except for `public` paths. `tenant` returns a record.
 
-    However many connections one tenant asks at, the requests of another go on in every pass.
+    However many connections one tenant uses, the requests of another proceed in every pass.
     """
 
     def __init__(self, app: ASGIApp, tenant: Callable[[str], TenantRecord], public: Collection[str]) -> None:

@@ -1,4 +1,4 @@
-"""The bodies that the service answers with, beside those that the contract already has a record for."""
+"""Answer bodies of the service that the contract has no record for."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tensorkiln.trust import KeySet, SignedRecord
 
 
 class Prewritten:
-    """Annotates what is written in the sandbox: not validated here, and described as the model `name` of `module` is.
+    """Annotates JSON written in the sandbox: not validated here; its schema is that of the model `name` in `module`.
 
-    Those models describe graphs and programs, and to import them takes a third of a service's start. A `module` that
-    begins with a dot is one of `service.wire`.
+    The model is imported only for its schema, because the import takes a third of a service's start. A `module` that
+    begins with a dot is relative to `service.wire`.
     """
 
     def __init__(self, module: str, name: str) -> None:

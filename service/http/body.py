@@ -20,7 +20,7 @@ from .coded_bodies import coding_of, decoded, too_long
 from .memory import held_by
 
 LEAST_RATE: Final = 64 << 10
-"""Bytes in a second, by which a body gets more time the longer it is."""
+"""Bytes per second at which a body must arrive after its first KILN_ARRIVAL_S seconds."""
 
 
 class MediaTypeError(RequestError):
@@ -36,12 +36,12 @@ class SlowBodyError(RequestError):
 
 
 async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:
-    """The body of `request`, decoded; its bytes count as held until the answer. LimitExceededError above `limit` bytes.
+    """Read and decode the body of `request`; its bytes count as held until the answer.
 
-    MediaTypeError unless it is JSON, CodingError when it is in a content coding that the service does not read,
-    SlowBodyError when it is not there KILN_ARRIVAL_S after its head, with a second more for every LEAST_RATE bytes. The
-    errors of `Held.add` when the requests under way hold too much, that of `MemoryLimit.require` when the process does.
-    UnavailableError when the service ends first.
+    LimitExceededError above `limit` bytes, MediaTypeError unless it is JSON, CodingError for an unknown content coding,
+    SlowBodyError when it takes longer than KILN_ARRIVAL_S plus a second for every LEAST_RATE bytes. The errors of
+    `Held.add` when running requests hold too much memory, that of `MemoryLimit.require` when the process does.
+    UnavailableError when the service shuts down first.
     """
     _check_media_type(request)
     try:
@@ -57,7 +57,7 @@ async def _read(request: Request, limit: int) -> Body:
     stated = request.headers.get("content-length")
     if stated is not None and stated.isdigit() and int(stated) > limit:
         raise too_long(int(stated), limit)
-    # Its bytes become those of the body without a copy.
+    # getvalue() returns its bytes without a copy.
     arrived, digest, held = BytesIO(), sha256(), held_by(request.scope)
     chunks = _in_time(request.stream(), request.app.state.settings.arrival_s)
     try:
@@ -71,13 +71,13 @@ async def _read(request: Request, limit: int) -> Body:
             if coding is None:
                 digest.update(chunk)
     except TensorkilnError:
-        # The error holds this frame until it is answered.
+        # The traceback of the error keeps this frame alive until it is answered.
         arrived.close()
         held.give_back()
         raise
     content = arrived.getvalue()
     if coding is not None:
-        # What is coded arrives in little time, and most of what is refused swells in even less.
+        # A coded body arrives quickly and is hashed off the event loop; one refused above needs no hash.
         await asyncio.to_thread(digest.update, content)
     return Body(content, digest.hexdigest())
 

@@ -21,12 +21,12 @@ from .coded_bodies import CODINGS, MAX_FRAMES, MAX_RATIO, MAX_WINDOW_BYTES
 
 SCHEMA_VERSIONS = (1,)
 _ASSEMBLER: Final = "nvidia-nvjitlink"
-"""What holds NVIDIA's assembler as a library: a compile may start no program, ptxas for one."""
+"""The package with NVIDIA's assembler as a library: a compile may not start a program such as ptxas."""
 
 
 def described(settings: Settings, ready: Ready) -> Capabilities:
-    """What a service with these settings and this fork server can do, but for the keys."""
-    # A private service is asked for no such thing, most often.
+    """The capabilities of a service with these settings and this fork server, without the keys."""
+    # Imported here: a private service is rarely asked for its capabilities.
     from tensorkiln.custom import registered
     from tensorkiln.dtypes import DType
     from tensorkiln.nodes import NODE_KINDS

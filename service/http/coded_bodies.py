@@ -1,4 +1,4 @@
-"""Bodies of requests in a content coding, decoded while they arrive: what is beyond a bound is never made."""
+"""Decode request bodies in a content coding while they arrive; output beyond a limit is never produced."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ else:
 __all__ = ["CODINGS", "CodingError", "coding_of", "decoded", "too_long", "zstd"]
 
 CODINGS: Final = ("zstd", "gzip")
-"""What bodies may be sent in."""
+"""Content codings that bodies may be sent in."""
 MAX_RATIO: Final = 200
-"""Decoded bytes for each that was sent, once there are FREE_BYTES. Graphs come to about 50."""
+"""Most decoded bytes per byte sent, checked beyond FREE_BYTES. Graphs reach about 50."""
 FREE_BYTES: Final = 1 << 20
 MAX_WINDOW_BYTES: Final = 8 << 20
-"""What RFC 9659 lets a zstd encoder ask of its reader."""
+"""The largest zstd window that RFC 9659 allows."""
 MAX_FRAMES: Final = 64
 PIECE_BYTES: Final = 128 << 10
-"""Plain bytes that are made at a time."""
+"""Decoded bytes produced at a time."""
 _FED_BYTES: Final = 4 << 10
 _GZIP: Final = 31
 _TOO_WIDE: Final = "too much memory"
-"""What zstd says of a window above the one that it may have."""
+"""Part of the message of zstd about a window above the maximum."""
 
 
 class CodingError(RequestError):
@@ -40,7 +40,7 @@ class CodingError(RequestError):
 
 
 class _Frame(Protocol):
-    """What decodes one frame, or member: the methods of `zstd.ZstdDecompressor`."""
+    """Decoder of one zstd frame or gzip member, with the methods of `zstd.ZstdDecompressor`."""
 
     @property
     def eof(self) -> bool: ...
@@ -79,7 +79,7 @@ _FRAMES: Final[dict[str, Callable[[], _Frame]]] = {"zstd": _zstd_frame, "gzip": 
 
 
 def coding_of(header: str) -> str | None:
-    """The coding that Content-Encoding names; None for none. CodingError for another, and for several."""
+    """The coding that Content-Encoding names; None for none. CodingError for an unknown one, or several."""
     found = [each for each in (part.strip().lower() for part in header.split(",")) if each not in ("", "identity")]
     if len(found) > 1 or not _FRAMES.keys() >= {*found}:
         what = f"Content-Encoding {found[0][:64]!r}" if len(found) == 1 else f"{len(found)} content codings"
@@ -88,9 +88,9 @@ def coding_of(header: str) -> str | None:
 
 
 async def decoded(chunks: AsyncIterator[bytes], coding: str, limit: int) -> AsyncGenerator[bytes]:
-    """The plain bytes of `chunks`: at most `limit`, and no more than MAX_RATIO times what was sent.
+    """Decode `chunks` into at most `limit` bytes, and at most MAX_RATIO times those sent.
 
-    LimitExceededError beyond that, RequestError for bytes that are not in their coding.
+    LimitExceededError beyond that, RequestError for bytes that are not valid in their coding.
     """
     frames = _Frames(coding)
     sent = made = 0
@@ -116,7 +116,7 @@ class _Frames:
         self._count = 0
 
     def feed(self, data: bytes) -> Generator[bytes]:
-        """The plain bytes that `data` adds, in pieces."""
+        """Yield the decoded bytes of `data`, in pieces."""
         while data:
             frame = self._frame = self._frame or self._next()
             yield from self._pieces(frame, data)
@@ -125,7 +125,7 @@ class _Frames:
                 self._frame = None
 
     def finish(self) -> None:
-        """All has been fed: RequestError unless that is an end."""
+        """End the input. RequestError when the last frame is incomplete."""
         if self._frame is not None or not self._count:
             raise RequestError(f"The body ends in the middle of its {self._coding}.")
 
@@ -162,7 +162,7 @@ class _Frames:
 
 
 def too_long(actual: int, limit: int) -> LimitExceededError:
-    """The error of a body of at least so many bytes, coded or decoded."""
+    """The error of a body of at least `actual` bytes, coded or decoded."""
     return LimitExceededError(
         f"The body is {actual} bytes or more; the limit is {limit}. Large tables are inputs, not constants.",
         limit="body_bytes",

@@ -1,4 +1,4 @@
-"""Requests for what the client may have already: If-None-Match, as RFC 9110 section 13 has it."""
+"""Conditional requests by If-None-Match (RFC 9110, section 13)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Annotated
 from fastapi import Header, Response
 
 Known = Annotated[str | None, Header(alias="If-None-Match", description="ETags of the client's copies.")]
-"""What a client has already."""
+"""The ETags of the client's copies, as sent."""
 
 
 def unchanged(known: str | None, headers: Mapping[str, str]) -> Response | None:
-    """The answer to a client that has the content of these headers already; None to any other, by weak comparison."""
+    """A 304 response if the client's ETags match the one in `headers` (weak comparison), else None."""
     stated = [entry.strip().removeprefix("W/") for entry in (known or "").split(",")]
     return Response(status_code=304, headers=headers) if {"*", headers["ETag"]} & {*stated} else None

@@ -1,7 +1,7 @@
-"""Connections of strangers: how many, and how long each may take to say what it wants.
+"""Limits on client connections: how many, and how long each may take to send a request.
 
-uvicorn gives a connection all the time in the world for its first request, and the kernel as many as the process has
-file descriptors: whoever opens some and says nothing would shut everybody else out.
+uvicorn sets no deadline for the first request of a connection, and the kernel accepts as many connections as the
+process has file descriptors: a client that opens many and sends nothing would lock out all others.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from .problems import respond
 
 STALLED_S: Final = 60.0
 LEAST_RATE: Final = 4096
-"""Bytes in a second that a client fetches of its answer, or it is not fetching; looked at every STALLED_S."""
+"""Bytes per second at which a client must read its answer, checked every STALLED_S seconds."""
 MOST: Final = 4096
 HEAD_BYTES: Final = 64 << 10
-"""Of the head of a request that does not come in one piece."""
+"""Maximum size of a request head that arrives in several pieces."""
 SAFE_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -36,14 +36,14 @@ SAFE_HEADERS: Final = {
         "img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
 }
-"""On every answer: what a browser must not take it for. The only page is that of the API, with its script inline."""
+"""Sent with every answer, so that browsers do not misinterpret it. Only the API's page has inline scripts."""
 _LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 KEPT_FILES: Final = 256
-"""File descriptors that are for other things than connections: the store and the sandbox."""
+"""File descriptors reserved for the store and the sandbox."""
 
 
 def most_connections() -> int:
-    """How many connections there may be at a time; raises the limit of open files as far as that is allowed."""
+    """The maximum number of connections; raises the soft limit of open files as far as allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST + KEPT_FILES
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -54,23 +54,23 @@ def most_connections() -> int:
 
 
 def connections(head_s: float, stalled_s: float = STALLED_S) -> type[H11Protocol]:
-    """The protocol of connections on which the head of a request has to be there within `head_s` seconds."""
+    """A protocol class whose connections must receive each request head within `head_s` seconds."""
     own = {"most": most_connections(), "head_s": head_s, "stalled_s": stalled_s, "silent": {}}
     return type("Connection", (Connection,), own)
 
 
 class Connection(H11Protocol):
-    """A connection that is closed when the head of a request does not come in time, or its answer is not fetched.
+    """A connection that is closed when a request head arrives too late, or its answer is not read.
 
-    When there are too many, the one is closed that has been without a request for longest, so that nobody is shut out
-    by those who hold theirs open; the new one only if all others are being served.
+    Above the maximum, the connection that has been idle longest is closed, so that idle clients lock out nobody; the
+    new one is closed only if all others are being served.
     """
 
     most: int
     head_s: float
     stalled_s: float
     silent: dict[Connection, None]
-    """Those without a request, the oldest first; their last answer may not be fetched yet."""
+    """Idle connections, the oldest first; their client may still be reading the last answer."""
 
     _served: ASGIApp
     _head: asyncio.TimerHandle | None = None
@@ -79,7 +79,7 @@ class Connection(H11Protocol):
     _has_moved = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take it, and make room for it."""
+        """Register the connection, and close another if there are too many."""
         super().connection_made(transport)
         self._served, self.app = self.app, self._serve
         self._look_for_head()
@@ -89,7 +89,7 @@ class Connection(H11Protocol):
             oldest.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Cancel the timers of the connection."""
         self._has_head()
         if self._look is not None:
             self._look.cancel()
@@ -97,28 +97,28 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Some of a request, or of the next."""
+        """Receive part of a request, or of the next one."""
         super().data_received(data)
         self._look_for_head()
 
     def on_response_complete(self) -> None:
-        """The next request may come, and may have come in part."""
+        """Wait for the next request, part of which may have arrived."""
         super().on_response_complete()
         self._watch_fetching()
         self._look_for_head()
 
     def pause_writing(self) -> None:
-        """Some of what is sent has to be fetched before there is more."""
+        """The send buffer is full: watch whether the client reads."""
         super().pause_writing()
         self._watch_fetching()
 
     def resume_writing(self) -> None:
-        """It was."""
+        """The client has read from the send buffer."""
         self._has_moved = True
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
-        """A problem for what is no HTTP, before which nobody has been asked, and the end of the connection."""
+        """Answer malformed HTTP with a problem, before any authentication, and close the connection."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             cause = sys.exception()
             status = cause.error_status_hint if isinstance(cause, h11.RemoteProtocolError) else HTTPStatus.BAD_REQUEST
@@ -129,7 +129,7 @@ class Connection(H11Protocol):
             with suppress(h11.LocalProtocolError):  # an answer to HEAD has no body
                 self.transport.write(self.conn.send(h11.Data(data=bytes(answer.body))) or b"")
         if self.cycle:
-            # Whoever is at the request that this was to be has nobody to answer any more.
+            # Let the handler of the unfinished request stop: its client gets no answer.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.transport.close()
@@ -138,8 +138,8 @@ class Connection(H11Protocol):
         has_two_lengths = {name for name, _ in scope["headers"]} >= _LENGTHS
 
         async def sending(message: Message) -> None:
-            # Nobody asked for the body that is waiting to be sent, or a proxy saw another end of the body than this
-            # service: what comes next could be the rest of it, or a request.
+            # The client still waits for leave to send its body, or a proxy may have seen another end of the body: the
+            # next bytes could be body or request, so the connection is closed.
             is_last = has_two_lengths or self.conn.they_are_waiting_for_100_continue
             if message["type"] == "http.response.start" and is_last:
                 message = {**message, "headers": [*message.get("headers", ()), CLOSE_HEADER]}
@@ -148,7 +148,7 @@ class Connection(H11Protocol):
         await self._served(scope, receive, sending)
 
     def _look_for_head(self) -> None:
-        """Give the head of the next request its time, unless one is being answered."""
+        """Start the timer of the next request head, unless a request is being answered."""
         if self.cycle and not self.cycle.response_complete:
             self._has_head()
         elif self._head is None:
@@ -162,7 +162,7 @@ class Connection(H11Protocol):
             self._head = None
 
     def _is_late(self) -> None:
-        """No request has come; one who is still fetching the answer before it has time."""
+        """Close the connection, as no request came; a client still reading the last answer gets more time."""
         if self._look is None:
             self.transport.abort()
         else:

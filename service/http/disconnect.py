@@ -1,4 +1,4 @@
-"""Work for a client goes on while the client waits for it."""
+"""Cancel the work for a client that disconnects."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from fastapi import Request
 from tensorkiln.errors import RequestError, UnavailableError
 
 LINGER_S: Final = 0.5
-"""A client that lost its connection comes back within this, and finds its compile under way."""
+"""Seconds within which a client that lost its connection can come back and find its compile still running."""
 
 T = TypeVar("T")
 
 
 class ClientLeftError(RequestError):
-    """The client closed its connection before its answer was there. Nobody reads this but the log and the figures."""
+    """The client closed its connection before its answer was there. Only the log and the metrics show this."""
 
     status = 499
 
 
 async def until_disconnect(request: Request, work: Coroutine[Any, Any, T], ending: asyncio.Event) -> T:
-    """The result of `work`, which is cancelled when the client leaves: ClientLeftError.
+    """Return the result of `work`; cancel it and raise ClientLeftError when the client disconnects.
 
-    It is cancelled as well when the service is `ending`: UnavailableError, so that the client asks the next one.
-    The body of `request` has been read. What others wait for as well is not cancelled with it; see `Flights`.
+    When the service is `ending`, cancel it and raise UnavailableError, so that the client tries another one. The body
+    of `request` must have been read. Work that other callers wait for goes on; see `Flights`.
     """
     working = asyncio.create_task(work)
     others = {asyncio.create_task(_left(request)), asyncio.create_task(ending.wait())}
@@ -41,9 +41,9 @@ async def until_disconnect(request: Request, work: Coroutine[Any, Any, T], endin
         for other in others:
             other.cancel()
         working.cancel()
-        # Its end is waited for, however it comes: what it holds is free when the request is over.
+        # Wait for its end, so that its resources are free when the request is over.
         await asyncio.gather(working, return_exceptions=True)
-        # Its error has this frame in its traceback: it would hold itself, and what the work held.
+        # The traceback of its error refers to this frame: a cycle that would keep the work's memory.
         del working
 
 

@@ -1,4 +1,4 @@
-"""Nobody reaches a route without being known: the outermost layer of the application."""
+"""The middleware that authenticates every request before it reaches a route."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _log = structlog.get_logger()
 
 
 class Guard:
-    """Has every request run on behalf of its caller, or answers it with the reason why not.
+    """Authenticates each request and runs it on behalf of its caller, or answers with the error.
 
-    The paths in `public` are for everybody.
+    The paths in `public` need no credential.
     """
 
     def __init__(self, app: ASGIApp, authenticator: Authenticator, public: Collection[str] = PUBLIC) -> None:
@@ -53,5 +53,5 @@ class Guard:
         headers = Headers(scope=scope)
         peer = client[0] if client else None
         if headers.get("x-forwarded-for") or headers.get("forwarded"):
-            peer = ""  # behind a proxy everybody comes from the loopback
+            peer = ""  # behind a proxy every peer may be the loopback
         return await self._authenticator.caller(headers.get("authorization"), peer, headers.get("host"))

@@ -1,6 +1,6 @@
-"""Requests that a request makes to the service that it came to, with its own credential and address.
+"""Requests that a request makes to its own service, in process, with its caller's credential and address.
 
-They go through all of the application, as if they had come by themselves: what the caller may not ask for is refused.
+They pass through the whole application like any other request, so the caller's permissions apply.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from starlette.types import Message
 from tensorkiln.errors import LimitExceededError, UnavailableError, error_from_problem
 
 MOST_ANSWER_BYTES: Final = 8 << 20
-"""Of an answer, which is parsed in this process."""
+"""Most bytes of an answer, which is parsed in this process."""
 _KEPT: Final = frozenset({b"authorization", b"host", b"x-forwarded-for", b"forwarded", b"traceparent", b"tracestate"})
 
 _SCHEMES: Final = frozenset({"http", "https"})
 
 
 class InnerRequests:
-    """Requests on behalf of the caller of `request`. A TensorkilnError for an answer that is an error."""
+    """Makes requests on behalf of the caller of `request`. Raises the TensorkilnError of an error answer."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -39,11 +39,11 @@ class InnerRequests:
         return f"{stated if stated in _SCHEMES else request.scope['scheme']}://{host}"
 
     async def get(self, path: str) -> bytes:
-        """The body of the answer."""
+        """GET `path` and return the body of the answer."""
         return await self._send("GET", path, b"", [])
 
     async def post(self, path: str, body: bytes) -> bytes:
-        """The same, with a JSON body."""
+        """POST a JSON body to `path` and return the body of the answer."""
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         return await self._send("POST", path, body, headers)
 
@@ -68,7 +68,7 @@ class InnerRequests:
         async def receive() -> Message:
             if unsent:
                 return {"type": "http.request", "body": unsent.pop(), "more_body": False}
-            # Who waits for more waits for the caller to leave.
+            # After the body, only the disconnect of the outer caller can arrive.
             return await outer.receive()
 
         async def send(message: Message) -> None:

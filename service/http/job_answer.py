@@ -1,4 +1,4 @@
-"""A job as it is answered: the answer of a compile, with what is known about how it comes about."""
+"""The answer about a job: the answer of its compile, with the job's state and times."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class JobAnswer(CompileAnswer):
 
 
 NOTHING: Final = CompileAnswer(programs=()).model_dump_json().encode()
-"""The answer of a compile that has none."""
+"""The answer of a compile without programs."""
 
 
 def ended_at_once(answer: bytes, run_ms: float) -> bytes:
-    """The body for a job that is over with its request, and that nobody can ask for again."""
+    """The body of a job that ends with its request and is not stored."""
     record = JobRecord(token_hex(16), "", time.time(), {}, state="done", queue_ms=0.0, run_ms=round(run_ms, 3))
     return encode(record, answer)
 
 
 def encode(record: JobRecord, answer: bytes = NOTHING) -> bytes:
-    """The body of an answer. `answer` is that of the compile, a JSON object; it is not parsed."""
+    """Encode the answer about a job. `answer` is that of the compile, a JSON object; it is not parsed."""
     facts = JobAnswer(
         programs=(),
         id=record.id,

@@ -1,4 +1,4 @@
-"""What requests take of the memory: their bodies, until they are answered, and large answers, until they are sent."""
+"""Memory accounting of requests: bodies count until they are answered, large answers until they are sent."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tensorkiln.errors import RateLimitedError, UnavailableError
 from .problems import respond
 
 PIECE: Final = 256 << 10
-"""Bytes of an answer that are handed on at a time; one that is longer counts."""
+"""Bytes of an answer sent at a time; a longer answer counts as large."""
 _HELD: Final = "kiln.held"
 
 
 class RequestMemory:
-    """Lets the bodies of all requests take at most `most` bytes, and large answers as many.
+    """Limits the bodies of all requests to `most` bytes together, and large answers to as many.
 
-    Those of one tenant take a share that leaves room. A tenant that fetches no large answer yet gets one.
+    The share of one tenant leaves room for others. A tenant without a large answer in progress always gets one.
     """
 
     def __init__(self, app: ASGIApp, most: int) -> None:
@@ -40,12 +40,12 @@ class RequestMemory:
 
 
 def held_by(scope: Scope) -> Held:
-    """What the body of the request with this scope takes."""
+    """The memory held for the body of the request with this scope."""
     return scope[_HELD]
 
 
 class _Answer:
-    """The answer to one request, on its way: as fast as it is fetched."""
+    """Sends the answer to one request in pieces, as fast as the client reads."""
 
     def __init__(self, held: Held, scope: Scope, receive: Receive, send: Send) -> None:
         self._held = held
@@ -73,7 +73,7 @@ class _Answer:
 
     async def _go_on(self, message: Message) -> None:
         body: bytes = message.get("body", b"")
-        # What is handed on in one piece is out of our hands at once, and in memory until the last of it is fetched.
+        # A single large piece would stay in the server's buffer until the client has read all of it.
         last = max(len(body) - 1, 0) // PIECE * PIECE
         for begin in range(0, last, PIECE):
             await self._send({**message, "body": body[begin : begin + PIECE], "more_body": True})

@@ -54,20 +54,20 @@ _SOURCES: Final[list[dict[str, Any]]] = [
     {"required": ["stablehlo"]},
     {"required": ["builder"], "not": {"required": ["dims"]}},
 ]
-"""A body has one of them."""
+"""A body has exactly one of these fields."""
 GROUPS: Final = {
     "Compiling": "Graphs in, programs out: synchronously, or as jobs.",
     "Graphs": "Check graphs, make them of modules and lines of the builder, or look for them; nothing is compiled.",
     "Stored programs": "By digest, with signatures and IR.",
     "The service": "Capabilities, health, metrics, keys, and the identity of the caller.",
 }
-"""What the routes of a group are about."""
+"""The description of each group of routes."""
 _SCHEME: Final = {
     "type": "http",
     "scheme": "bearer",
     "description": "An API key, or a token of an issuer that the service believes.",
 }
-# Without a credential as well: a service on the loopback may ask for none.
+# Also without a credential: a service on the loopback may require none.
 _SECURITY: Final[list[dict[str, list[str]]]] = [{}, {"bearer": []}]
 _REFUSALS: Final = documented(
     MissingCredentialError, InvalidCredentialError, ExpiredCredentialError, ForbiddenError, RateLimitedError
@@ -91,7 +91,7 @@ def document(app: FastAPI) -> dict[str, Any]:
 
 
 def _describe_credentials(document: dict[str, Any]) -> None:
-    """Add to `document` how to show who asks, and what happens to those who do not."""
+    """Add the security scheme, and the error responses of authentication, to `document`."""
     document["components"]["securitySchemes"] = {"bearer": _SCHEME}
     for path, operations in document["paths"].items():
         if path in PUBLIC:

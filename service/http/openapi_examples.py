@@ -1,4 +1,4 @@
-"""What the OpenAPI document shows beside schemas: bodies that can be sent as they are."""
+"""Example bodies of the OpenAPI document, which can be sent as they are."""
 
 from __future__ import annotations
 

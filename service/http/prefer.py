@@ -1,4 +1,4 @@
-"""The Prefer header (RFC 7240), as far as the service knows it: `respond-async` and `wait`."""
+"""The Prefer header (RFC 7240), as far as the service supports it: `respond-async` and `wait`."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from dataclasses import dataclass
 from typing import Final
 
 MAX_WAIT_S: Final = 600
-"""Seconds that an answer is held back at most, whatever is preferred, and however long the time-outs are."""
+"""Most seconds that an answer is held back, whatever the client prefers and the time-outs allow."""
 
-# Nothing that was matched is given back: what is not understood costs no more than what is.
+# Possessive quantifiers never backtrack: a malformed header costs no more than a valid one.
 _ELEMENT: Final = re.compile(r'(?:[^,"]++|"(?:[^"\\]++|\\.)*+"?)++')
 _ENTRY: Final = re.compile(r"""([\w!#$%&'*+.^`|~-]++)\s*+(?:=\s*+(?:"([^"]*+)"|([^\s;,"]*+))\s*+)?(?:;.*)?""")
-# A number with more of them is above every maximum, and would take long to read.
+# A number with more digits exceeds every maximum, and would be slow to parse.
 _DIGITS: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """How long a client waits for its answer before it takes a job instead; `applied` is what is done of its wishes."""
+    """How long a client waits for its answer before it takes a job instead; `applied` is for Preference-Applied."""
 
     wait_s: int
     applied: str
 
 
 def parse_prefer(headers: Sequence[str], most_s: int = MAX_WAIT_S) -> Preference | None:
-    """What the Prefer headers of a request ask for; None when they leave the answer as it is.
+    """Parse the Prefer headers of a request; None when they have neither preference.
 
-    `respond-async` alone waits for nothing, `wait=N` waits N seconds, up to `most_s` and MAX_WAIT_S. Of a preference
-    that is stated twice the first counts, and one that is not understood is ignored, as the RFC has it.
+    `respond-async` alone waits 0 seconds, `wait=N` waits N seconds, up to `most_s` and MAX_WAIT_S. The first statement
+    of a preference counts, and unknown ones are ignored (RFC 7240).
     """
     stated: dict[str, str] = {}
     for entry in _ELEMENT.findall(",".join(headers)):

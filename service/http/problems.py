@@ -56,7 +56,7 @@ def respond(error: TensorkilnError, *, status: int | None = None, headers: Mappi
 
 
 def _headers(error: TensorkilnError) -> dict[str, str]:
-    """When to come back (`Retry-After`, in seconds), and how to be let in (`WWW-Authenticate`: RFC 6750, section 3)."""
+    """Headers of an error: `Retry-After` in seconds, `WWW-Authenticate` (RFC 6750, section 3), `Accept-Encoding`."""
     match error:
         case RateLimitedError():
             return {"Retry-After": str(error.retry_after_s)}
@@ -78,7 +78,7 @@ def _headers(error: TensorkilnError) -> dict[str, str]:
 
 
 def documented(*errors: type[TensorkilnError], statuses: Mapping[int, str] | None = None) -> dict[int | str, Any]:
-    """The OpenAPI responses of a route that answers with these errors; `statuses` adds some by what they mean."""
+    """The OpenAPI responses of a route that answers with these errors; `statuses` adds descriptions by status."""
     meanings: dict[int, list[str]] = {}
     for error in errors:
         reason = (error.__doc__ or "").partition("\n")[0]
@@ -116,7 +116,7 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 
 def _allow(request: Request) -> dict[str, str]:
-    """Every method of the path: Starlette names those of the first route that matches it."""
+    """The Allow header with every method of the path: Starlette lists only those of the first matching route."""
     for template, operations in request.app.openapi()["paths"].items():
         if compile_path(template)[0].fullmatch(request.url.path):
             return {"Allow": ", ".join(sorted(method.upper() for method in operations))}

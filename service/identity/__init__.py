@@ -1,1 +1,1 @@
-"""Who asks, for which tenant, and what they may do: API keys, tokens of other issuers, scopes, ownership."""
+"""Authentication and authorization: API keys, tokens of other issuers, tenants, scopes, ownership."""

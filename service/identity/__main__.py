@@ -1,4 +1,4 @@
-"""`python -m tensorkiln_server identity`: make, list and revoke API keys, and say what tenants get."""
+"""`python -m tensorkiln_server identity`: make, list and revoke API keys, and set the limits of tenants."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_SCOPES = (Scope.COMPILE, Scope.CACHE_READ, Scope.CACHE_WRITE)
 
 @dataclass(frozen=True, slots=True)
 class _Commands:
-    """What the commands do; each gives the lines that it prints."""
+    """The commands; each returns the lines to print."""
 
     keyring: Keyring
 

@@ -1,7 +1,7 @@
-"""Who may read which bytes. A digest is no password: it appears in logs, in answers, in other programs.
+"""Rights to read stored bytes. A digest is no password: it appears in logs, in answers, in other programs.
 
-A tenant reads an artifact or a program when one of its own answers named it. What a crash left behind is read by the
-one who sent it. Each such right is a record in the store, so that every service of a store agrees.
+A tenant may read an artifact or a program that one of its own answers named. Only the sender of a request may read the
+reproducer of its crash. Each right is a record in the store, so that all services of a store agree.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ class Access:
         self._known: dict[tuple[str, str], float] = {}
 
     async def grant(self, caller: Caller, digests: Iterable[str]) -> None:
-        """Let the tenant of `caller` read these from now on; and `caller`, where it may read only what it made."""
+        """Let the tenant of `caller` read these digests, and `caller` itself if it lacks `CACHE_READ`."""
         wanted = list(dict.fromkeys(digests))
         owners = [_tenant(caller)] if caller.may(Scope.CACHE_READ) else [_tenant(caller), _own(caller)]
         await self._grant((owner, digest) for owner in owners for digest in wanted)
 
     async def grant_alone(self, caller: Caller, digest: str) -> None:
-        """Let `caller`, and nobody else, read this from now on."""
+        """Let only `caller` read this digest."""
         await self._grant([(_own(caller), digest)])
 
     async def allows(self, caller: Caller, digest: str) -> bool:
-        """Whether `caller` may read what has this digest, be it there or not."""
+        """Whether `caller` may read this digest, stored or not."""
         if caller.is_local or await self._has(_own(caller), digest):
             return True
         return caller.may(Scope.CACHE_READ) and await self._has(_tenant(caller), digest)
 
     async def _grant(self, rights: Iterable[tuple[str, str]]) -> None:
-        # One that was written a while ago may have gone with what it is to, which is there again now.
+        # An older right may have been evicted together with its blob, which may be stored again by now.
         now = time.monotonic()
         new = [right for right in rights if now - self._known.get(right, -math.inf) > FRESH_S]
         await asyncio.gather(*(self._records.put(_path(*right), {}) for right in new))
@@ -69,7 +69,7 @@ class Access:
 
 
 def folders_of(tenant: str, names: Iterable[str]) -> frozenset[str]:
-    """The folders with the rights of a tenant with a store of its own, and with those of its callers of these names."""
+    """The folders with the rights of a tenant that has its own store, and of its callers with these names."""
     return frozenset(map(folder_of, (_owner(tenant), *(_single_owner(tenant, name) for name in names))))
 
 

@@ -1,4 +1,4 @@
-"""The credential of a request to its caller."""
+"""Map the credential of a request to its caller."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MisdirectedError(RequestError):
 
 
 class Authenticator:
-    """Knows the callers by `keyring` and by the tokens of `issuers`; one that `is_off` asks for no credential.
+    """Identifies callers by `keyring` and by the tokens of `issuers`; with `is_off`, no credential is required.
 
     UnavailableError when the keyring cannot be used.
     """
@@ -49,7 +49,7 @@ class Authenticator:
         self._tokens: Tokens | None = None
         self._has_told = False
         if not self._is_off:
-            # Who asks for no credential does without what verifies tokens.
+            # Imported here: a service without credentials does not need it.
             from .tokens import Tokens
 
             self._tokens = Tokens(issuers, self.keyring.tenant)
@@ -58,17 +58,16 @@ class Authenticator:
 
     @property
     def asks(self) -> bool:
-        """Whether a credential is asked for: from the first key or issuer on, and then for good."""
+        """Whether a credential is required: from the first key or issuer on, and then permanently."""
         if not self._asks and not self._is_off:
             self._asks = bool(self.keyring.register.keys)
         return self._asks
 
     async def caller(self, authorization: str | None, peer: str | None, host: str | None = None) -> Caller:
-        """The caller with this header, from this address (None: a Unix socket), who asks for this host.
+        """Identify the caller by the header, the peer's address (None: a Unix socket) and the Host header.
 
-        AuthError with the reason for none. MisdirectedError for one who is not asked for a credential and calls the
-        service by another name than this machine's own: a page of somebody else, in a browser on this machine, whose
-        name was made to lead here.
+        AuthError with the reason when that fails. MisdirectedError when no credential is required and the host is not
+        this machine's own name: the request may come from a foreign page in a browser here (DNS rebinding).
         """
         if self._is_off or not self.asks:
             if not self._is_off and peer is not None and not is_loopback(peer):
@@ -110,7 +109,7 @@ class Authenticator:
 
 
 def _name_of(host: str) -> str:
-    """The name or address in a header `Host`; empty when it is none (RFC 9110, 7.2)."""
+    """The name or address in a header `Host`; empty when it is malformed (RFC 9110, 7.2)."""
     found = _HOST.fullmatch(host)
     return found["name"].strip("[]").lower() if found is not None else ""
 

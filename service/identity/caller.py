@@ -13,10 +13,10 @@ from .scopes import EVERYTHING, Scope, forbidden
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`name` is a key's id or a token's issuer and subject; `tenant` is whom its work is counted for.
+    """`name` is a key's id or a token's issuer and subject; `tenant` is charged for its work.
 
-    `namespace` is whose store it works on: the tenant's own, or "" for the one that tenants may share. `is_local` is
-    the caller of a service that asks for no credential: nothing is kept from it.
+    `namespace` is its part of the store: the tenant's own, or "" for the shared one. `is_local` marks the caller of a
+    service that requires no credential: it may do and read everything.
     """
 
     name: str
@@ -52,15 +52,15 @@ class Caller:
 
 
 LOCAL: Final = Caller(name="local", tenant="", namespace="", scopes=EVERYTHING, is_local=True)
-"""Everybody, at a service that only this machine can reach and that asks for no credential."""
+"""The caller of public paths, and of every request to a service that requires no credential."""
 
 _current: ContextVar[Caller] = ContextVar("caller")
 
 
 def caller() -> Caller:
-    """The caller on whose behalf this context runs. A task has that of the context that made it.
+    """The caller on whose behalf this context runs. A task inherits it from its creator.
 
-    AssertionError when nobody has said: work without a caller must not be taken for everybody's.
+    AssertionError when none is set: work without a caller must not count as that of LOCAL.
     """
     current = _current.get(None)
     if current is None:

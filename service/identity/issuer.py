@@ -1,4 +1,4 @@
-"""Whose tokens are believed, and what their claims are worth here: `KILN_OIDC`, a JSON list of issuers."""
+"""Trusted issuers of tokens, and the scopes that claims give: `KILN_OIDC`, a JSON list of issuers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .register import TenantName
 from .scopes import READ_ONLY, Scope
 
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA"]
-"""Signatures that only the holder of a private key can make; what verifies them cannot make them."""
+"""Asymmetric signature algorithms: only the holder of the private key can sign, and a verifier cannot."""
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -27,11 +27,11 @@ def _safe_url(url: str) -> str:
 Url = Annotated[str, BeforeValidator(_safe_url)]
 Patterns = Annotated[tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 Match = dict[str, Patterns]
-"""Claims by name with what they may be; a pattern that ends in `*` stands for all that begins so. All must agree."""
+"""Patterns by the name of a claim; a trailing `*` matches any rest. Every claim must match one of its patterns."""
 
 
 class Rule(BaseModel):
-    """Tokens whose claims agree with `claims` are callers of `tenant` with `scopes`.
+    """Tokens whose claims match `claims` are callers of `tenant` with `scopes`.
 
     With `tenant_claim` the tenant is `<issuer's name>/<the claim's value>`: no issuer can name another's tenant.
     """
@@ -53,11 +53,11 @@ class Rule(BaseModel):
 
 
 class Issuer(BaseModel):
-    """An issuer of tokens. The first of `rules` that agrees decides; a token with which none agrees is refused.
+    """An issuer of tokens. The first of `rules` that matches decides; a token that matches none is refused.
 
-    Tokens that agree with one of `read_only` keep `cache:read` at most, whatever the rule says: a pull request may be
-    anybody's, and so may what a comment or another workflow began. `jwks_url` is looked up in the issuer's own
-    description when it is not given.
+    Tokens that match one of `read_only` get at most `cache:read`, whatever the rule says: anybody may open a pull
+    request, or start a workflow by a comment or by another workflow. Without `jwks_url` the issuer's own description is
+    fetched for it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -75,16 +75,16 @@ class Issuer(BaseModel):
     )
 
     def rule_for(self, claims: Mapping[str, Any]) -> Rule | None:
-        """The rule that decides for a token with these claims."""
+        """The first rule that matches a token with these claims; None when none does."""
         return next((rule for rule in self.rules if agrees(claims, rule.claims)), None)
 
     def cap(self, claims: Mapping[str, Any], scopes: frozenset[Scope]) -> frozenset[Scope]:
-        """What is left of `scopes` for a token with these claims."""
+        """Limit `scopes` to READ_ONLY for a token whose claims match one of `read_only`."""
         return scopes & READ_ONLY if any(agrees(claims, match) for match in self.read_only) else scopes
 
 
 def agrees(claims: Mapping[str, Any], match: Match) -> bool:
-    """Whether every claim that `match` names is there and is one of what it may be."""
+    """Whether every claim in `match` is present and matches one of its patterns."""
     return all(any(_fits(claims.get(name), pattern) for pattern in patterns) for name, patterns in match.items())
 
 

@@ -1,4 +1,4 @@
-"""The public keys of an issuer, fetched when they are needed and not more often than is polite."""
+"""The public keys of an issuer, fetched on demand and with a rate limit."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from tensorkiln.errors import UnavailableError
 from .issuer import Issuer
 
 FRESH_S: Final = 600.0
-"""Keys older than this are fetched again before they are used, as far as that takes no longer than PATIENCE_S."""
+"""Keys older than this are fetched again before they are used, unless that takes longer than PATIENCE_S."""
 
 STALE_S: Final = 86_400.0
 """Keys older than this are not used, even when the issuer cannot be reached."""
 
 REFRESH_S: Final = 10.0
-"""An issuer is asked at most once in this time, whatever keys the tokens name that arrive."""
+"""Least seconds between two fetches from an issuer, whatever key ids arrive in tokens."""
 
 PATIENCE_S: Final = 1.0
-"""So long a token with a known key waits for newer keys, once: it does not again until the issuer has answered."""
+"""Seconds that a token with a known key waits for newer keys; after a time-out none waits until a fetch succeeds."""
 
 _TIMEOUT_S: Final = 5.0
-# For all of an answer, however it trickles in.
+# For the whole answer, however slowly it arrives.
 _FETCH_S: Final = 10.0
 _MAX_BYTES: Final = 1 << 20
 _MAX_KEYS: Final = 100
 _MIN_RSA_BITS: Final = 2048
-# Of base64url, in which the modulus is written.
+# Bits per character of base64url, which encodes the modulus.
 _BITS_A_CHARACTER: Final = 6
-# joserfc lets some of these through as they come, as where a curve is one that it does not know.
+# joserfc lets errors of other libraries through, for an unknown curve for example.
 _UNUSABLE: Final = (JoseError, ValueError, KeyError, TypeError, UnsupportedAlgorithm)
 
 _log = structlog.get_logger()
@@ -48,7 +48,7 @@ PublicKey = RSAKey | ECKey | OKPKey
 
 
 class Jwks:
-    """The signing keys of `issuer` by their ids. `clock` counts seconds; `fetches` how often it was asked."""
+    """The signing keys of `issuer` by their ids. `clock` counts seconds; `fetches` counts the fetches."""
 
     def __init__(self, issuer: Issuer, clock: Callable[[], float] = time.monotonic) -> None:
         self._issuer = issuer
@@ -60,12 +60,12 @@ class Jwks:
         self.fetches = 0
 
     async def key(self, kid: str) -> PublicKey | None:
-        """The key with this id; None when the issuer has none. UnavailableError when it cannot be known."""
+        """The key with this id; None when the issuer has none. UnavailableError when its keys cannot be fetched."""
         is_usable = kid in self._keys and self._age <= STALE_S
         if not is_usable or self._age > FRESH_S:
             fetching = self._fetch_again()
             if not is_usable:
-                await asyncio.wait({fetching})  # whoever leaves takes the keys from nobody else
+                await asyncio.wait({fetching})  # a cancelled caller does not cancel the shared fetch
             elif not self._is_silent:
                 _, late = await asyncio.wait({fetching}, timeout=PATIENCE_S)
                 self._is_silent |= bool(late)
@@ -78,7 +78,7 @@ class Jwks:
         return self._clock() - self._fetched_at
 
     def _fetch_again(self) -> asyncio.Task[None]:
-        """What fetches the keys: a new one, unless one is under way or has begun in the last REFRESH_S."""
+        """The task that fetches the keys: a new one, unless one is running or began in the last REFRESH_S."""
         now = self._clock()
         if self._fetching is None or (self._fetching.done() and now - self._asked_at >= REFRESH_S):
             self._asked_at = now
@@ -147,7 +147,7 @@ def _signing_keys(document: Mapping[str, Any]) -> dict[str, PublicKey]:
 
 
 def _usable(entry: dict[str, Any]) -> PublicKey | None:
-    """The key of an entry; None for one that is broken or weak, which says nothing against the others of its set."""
+    """The key of an entry; None for a broken or weak one, which does not affect the others of its set."""
     if entry["kty"] == "RSA" and len(str(entry.get("n"))) * _BITS_A_CHARACTER < _MIN_RSA_BITS:
         return None
     with suppress(*_UNUSABLE):

@@ -29,7 +29,7 @@ class ApiKey:
 
     @property
     def text(self) -> str:
-        """What the holder of the key keeps."""
+        """The key as its holder keeps it."""
         return f"{PREFIX}{self.id}_{self.secret}{_checksum(self.id, self.secret)}"
 
     def __repr__(self) -> str:
@@ -37,12 +37,12 @@ class ApiKey:
 
 
 def new_key() -> ApiKey:
-    """A key that nobody has."""
+    """Generate a random key."""
     return ApiKey(_draw(ID_CHARACTERS, _ALPHABET[:10] + _ALPHABET[36:]), _draw(SECRET_CHARACTERS, _ALPHABET))
 
 
 def parse_key(text: str) -> ApiKey | None:
-    """The key that `text` is; None for one with another form or a wrong checksum: it was mistyped or cut off."""
+    """Parse a key; None when its form or its checksum is wrong: it was mistyped or cut off."""
     match = _FORM.fullmatch(text)
     if match is None or _checksum(match[1], match[2]) != match[3]:
         return None

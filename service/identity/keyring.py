@@ -1,4 +1,4 @@
-"""Keys and tenants in a directory: made and revoked by an operator's command, read by the running services.
+"""API keys and tenants in a directory: managed by an operator's command, read by running services.
 
 `register.json` has the records, `secret` 32 random bytes in hexadecimal. The keys' hashes and the tenants' salts depend
 on the secret: services that share a store share the directory too.
@@ -36,9 +36,9 @@ _NO_HASH: Final = "0" * 64
 
 
 class Keyring:
-    """The keyring in `directory`, which need not exist. What another process writes is seen at the next look.
+    """The keyring in `directory`, which need not exist. Changes by other processes are seen at the next call.
 
-    Every method raises UnavailableError when a file there cannot be read, or written where that is to be done.
+    Every method raises UnavailableError when a file there cannot be read, or cannot be written if it has to be.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -57,14 +57,14 @@ class Keyring:
 
     @property
     def secret(self) -> bytes:
-        """The secret of this directory, made when there is nothing that depends on one. UnavailableError otherwise."""
+        """The secret of this directory, made if missing. UnavailableError when keys or tenants depend on a lost one."""
         if self._secret is None:
             with self._writing():
                 self._secret = self._read_secret() or self._new_secret()
         return self._secret
 
     def require_secret(self) -> None:
-        """UnavailableError when the secret is lost that keys or tenants here depend on."""
+        """Raise UnavailableError when there are keys or tenants but the secret they depend on is lost."""
         if not self.has_secret and (self.register.keys or self.register.tenants):
             raise UnavailableError(
                 f"There is no {self._directory / 'secret'} (KILN_IDENTITY, or KILN_HOME), on which the API keys and the"
@@ -74,22 +74,22 @@ class Keyring:
 
     @property
     def has_secret(self) -> bool:
-        """Whether any tenant may have been told from another here; a look makes no secret."""
+        """Whether there is a secret; this does not make one."""
         return self._secret is not None or self._read_secret() is not None
 
     def tenant(self, name: str) -> TenantRecord:
-        """What the tenant has instead of the defaults."""
+        """The record of a tenant; the defaults when it has none."""
         return self.register.tenants.get(name, TenantRecord())
 
     def verify(self, key: ApiKey) -> KeyRecord | None:
-        """The record of `key` whatever its state; None when there is none or the secret is another. Constant time."""
+        """The record of `key` in any state; None when its id is unknown or its secret is wrong. Constant time."""
         self._look()
         record = self._by_id.get(key.id)
         is_right = hmac.compare_digest(record.hash if record is not None else _NO_HASH, self._hash(key))
         return record if is_right else None
 
     def make(self, name: str, tenant: str, scopes: Collection[Scope], lifetime: timedelta | None) -> ApiKey:
-        """Make a key; its text is known to the caller alone. RequestError for a name that no tenant can have."""
+        """Make a key, of which only the hash is stored. RequestError for an invalid tenant name."""
         key, now = new_key(), _now()
         expires = now + lifetime if lifetime is not None else None
         record = {"id": key.id, "name": name, "hash": self._hash(key), "last4": key.text[-_SHOWN:], "tenant": tenant}
@@ -102,7 +102,7 @@ class Keyring:
         return key
 
     def revoke(self, identifier: str) -> KeyRecord:
-        """Make a key worthless from now on. NotFoundError when there is no such key."""
+        """Revoke a key. NotFoundError when there is no such key."""
         with self._writing():
             register = self.register
             record = register.key(identifier)
@@ -114,8 +114,8 @@ class Keyring:
         return revoked
 
     def set_tenant(self, name: str, record: TenantRecord) -> None:
-        """Give a tenant what differs from the defaults. RequestError for a name that no tenant can have."""
-        # With the first tenant, so that a secret which is missing later is one that was lost.
+        """Store the record of a tenant. RequestError for an invalid tenant name."""
+        # Made with the first tenant, so that a secret which is missing later is a lost one.
         _ = self.secret
         with self._writing():
             tenants = {**self.register.tenants, name: record}
@@ -127,7 +127,7 @@ class Keyring:
 
     @contextmanager
     def _writing(self) -> Generator[None]:
-        """Be the only process that writes in the directory, which only this user can open, while the block runs."""
+        """Hold the directory's exclusive lock during the block; the directory is made with mode 0700."""
         try:
             self._directory.mkdir(mode=_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
             with open(self._directory / "lock", "ab", opener=_private) as lock:

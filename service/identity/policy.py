@@ -1,4 +1,4 @@
-"""What a path asks of its caller. A path that is not here asks for `admin`."""
+"""The scopes that each path requires. A path that is not listed requires `admin`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .caller import Caller
 from .scopes import Scope, forbidden
 
 PUBLIC: Final = frozenset({"/healthz", "/readyz", "/capabilities", *PATHS})
-"""For everybody: probes have no credential, and what the service can do is no secret. Pages hold no data."""
+"""Paths that require no credential: probes have none, capabilities are no secret, and pages hold no data."""
 
-# For everybody who is known at all: what the interface is, and the public keys that programs are signed with. A tool of
-# `/mcp` makes requests of its own, each of which asks for what it needs.
+# For every authenticated caller: the interface, and the public keys that sign programs. A tool of `/mcp` makes requests
+# of its own, each of which is checked.
 _KNOWN: Final = frozenset({"/docs", "/docs/oauth2-redirect", "/openapi.json", "/keys", "/whoami", "/mcp"})
 DOCS_ASSETS: Final = "/docs/assets"
-"""What `/docs` loads is the service's own: a script from elsewhere would see the keys that are typed into that page."""
+"""`/docs` loads only the service's own files: a foreign script could read the keys typed into that page."""
 _ANY: Final = frozenset[Scope]()
 _WORK: Final = frozenset({Scope.COMPILE, Scope.CACHE_READ})
 _ONE_OF: Final = {
@@ -32,7 +32,7 @@ _ONE_OF: Final = {
 
 
 def check(caller: Caller, method: str, path: str) -> None:
-    """ForbiddenError unless `caller` may do `method` at `path` at all; what comes of it there, the route decides."""
+    """Raise ForbiddenError unless `caller` may use `method` at `path`; the route may check more."""
     needed = _needed(method, path)
     if needed and not needed & caller.scopes:
         raise forbidden(f"{method} {path}", needed, " or ")

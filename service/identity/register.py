@@ -1,4 +1,4 @@
-"""The records of keys and tenants, as they lie in `register.json`."""
+"""The records of keys and tenants, as stored in `register.json`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Record(BaseModel):
 
 
 class KeyRecord(_Record):
-    """A key without its secret: `hash` is HMAC-SHA-256 of it, `last4` the end of its text, `name` its maker's word."""
+    """A key without its secret: `hash` is HMAC-SHA-256 of it, `last4` the end of its text, `name` its purpose."""
 
     id: str
     name: str
@@ -32,21 +32,22 @@ class KeyRecord(_Record):
 
     @property
     def holder(self) -> str:
-        """The name of whoever calls with the key."""
+        """The name of a caller with this key."""
         return f"key:{self.id}"
 
     def state(self, now: datetime) -> Literal["good", "expired", "revoked"]:
-        """What the key is good for at `now`."""
+        """The state of the key at `now`."""
         if self.revoked is not None:
             return "revoked"
         return "expired" if self.expires is not None and self.expires <= now else "good"
 
 
 class TenantRecord(_Record):
-    """What a tenant has instead of the defaults. None is the default of the settings, 0 no limit.
+    """The limits of a tenant. None is the default of the settings, 0 no limit.
 
     Of two busy tenants, the one with twice the `weight` gets twice the processor time. `shared` puts the tenant in the
-    store that all such tenants share. `in_flight` are compile requests under way, `cpu_s` processor seconds a window.
+    store that all such tenants share. `in_flight` limits running compile requests, `cpu_s` processor seconds per
+    window.
     """
 
     weight: float = Field(default=1.0, gt=0, le=1000)

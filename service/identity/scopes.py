@@ -1,4 +1,4 @@
-"""What a credential may be good for."""
+"""The scopes that a credential may have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is different for each tenant in the engine: salts, keys of requests, and who may read what."""
+"""The parts of the engine that depend on the tenant: salts, digests of requests, and rights to read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TO_COMPILE: Final = (Scope.COMPILE, Scope.CACHE_WRITE)
 
 
 class Tenancy:
-    """The tenants of `keyring` in one store. Every method is about the caller of the context that it is called in."""
+    """The tenants of `keyring` in one store. Every method acts for the caller of the current context."""
 
     def __init__(self, keyring: Keyring, records: Records, operator_salt: str) -> None:
         self._keyring = keyring
@@ -37,32 +37,32 @@ class Tenancy:
 
     @property
     def scope(self) -> str:
-        """The part of the store that the caller works on, whatever the operator's salt. Others cannot guess it."""
+        """Names the caller's part of the store, whatever the operator's salt. A tenant's own cannot be guessed."""
         namespace = caller().namespace
         return salt_of(namespace, "", self._keyring.secret if namespace else b"")
 
     @property
     def reads_store(self) -> bool:
-        """Whether the caller may be answered with what is stored."""
+        """Whether the caller may be answered from the store."""
         return caller().may(Scope.CACHE_READ)
 
     @property
     def equals(self) -> Hashable:
-        """Callers that are equal in this may wait for one another's work: what one may do, the other may."""
+        """Equal for callers with the same rights, which may share one compile (single-flight)."""
         who = caller()
         return who.namespace, who.scopes, None if who.may(Scope.CACHE_READ) else (who.tenant, who.name)
 
     @property
     def owner(self) -> str:
-        """Who the caller is and what it may do, in a word that says neither."""
+        """A digest of the caller's identity and rights."""
         return sha256(json.dumps(caller().to_record(), sort_keys=True).encode()).hexdigest()
 
     def request_digest(self, body_digest: str) -> str:
-        """What an earlier request by this caller with the same body has in common with this one.
+        """The digest by which this caller's answers to requests with the same body are found.
 
-        By this caller alone: what read that request may have read others of its caller before, and an answer is no
-        better than what wrote it. Answers that were given while no credential was asked for are not found: they gave
-        nobody a right to read.
+        It depends on the caller: an answer is only as trustworthy as the process that wrote it, which may have read
+        other requests of its caller before. Answers from a time when no credential was required are not found: they
+        granted no right to read.
         """
         if caller().is_local:
             return body_digest
@@ -70,29 +70,29 @@ class Tenancy:
 
     @property
     def may_compile(self) -> bool:
-        """Whether the caller may have something compiled and stored."""
+        """Whether the caller may compile and store programs."""
         return caller().may(*_TO_COMPILE)
 
     def require_compile(self) -> None:
-        """ForbiddenError unless the caller may have something compiled and stored."""
+        """Raise ForbiddenError unless the caller may compile and store programs."""
         caller().require("A program that is not stored is compiled and stored, which", _TO_COMPILE)
 
     def require_store(self) -> None:
-        """ForbiddenError unless the caller may be answered with what is stored."""
+        """Raise ForbiddenError unless the caller may be answered from the store."""
         caller().require("Measurements are stored for all callers, which", (Scope.CACHE_READ,))
 
     async def grant(self, digests: Iterable[str]) -> None:
-        """Let the caller's tenant read these, because an answer names them."""
+        """Let the caller's tenant read these digests, which an answer names."""
         if not caller().is_local:
             await self._access.grant(caller(), digests)
 
     async def allows(self, digest: str) -> bool:
-        """Whether the caller may read the artifact or the program with this digest, be it there or not."""
+        """Whether the caller may read the artifact or the program with this digest, stored or not."""
         return await self._access.allows(caller(), digest)
 
     @asynccontextmanager
     async def reproducers(self) -> AsyncGenerator[None]:
-        """Let the caller, and nobody else, read the reproducer of an error that ends the block."""
+        """Let only the caller read the reproducer of an error that ends the block."""
         try:
             yield
         except TensorkilnError as error:
@@ -103,9 +103,9 @@ class Tenancy:
 
 
 def salt_of(namespace: str, operator_salt: str, secret: bytes) -> str:
-    """The salt of a namespace. That of the shared one ("") is the operator's own.
+    """The salt of a namespace; that of the shared one ("") is the operator's.
 
-    A tenant's cannot be guessed by somebody who knows its name: it depends on the keyring's secret.
+    A tenant's salt depends on the keyring's secret, so it cannot be guessed from the tenant's name.
     """
     if not namespace:
         return operator_salt

@@ -1,4 +1,4 @@
-"""A signed token of an issuer to the caller that it stands for."""
+"""Verify a signed token of an issuer and map it to its caller."""
 
 from __future__ import annotations
 
@@ -21,23 +21,25 @@ from .register import TENANT_PATTERN, TenantRecord
 
 MAX_TOKEN_CHARACTERS: Final = 16 << 10
 MAX_LEFT_S: Final = 86_400
-"""A token that has longer to live is refused: it is a key that nobody can revoke. RFC 7523 (section 3, rule 4) lets
-whoever is given a token refuse an `exp` that is unreasonably far away; those of workflows live minutes, or an hour."""
+"""Most seconds until a token ends: a longer-lived one would be a key that nobody can revoke. RFC 7523 (section 3, rule
+4) allows refusing an `exp` that is unreasonably far away; tokens of workflows live minutes, or an hour.
+"""
 _HOUR_S: Final = 3600
 _SUBJECT: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,2048}")
-"""What a `sub` may be: text that can be written. OpenID Connect Core (section 2) has 255 characters at most, and a
-GitHub workflow whose `sub` is made of several claims may have more."""
+"""A valid `sub`: text without control characters. OpenID Connect Core (section 2) allows 255 characters, but the `sub`
+of a GitHub workflow that is made of several claims may have more.
+"""
 
 
 class Tokens:
-    """Verifies tokens of `issuers`. `tenant` gives what a tenant has of its own."""
+    """Verifies tokens of `issuers`. `tenant` returns the record of a tenant."""
 
     def __init__(self, issuers: Sequence[Issuer], tenant: Callable[[str], TenantRecord]) -> None:
         self._issuers = {issuer.issuer: (issuer, Jwks(issuer)) for issuer in issuers}
         self._tenant = tenant
 
     async def caller(self, token: str) -> Caller:
-        """The caller of `token`. AuthError with the reason; UnavailableError when its issuer's keys cannot be had."""
+        """The caller of `token`. AuthError with the reason, UnavailableError when the keys cannot be fetched."""
         header, unverified = _peek(token)
         issuer, jwks = self._issuers.get(str(unverified.get("iss")), (None, None))
         if issuer is None or jwks is None:
@@ -70,7 +72,7 @@ class Tokens:
 
 
 def _peek(token: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Header and claims before anything is verified: only to find out with which key to begin."""
+    """The unverified header and claims of a token, only for choosing its issuer and key."""
     parts = token.split(".")
     if len(token) > MAX_TOKEN_CHARACTERS or len(parts) != 3:
         raise InvalidCredentialError("The credential is neither an API key nor a signed token.")
@@ -95,7 +97,7 @@ def _registry(issuer: Issuer) -> jwt.JWTClaimsRegistry:
 
 
 def _require_an_end(issuer: Issuer, exp: float) -> None:
-    # By the clock here: when it was issued is what the token says of itself. A whole number may be beyond any float.
+    # By the local clock: the token's own time of issue proves nothing. `exp` may be an integer beyond any float.
     if exp > int(time.time()) + MAX_LEFT_S + issuer.leeway_s:
         raise InvalidCredentialError(
             f"The token ends more than {MAX_LEFT_S / _HOUR_S:g} h from now; ask its issuer for one that ends sooner."

@@ -1,4 +1,4 @@
-"""Where traces go."""
+"""The export of traces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opentelemetry import trace
 from tensorkiln.errors import UnavailableError
 
 if TYPE_CHECKING:
-    # Workers send spans, too, and answer no HTTP.
+    # Not at run time: workers send spans too, and do not need FastAPI.
     from fastapi.telemetry import TelemetryConfig
 
 _NEEDED: Final = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
@@ -27,16 +27,16 @@ TELEMETRY: Final[TelemetryConfig] = {
     "auto_configure": False,
     "exclude": lambda scope: scope.get("path") in _PROBES,
 }
-"""What FastAPI is to do: spans of requests where there is a tracer.
+"""The telemetry of FastAPI: only spans of requests, where there is a tracer.
 
-Figures are at /metrics and lines in the log, which know no paths and no texts of exceptions.
+The service makes its own metrics and log lines, without paths and texts of exceptions.
 """
 
 
 def record_spans() -> Callable[[], None]:
-    """Send the spans of this process by `OTEL_*`; the function that ends it.
+    """Export the spans of this process as `OTEL_*` configures; return the function that stops it.
 
-    After `require_exporter`, and in the process that makes the spans: what sends them does not survive a fork.
+    Call it after `require_exporter`, in the process that makes the spans: the exporter does not survive a fork.
     """
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import TracerProvider
@@ -49,7 +49,7 @@ def record_spans() -> Callable[[], None]:
 
 
 def require_exporter() -> None:
-    """UnavailableError when traces are to be sent and cannot be: nothing to send them with, or nowhere to send them."""
+    """Raise UnavailableError when the exporter of traces is not installed or has no endpoint."""
     missing = [name for name in _NEEDED if not _is_installed(name)]
     if missing:
         raise UnavailableError(

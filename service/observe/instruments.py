@@ -1,4 +1,4 @@
-"""What is counted in this process. `kiln_…` names are part of the interface: docs/observability.md lists them."""
+"""The metrics of this process. `kiln_…` names are part of the interface: docs/observability.md lists them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from . import labels
 
-# When a counter began is known from the process.
+# Counters begin with the process, whose start is a metric already.
 disable_created_metrics()
 
 REGISTRY: Final = CollectorRegistry()
@@ -71,7 +71,7 @@ HTTP_SECONDS: Final = Histogram(
 HTTP_IN_FLIGHT: Final = Gauge("kiln_http_requests_in_flight", "Running requests.", registry=REGISTRY)
 READY: Final = Gauge("kiln_ready", "1 when a check of readiness has passed, 0 when not.", ("check",), registry=REGISTRY)
 
-# A rate over a counter that is not there yet is no rate: what is rare is there from the start.
+# A rate needs a counter that exists before its first increase: rare ones are made at the start.
 for _cause in ("deadline", "memory", "file", "output"):
     SANDBOX_KILLS.labels(_cause)
 for _kind in ("blob", "record", "program", "answer", "crash", "attempt", "incomplete"):
@@ -81,10 +81,10 @@ for _kind in ("member", "claim", "result"):
 
 
 def count_cache(status: str, reason: str) -> None:
-    """A program was looked for: `status` is hit or miss, `reason` that of the answer."""
+    """Count a lookup of a program: `status` is hit or miss, `reason` that of the answer."""
     CACHE_REQUESTS.labels(status, labels.reason(reason)).inc()
 
 
 def count_corrupt(kind: str) -> None:
-    """An entry of the store is of no use: `blob`, `record`, `program`, `answer`, `crash`, `attempt` or `incomplete`."""
+    """Count an invalid store entry: `blob`, `record`, `program`, `answer`, `crash`, `attempt` or `incomplete`."""
     CACHE_CORRUPT.labels(kind).inc()

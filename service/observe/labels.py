@@ -1,4 +1,4 @@
-"""Values of labels, each out of a set that is known here: what comes from outside becomes one of these or `other`."""
+"""Values of labels, from closed sets: an unknown value from outside becomes `other`."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ STAGES: Final = frozenset(
         *("lower", "entries", "translate", "codegen", "assemble", "inner"),
     )
 )
-"""The stages of every kind of task; a process under foreign control may name others."""
+"""The stages of every kind of task; a compromised process may name others."""
 _TARGETS: Final = frozenset({"cpu", "cuda", "rocm"})
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _RESOURCES: Final = frozenset({"memory", "file", "output"})
-# How the reasons of the contract begin, and what they are called here.
+# Prefixes of the contract's reasons, and their values as labels.
 _REASONS: Final = {
     "same request": "same_request",
     "same action": "same_action",
@@ -49,7 +49,7 @@ _REASONS: Final = {
 
 
 def stage(name: str) -> str:
-    """A stage."""
+    """The label of a stage."""
     return name if name in STAGES else OTHER
 
 
@@ -62,12 +62,12 @@ def target(described: Any) -> str:
 
 
 def method(name: str) -> str:
-    """A method of HTTP."""
+    """The label of an HTTP method."""
     return name if name in _METHODS else OTHER
 
 
 def reason(text: str) -> str:
-    """Why the cache had a program or had none."""
+    """The label of the reason for a hit or a miss."""
     return next((short for beginning, short in _REASONS.items() if text.startswith(beginning)), OTHER)
 
 
@@ -89,7 +89,7 @@ def cause(error: TensorkilnError) -> str:
 
 
 def signal_of(error: TensorkilnError) -> str:
-    """What ended a process that crashed: a signal, `exit`, or `none` where it lived and its answer was no answer."""
+    """What ended a process that crashed: a signal, `exit`, or `none` when only its answer was invalid."""
     name, status = error.details.get("signal"), error.details.get("exit_status")
     if isinstance(name, str):
         return name if name in signal.Signals.__members__ else OTHER

@@ -13,7 +13,7 @@ from .traces import trace_id
 
 
 def configure_log(level: str) -> None:
-    """Have everything from `level` on (debug, info, warning, error) be written."""
+    """Log everything from `level` on (debug, info, warning, error)."""
     processors: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         _add_trace,
@@ -27,7 +27,7 @@ def configure_log(level: str) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
     )
-    # What uvicorn and asyncio have to say.
+    # For uvicorn and asyncio.
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(render, foreign_pre_chain=processors))
     logging.basicConfig(level=max(logging.WARNING, logging.getLevelNamesMapping()[level.upper()]), handlers=[handler])

@@ -22,7 +22,7 @@ _log = structlog.get_logger()
 
 
 class Requests:
-    """Lets every request belong to a trace, and tells how it ended: never its path or its body, but its route."""
+    """Gives every request a trace, and counts and logs how it ended: by its route, never its path or body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -46,7 +46,7 @@ class Requests:
             try:
                 await self._app(scope, receive, sending)
             except Exception:
-                # Answered further out, where defects are.
+                # Answered further out, by the handler of defects.
                 status = status or _DEFECT
                 raise
             finally:
@@ -62,7 +62,7 @@ def _tell(scope: Scope, status: int, seconds: float) -> None:
 
 
 def _route(scope: Scope) -> str:
-    """The template of the path, `none` for one that leads nowhere or was not let in."""
+    """The template of the path; `none` for an unknown path or a refused request."""
     route: Any = scope.get("route")
     path = getattr(route, "path", None)
     return path if isinstance(path, str) else labels.NONE

@@ -1,7 +1,7 @@
-"""Traces by OpenTelemetry: who is traced where, and the spans of tasks.
+"""Traces by OpenTelemetry: propagation of the trace context, and the spans of tasks.
 
-Only OpenTelemetry's API is needed, which FastAPI brings along. Until its SDK is installed and configured every span
-here is one that is not recorded, and what is left is the id of the trace, for log lines.
+Only OpenTelemetry's API is needed, which FastAPI depends on. Until its SDK is installed and configured no span is
+recorded, and only the id of the trace remains, for log lines.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def traceparent() -> str:
 
 @contextmanager
 def continuing(header: str) -> Generator[None]:
-    """Let the block belong to the trace of a `traceparent`; one that is empty or malformed changes nothing."""
+    """Run the block in the trace of a `traceparent`; an empty or malformed one changes nothing."""
     token = context.attach(_W3C.extract({_HEADER: header}))
     try:
         yield
@@ -49,12 +49,12 @@ def continuing(header: str) -> Generator[None]:
 
 @contextmanager
 def traced(headers: Mapping[str, str]) -> Generator[str]:
-    """Let the block belong to a trace, whose id it gets: the current one, that of the headers, or a new one."""
+    """Run the block in a trace and yield its id: the current trace, that of the headers, or a new one."""
     found = trace_id()
     if found is not None:
         yield found
         return
-    # The header alone: what does not fit of a `tracestate` would be logged as it is.
+    # Only this header: OpenTelemetry would log malformed parts of a `tracestate` verbatim.
     token = context.attach(_W3C.extract({_HEADER: headers.get(_HEADER, "")}))
     try:
         if trace_id() is None:
@@ -63,7 +63,7 @@ def traced(headers: Mapping[str, str]) -> Generator[str]:
             context.attach(trace.set_span_in_context(NonRecordingSpan(fresh)))
         yield trace_id() or ""
     finally:
-        # Back to where the first of the two was attached.
+        # Restores the context from before the first of the two attaches.
         context.detach(token)
 
 
@@ -78,7 +78,7 @@ class TaskTrace:
         self._context = trace.set_span_in_context(self._span)
 
     def stage(self, name: str, begin: float, end: float, outcome: str) -> None:
-        """One stage, which is over."""
+        """Record a stage that is over."""
         if not self._span.is_recording():
             return
         span = self._tracer.start_span(f"stage {name}", self._context, start_time=self._at(begin))
@@ -88,7 +88,7 @@ class TaskTrace:
         span.end(self._at(end))
 
     def end(self, end: float, outcome: str) -> None:
-        """The task is over."""
+        """End the span of the task."""
         if outcome != labels.OK:
             self._span.set_attribute("error.type", outcome)
             self._span.set_status(StatusCode.ERROR)

@@ -1,4 +1,4 @@
-"""One task of the sandbox as it is seen from outside: how long its stages took, and how it ended."""
+"""Metrics and traces of one task of the sandbox: how long its stages took, and how it ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COMPILE: Final = "compile"
 class TaskFigures:
     """Counts and traces a task while the block runs; a stage lasts until the next one begins.
 
-    `kind` and `header` are those of the task, and `on_stage` is told what `begins` is told.
+    `kind` and `header` are those of the task, and `begins` passes each stage on to `on_stage`.
     """
 
     def __init__(self, kind: str, header: Mapping[str, Any], on_stage: Callable[[str], None]) -> None:
@@ -30,7 +30,7 @@ class TaskFigures:
         self._stages: list[tuple[str, float]] = []
 
     def begins(self, stage: str) -> None:
-        """A stage begins, as the task says."""
+        """Record that the task begins a stage."""
         self._stages.append((labels.stage(stage), time.perf_counter()))
         self._on_stage(stage)
 

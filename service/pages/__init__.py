@@ -1,4 +1,4 @@
-"""Pages for browsers: files that are served as they are. Their scripts ask the service as any client does."""
+"""Static pages for browsers. Their scripts call the service like any other client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PARTS: Final = ("pages.css", "api.js", "show.js", "start.js", "explore.js")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A file and the media type that it has."""
+    """A file with its media type and ETag."""
 
     content: bytes
     media_type: str
@@ -33,7 +33,7 @@ def _read(name: str) -> Page:
 
 
 PATHS: Final = frozenset({*_NAMED, *(f"{FOLDER}/{name}" for name in _PARTS)})
-"""For everybody: they say nothing of anybody, and a browser opens them before there is a key to send."""
+"""Public paths: they hold no data, and a browser opens them before it has a key to send."""
 
 
 @cache

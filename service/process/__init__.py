@@ -1,1 +1,1 @@
-"""What every process of the service does: its memory, what it repeats, its end."""
+"""Parts of every process of the service: memory, periodic work, and its end."""

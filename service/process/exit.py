@@ -8,9 +8,9 @@ from typing import NoReturn
 
 
 def end_process(status: int) -> NoReturn:
-    """End this process with an exit status. What is registered for its exit is not run.
+    """End this process with an exit status, without running exit handlers.
 
-    The store's library aborts the process, now and then, when the interpreter is taken down under its threads.
+    The store's library sometimes aborts the process when the interpreter shuts down while its threads run.
     """
     try:
         sys.stdout.flush()

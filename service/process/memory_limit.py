@@ -1,4 +1,4 @@
-"""What this process has of the machine's memory, against what it may have."""
+"""A limit for the resident memory of this process."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from tensorkiln.errors import UnavailableError
 
 MIB: Final = 1 << 20
 ITSELF_MIB: Final = 96
-"""What a process of the service has before its first request."""
+"""Memory of a process of the service before its first request."""
 SMALL_BYTES: Final = MIB
-"""What is not asked about: the small requests of most callers are served on beside a few that are very large."""
+"""Requests up to this size always pass, so that a few very large ones do not block the many small ones."""
 _LOOK_EVERY_S: Final = 0.1
 _M_MMAP_THRESHOLD: Final = -3  # malloc.h of glibc
 
 
 class MemoryLimit:
-    """Refuses what would make this process larger than `most_mib`, before it is there.
+    """Refuses allocations that would make this process larger than `most_mib`.
 
-    Nothing is reserved: what is asked for in the same moment may come to more.
+    Nothing is reserved: concurrent allocations may exceed the limit together.
     """
 
     def __init__(self, most_mib: int) -> None:
         self._most = most_mib * MIB
 
     def require(self, count: int) -> None:
-        """UnavailableError unless there is room for `count` bytes more, or they are few."""
+        """Raise UnavailableError unless there is room for `count` more bytes, or `count` is at most SMALL_BYTES."""
         if count <= SMALL_BYTES:
             return
         resident = _resident_bytes()
@@ -42,7 +42,7 @@ class MemoryLimit:
             )
 
     async def room(self, count: int, seconds: float) -> None:
-        """Wait for room for `count` bytes, and no longer than that: what has been promised is done in the end."""
+        """Wait up to `seconds` for room for `count` bytes, then return anyway: accepted work has to be done."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:
@@ -52,15 +52,15 @@ class MemoryLimit:
 
 
 def give_back_large_blocks() -> None:
-    """Have the C library map each large block by itself from now on, and give it back when it is free.
+    """Make the C library map each block of 1 MiB or more separately, so that freeing it returns the memory.
 
-    glibc raises the size of such blocks up to 32 MiB as they are freed: then the body of a request lies among small
-    blocks, and the process keeps its size. Other libraries have no such option.
+    By default glibc raises this threshold up to 32 MiB as such blocks are freed: bodies of requests then lie among
+    small blocks, and the process does not shrink. Other libraries have no such option.
     """
     with suppress(AttributeError):
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, MIB)
 
 
 def _resident_bytes() -> int:
-    """What this process has in memory (proc(5))."""
+    """The resident memory of this process (proc(5))."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()

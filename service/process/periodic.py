@@ -1,4 +1,4 @@
-"""What a service does again and again, as long as it lives."""
+"""Periodic tasks of a service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import structlog
 from tensorkiln.errors import TensorkilnError
 
 _PAUSE_S: Final = 1.0
-"""What fails is not done again sooner."""
+"""Least seconds between a failed round and the next."""
 
 _log = structlog.get_logger()
 
@@ -19,9 +19,9 @@ _log = structlog.get_logger()
 async def periodically(
     what: str, every_s: float, once: Callable[[], Awaitable[None]], *, at_once: bool = False
 ) -> None:
-    """Do `once` every so many seconds, the first time after as many unless `at_once`.
+    """Run `once` every `every_s` seconds, the first time after `every_s` seconds unless `at_once`.
 
-    A round that fails is logged, and not the last.
+    A failed round is logged, and the next one follows.
     """
     await asyncio.sleep(0 if at_once else every_s)
     while True:

@@ -1,4 +1,4 @@
-"""structlog without rich: what that would draw, and takes longer to load than all else of structlog, is never shown.
+"""structlog without rich, which takes longer to load than the rest of structlog and is never used.
 
 The log is JSON; rich is installed beside the service wherever the command line of the SDK is.
 """
@@ -12,7 +12,7 @@ def load() -> None:
     """Import structlog, unless it or rich has been imported already."""
     if "structlog" in sys.modules or "rich" in sys.modules:
         return
-    # To Python this is a module that is not there.
+    # None makes the import of this module fail.
     sys.modules["rich"] = None  # pyright: ignore[reportArgumentType]
     try:
         import structlog as structlog

@@ -1,4 +1,4 @@
-"""The end of a service, for those who wait for something else that may not come before it."""
+"""The shutdown of a service, which interrupts waiting blocks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 
 class Shutdown(asyncio.Event):
-    """Set when those who wait are let go."""
+    """An event that interrupts the running `before` blocks when it is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class Shutdown(asyncio.Event):
 
     @asynccontextmanager
     async def before(self) -> AsyncGenerator[None]:
-        """TimeoutError for what is not done in this block before the end. It costs no task."""
+        """Raise TimeoutError in the block if the shutdown comes before its end. It needs no task."""
         async with asyncio.timeout(0 if self.is_set() else None) as wait:
             self._waits.add(wait)
             try:

@@ -1,4 +1,4 @@
-"""A tiny graph through the whole compiler, in a process of the sandbox and past the store."""
+"""Compile a tiny graph in a process of the sandbox, without the store."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .check import Failure
 
 LIMITS: Final = Limits(deadline_s=5.0, memory_mib=256, file_mib=1)
 AT_START: Final = replace(LIMITS, deadline_s=60.0)
-"""For the first look of a service, which is slow on a machine where much starts at once."""
+"""For the first check of a service, which is slow on a machine where much starts at once."""
 _WHAT: Final = "a small graph is not compiled"
 
 
 class Canary:
-    """Compiles in `sandbox`, and holds every compile to the bytes of the first."""
+    """Compiles in `sandbox`, and compares the bytes of every compile with those of the first."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self._first: tuple[str, ...] = ()
 
     async def look(self, limits: Limits = LIMITS) -> Failure | None:
-        """Why nothing can be compiled now; None when it can."""
+        """Compile the graph; return why that fails, or None."""
         try:
             answer = await self._sandbox.run("trial", Message(), limits)
             artifacts = CompileHeader.of(answer.header).artifacts
@@ -46,13 +46,13 @@ class Canary:
 
 
 class Ping:
-    """Looks whether processes are forked at all, in a sandbox that compiles nothing."""
+    """Checks that processes can be forked, in a sandbox that compiles nothing."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
 
     async def look(self, limits: Limits = LIMITS) -> Failure | None:
-        """Why no process does anything now; None when one does."""
+        """Fork a process; return why that fails, or None."""
         try:
             await self._sandbox.run("ping", Message(), limits)
         except TensorkilnError as error:

@@ -1,4 +1,4 @@
-"""One look at a part that the service cannot do without, whose verdict is good for a while."""
+"""A check of a part that the service needs, whose result is cached for a while."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from service.observe.instruments import READY
 from tensorkiln.errors import TensorkilnError
 
 PATIENCE_S: Final = 4.0
-"""A look that takes longer has failed for the time being: who asks for readiness does not wait for it."""
+"""Seconds after which a check counts as failed until it ends, so that readiness is answered in time."""
 
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a part fails: what everybody may know, and the reason for the operator.
+    """Why a part fails: a public summary, and the reason for the operator.
 
-    A service that is to be started may do so `in_part`: there is something that it can do.
+    With `in_part` the service may start nevertheless, because it can do part of its work.
     """
 
     summary: str
@@ -32,12 +32,12 @@ class Failure:
 
     @staticmethod
     def of(what: str, error: TensorkilnError, *, in_part: bool = False) -> Failure:
-        """`what` fails, by `error`."""
+        """The failure of `what` because of `error`."""
         return Failure(f"{what} ({error.code})", f"{what}: {error.message}", in_part)
 
 
 class Check:
-    """`look` says why the part called `name` fails, or None; its verdict is good for `good_for_s` seconds."""
+    """`look` returns why the part `name` fails, or None; the result is valid for `good_for_s` seconds."""
 
     def __init__(self, name: str, look: Callable[[], Awaitable[Failure | None]], good_for_s: float = 0.0) -> None:
         self.name = name
@@ -47,7 +47,7 @@ class Check:
         self._begun_at = self._ended_at = float("-inf")
 
     async def failure(self, patience_s: float = PATIENCE_S) -> Failure | None:
-        """Why the part fails; None when it works. A look that was begun `patience_s` seconds ago or earlier fails."""
+        """Why the part fails; None when it works. A check that still runs after `patience_s` seconds fails."""
         looking = self._current()
         left = self._begun_at + patience_s - clock.monotonic()
         done, _ = await asyncio.wait({looking}, timeout=max(left, 0.0))
@@ -58,7 +58,7 @@ class Check:
         return Failure(slow, slow)
 
     async def close(self) -> None:
-        """Stop looking."""
+        """Cancel a running check."""
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)

@@ -20,20 +20,20 @@ from .check import Check, Failure
 
 CHECKS: Final = ("canary", "store", "disk", "queue")
 EVERY_S: Final = 10.0
-"""The compiler and the store are tried at most this often."""
+"""Least seconds between two checks of the compiler, or of the store."""
 _START_S: Final = AT_START.deadline_s + 10.0
 _PROOF_S: Final = 1.0
-"""For so long a first look leaves the processors to a first compile, which shows as much."""
+"""Seconds that the first check leaves the processors to a first compile, which proves as much."""
 _MIB: Final = 1 << 20
 
 
 class Readiness:
     """The checks `canary`, `store`, `disk` and `queue`.
 
-    `disk_floor_mib` MiB have to be free where a store in a directory lies, and no compile may have waited longer than
-    `queue_age_s` seconds; `oldest_s` says how long one has. The canary is a small graph that `compiler` compiles, and a
-    process forked by `reader` that does nothing. In a farm `lacks_workers` says why no worker compiles it; that is no
-    reason not to start.
+    `disk_floor_mib` MiB have to be free on the disk of a store in a directory, and no compile may have waited longer
+    than `queue_age_s` seconds; `oldest_s` returns the longest wait. The canary compiles a small graph in `compiler`,
+    and forks a process in `reader`. In a farm `lacks_workers` returns why no worker can compile, or ""; the service
+    starts nevertheless.
     """
 
     def __init__(
@@ -76,30 +76,31 @@ class Readiness:
         assert tuple(check.name for check in self._checks) == CHECKS
 
     def begin(self, *, gives_way: bool = False) -> None:
-        """Look for the first time; there is a `verdict` from now on.
+        """Start the first check; there is a `verdict` from now on.
 
-        A canary that `gives_way` comes later, or when somebody waits for the verdict, and not at all after a proof.
+        With `gives_way` the canary runs after _PROOF_S seconds, or when `started` is called, and not at all after
+        `prove`.
         """
         start = self._require_unless_proven() if gives_way else self._require_start(*self._vital)
         self._starting = asyncio.create_task(start)
 
     def prove(self) -> None:
-        """A compile has ended well, which is as good as the canary: what is left of the verdict is the store."""
+        """Record that a compile succeeded, which replaces the canary: the verdict then needs only the store."""
         self._proven.set()
         self._wanted.set()
 
     @property
     def verdict(self) -> asyncio.Future[None]:
-        """UnavailableError when the compiler or the store fails, and starting is of no use.
+        """The result of the first check: UnavailableError when the compiler or the store fails.
 
-        A store that is full is of use to those who ask for what it has; the service does not call itself ready.
-        It takes as long as the canary may and a little longer.
+        A full store does not fail it, because it can be read; the service is not ready then. It takes a little longer
+        than the canary may.
         """
         assert self._starting is not None
         return self._starting
 
     async def started(self) -> None:
-        """The verdict, waited for by one of several."""
+        """Wait for the verdict; cancelling one caller does not cancel the check."""
         self._wanted.set()
         await asyncio.shield(self.verdict)
 
@@ -127,7 +128,7 @@ class Readiness:
         self._limits = LIMITS
 
     async def require(self) -> None:
-        """UnavailableError with the checks that fail in `details.failed`, by name."""
+        """Run all checks; UnavailableError with those that fail in `details.failed`, by name."""
         failures = await asyncio.gather(*(check.failure() for check in self._checks))
         failed = {
             check.name: failure.summary
@@ -139,7 +140,7 @@ class Readiness:
             raise UnavailableError(f"The service is not ready: {reasons}.", details={"failed": failed})
 
     async def close(self) -> None:
-        """Stop looking."""
+        """Cancel all checks."""
         if self._starting is not None:
             self._starting.cancel()
             await asyncio.gather(self._starting, return_exceptions=True)
@@ -148,15 +149,15 @@ class Readiness:
 
 
 class StoreLook:
-    """Looks whether the store takes what is written, and keeps it."""
+    """Checks that the store accepts what is written, and keeps it."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
-        # Services that share a store do not read each other's.
+        # Random, so that services that share a store do not read each other's record.
         self._path = f"{READINESS}{clock.token_hex(8)}"
 
     async def look(self) -> Failure | None:
-        """Why the store is of no use now; None when it is."""
+        """Write, read and delete a record; return why that fails, or None."""
         written = {"value": clock.token_hex(16)}
         try:
             await self._records.put(self._path, written)

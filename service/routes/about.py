@@ -1,4 +1,4 @@
-"""GET /capabilities, GET /keys and GET /whoami: what the service says of itself and of who asks."""
+"""GET /capabilities, GET /keys and GET /whoami: the service's abilities and keys, and the caller's identity."""
 
 from __future__ import annotations
 

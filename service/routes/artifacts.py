@@ -84,9 +84,9 @@ async def artifact_head(digest: Digest, engine: EngineOf) -> Response:
 
 
 def parse_range(header: str | None, length: int) -> range | None:
-    """The bytes that a Range header (RFC 9110, section 14) asks for of `length`: none where it has no byte of them.
+    """Parse a Range header (RFC 9110, section 14) for `length` bytes; the range is empty when it has none of them.
 
-    None when all are to be sent: a header that is not understood, several ranges included, is ignored.
+    None means all bytes: a malformed header, or one with several ranges, is ignored.
     """
     match = _ONE_RANGE.fullmatch(header.strip()) if header else None
     if match is None:

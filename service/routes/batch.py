@@ -54,7 +54,7 @@ async def batch(request: Request, engine: EngineOf, key: IdempotencyKey = None) 
     """
     body = await read_body(request)
     wanted = await until_disconnect(request, engine.questions.split(body), engine.ending)
-    del body  # what it was split into is as much
+    del body  # its parts take as much memory
     keys = [None if key is None else f"{key}.{position}" for position in range(len(wanted))]
     answer = BatchAnswer(jobs=tuple([await _submitted(engine, *each) for each in zip(wanted, keys, strict=True)]))
     return Response(

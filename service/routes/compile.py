@@ -34,7 +34,7 @@ from .graph_body import refusals, takes
 from .jobs import job_body
 
 ATTEMPTS_HEADER: Final = "Kiln-Attempts"
-"""Attempts at the compile until the answer."""
+"""The header with the number of attempts at the compile."""
 
 IdempotencyKey = Annotated[
     str | None,
@@ -78,17 +78,17 @@ async def compile_graph(
     settings: Settings = request.app.state.settings
     preference = parse_prefer(request.headers.getlist("prefer"), int(settings.timeouts.answer_s))
     body = await read_body(request)
-    # Who may only read has nothing stored, no job either, and need not wait: what there is, is there.
+    # A caller that may only read stores nothing, not even a job: its answer comes from the store at once.
     as_job = preference is not None and engine.tenancy.may_compile
     if preference is not None and as_job:
         job = await engine.submissions.submit(body, key)
-        # The body is stored: a request that waits for its job holds none of it.
+        # The body is stored with the job: release its memory while the request waits.
         del body
         held_by(request.scope).give_back()
         return await _as_job(engine, preference, job)
     waited = begin_queue_time()
     again: list[Mapping[str, Any]] = []
-    # Apart from what may take its time: with tasks of its own, a hit would wait for its turn among others after each.
+    # A hit is answered here, without new tasks: after each task switch it would wait behind other requests.
     answer = await in_time(engine.answers.repeated(body), settings.timeouts.answer_s)
     if answer is None:
         making = engine.answers.compile(body, lambda news: again.append(news) if "attempt" in news else None)
@@ -102,7 +102,7 @@ async def compile_graph(
 
 
 async def in_time(answer: Awaitable[T], seconds: float) -> T:
-    """The answer, before a proxy makes one of its own."""
+    """Await the answer; UnavailableError after `seconds`, before a proxy gives up."""
     try:
         async with asyncio.timeout(seconds):
             return await answer

@@ -1,4 +1,4 @@
-"""What a route has in hand."""
+"""Dependencies and parameters that the routes share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from service.http.problems import LOOKUP_ERRORS
 from tensorkiln.limits import SHA256_PATTERN
 
 
-# What is no coroutine, FastAPI has done by a thread.
+# A coroutine, because FastAPI runs a plain function in a thread.
 async def _engine(request: Request) -> Engine:
     return request.app.state.engine
 
@@ -33,4 +33,4 @@ CONDITIONAL: Final[dict[int | str, dict[str, Any]]] = {
     304: {"description": "The client's copy is current."},
     **LOOKUP_ERRORS,
 }
-"""How a look at something that changes may be answered instead."""
+"""The other OpenAPI responses of a conditional lookup."""

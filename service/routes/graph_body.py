@@ -1,4 +1,4 @@
-"""What the routes that take a graph say about themselves in the OpenAPI document."""
+"""Parts of the OpenAPI document that the routes with a graph in the body share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tensorkiln.errors import (
 
 
 def refusals(*more: type[TensorkilnError]) -> dict[int | str, Any]:
-    """The errors of every route that reads a graph in a process of its own, and `more`."""
+    """The OpenAPI responses for the errors of every route that reads a graph, and for `more`."""
     return documented(
         RequestError,
         InvalidGraphError,

@@ -67,10 +67,10 @@ async def _answer(engine: Engine, job: Job) -> Response:
 async def listened_to(
     job: JobId, engine: EngineOf, request: Request, response: Response, last: LastEventId = ""
 ) -> AsyncGenerator[str]:
-    """The job, to which one stream more listens until its end; the errors of `Shares.take` when there are too many."""
+    """Find the job, and count one more stream of events until it ends. The errors of `Shares.take` at the limit."""
     found = await engine.jobs.find(job)
     if found.is_over and not found.events_after(last):
-        # What tells a browser's EventSource that it need not connect again (HTML, section 9.2).
+        # Tells the EventSource of a browser not to reconnect (HTML, section 9.2).
         response.status_code = 204
     with Held(request.app.state.streams) as stream:
         stream.add(1)
@@ -96,9 +96,9 @@ async def events(
 
 
 async def job_body(engine: Engine, job: Job) -> bytes:
-    """The body that a job is answered with.
+    """The body of the answer about a job.
 
-    NotFoundError when it is done, and its programs are gone from the store or are not believed here any more.
+    NotFoundError when it is done, but its programs are gone from the store or no longer trusted here.
     """
     if not job.is_over or job.record.answer is None:
         return encode(_shown(job))
@@ -114,7 +114,7 @@ async def job_body(engine: Engine, job: Job) -> bytes:
 
 
 def _shown(job: Job) -> JobRecord:
-    """A job whose end is not stored yet is still running, and one that runs may wait again."""
+    """The record to show: a job whose end is not stored yet is running, and its queue time is the current one."""
     record = job.record
     if not job.is_over and record.has_ended:
         record = replace(record, state="running", error=None)

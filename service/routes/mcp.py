@@ -17,10 +17,10 @@ from tensorkiln.errors import NotFoundError
 
 PATH: Final = "/mcp"
 MOST_BYTES: Final = 1 << 20
-"""Of a message, which this process parses: a larger graph is for `POST /compile`, which only reads its bytes."""
+"""Most bytes of a message, which this process parses; `POST /compile`, for larger graphs, only reads the bytes."""
 
 PARSED: Final = 31
-"""Bytes that a parsed byte of JSON takes at most: an object with one member of 6."""
+"""Most bytes of memory per byte of parsed JSON, reached by an object with one member in 6 bytes."""
 
 _LOADED: Final = ("mcp.server.streamable_http_manager", "tensorkiln.mcp.server", "tensorkiln.mcp.tools")
 
@@ -28,7 +28,7 @@ router = APIRouter()
 
 
 class Exchange(Response):
-    """The answer of the server of tools to one message. Each of its requests is made as if the caller had made it."""
+    """The answer of the MCP server to one message. Its own requests to the service are made as the caller."""
 
     def __init__(self, request: Request, message: bytes) -> None:
         super().__init__()
@@ -48,11 +48,11 @@ class Exchange(Response):
                 return {"type": "http.request", "body": unread.pop(), "more_body": False}
             return await receive()
 
-        # It came in a coding perhaps, and is decoded.
+        # The message may have come in a content coding, and is decoded.
         headers = [each for each in scope["headers"] if each[0] not in (b"content-encoding", b"content-length")]
         length = (b"content-length", str(len(self._message)).encode())
         server = make_server(TOOLS, InnerRequests(self._request))
-        # Host and Origin were looked at before: a page of somebody else can send no JSON here.
+        # No check of Host and Origin here: the guard has checked Host, and a foreign page cannot send JSON.
         manager = StreamableHTTPSessionManager(
             server, json_response=True, stateless=True, max_request_body_size=MOST_BYTES
         )
@@ -62,13 +62,13 @@ class Exchange(Response):
 
 @router.post(PATH, include_in_schema=False)
 async def exchange(request: Request) -> Response:
-    """One message of the protocol, and the answer to it."""
+    """Answer one message of the protocol."""
     if find_spec("mcp") is None:
         raise NotFoundError("This service has no tools: its operator can install `tensorkiln-server[mcp]`.")
     message = (await read_body(request, MOST_BYTES)).content
     parsed = PARSED * len(message)
     request.app.state.memory_limit.require(parsed)
     held_by(request.scope).add(parsed)
-    for module in _LOADED:  # which takes a while, once in a process
+    for module in _LOADED:  # slow, once per process
         await asyncio.to_thread(import_module, module)
     return Exchange(request, message)

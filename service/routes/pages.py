@@ -17,13 +17,13 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
-"""Beside the policy of every answer: no script or style stands in a page, or comes from elsewhere."""
+"""In addition to the policy of every answer: no inline and no foreign scripts or styles."""
 
 
 def explore_policy() -> str:
-    """That of the page that shows reports in a frame, which has the policy of what is around it beside its own.
+    """The policy of the page that shows reports in a frame, which inherits it in addition to its own.
 
-    A report has one script and one style, known by their hashes: nothing else may stand in the page or in the frame.
+    A report has one script and one style, allowed by their hashes: nothing else may be inline in the page or the frame.
     """
     report = dict(_directives(content_security_policy()))
     own = dict(_directives(POLICY))
@@ -54,7 +54,7 @@ router = APIRouter()
 
 @router.get(START, include_in_schema=False, response_model=None)
 async def start(request: Request, accept: Annotated[str, Header()] = "*/*", known: Known = None) -> Response:
-    """A page for who asks for HTML, and otherwise where to find what in JSON."""
+    """The start page for clients that accept HTML, otherwise links as JSON."""
     if "text/html" in accept.lower():
         answer = await _answer(START, known)
     else:

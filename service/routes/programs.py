@@ -85,6 +85,6 @@ async def _answer(
     content = await engine.blobs.get(digest)
     if content is None:
         raise NotFoundError(f"The stored {what} {digest} is missing or was damaged; compile the graph again.")
-    # To be asked for again: what is compiled anew may be confined otherwise, and says so.
+    # Revalidated each time: a new compile of the program may state another isolation level.
     headers = {"ETag": f'"{digest}"', "Cache-Control": "no-cache", **(more or {})}
     return unchanged(known, headers) or Response(content, headers=headers, media_type=media_type)

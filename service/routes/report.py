@@ -23,9 +23,9 @@ from tensorkiln.report.page import CODE_STAGE, PTX, Parts, content_security_poli
 from .engine_of import CONDITIONAL, Digest, EngineOf
 
 MAX_TEXT_BYTES: Final = 32 << 20
-"""Of the texts of one program; whole stages are left out beyond."""
+"""Most bytes of the texts of one program; stages that do not fit are left out."""
 COPIES: Final = 4
-"""Of a text, while the page is made: as it is stored, decoded, as JSON, and in the page."""
+"""Copies of a text in memory while the page is made: stored, decoded, as JSON, and in the page."""
 
 Against = Annotated[
     str | None, Query(pattern=SHA256_PATTERN, description="The digest of a program to compare this one with.")
@@ -53,8 +53,8 @@ async def report(
     headers = {
         "ETag": etag,
         "Cache-Control": "no-cache",
-        # Beside the policy of every answer: whatever the names in a program say, nothing of them runs, and the page is
-        # no part of the service's origin.
+        # In addition to the policy of every answer: names in a program never run as script, and the page does not share
+        # the service's origin.
         "Content-Security-Policy": f"{content_security_policy()}; sandbox allow-scripts",
         "Referrer-Policy": "no-referrer",
     }
@@ -66,7 +66,7 @@ async def report(
 
 
 def _tag(entries: Sequence[Entry]) -> str:
-    """Of what is shown, all of which is named by its digest, and of the page that shows it."""
+    """The ETag: a hash of the digests of all that is shown, and of the page that shows it."""
     shown = [[each.program, each.signature, sorted(each.stages.items()), dict(each.seconds)] for each in entries]
     return f'"{sha256(_json([content_security_policy(), shown])).hexdigest()}"'
 
@@ -81,7 +81,7 @@ class _Side:
     left_out: Sequence[str]
 
     def parts(self) -> Parts:
-        """What the page takes."""
+        """The input of the page."""
         entry = self.entry
         parts = {
             "program": self.program,
@@ -95,7 +95,7 @@ class _Side:
 
 
 async def _stored(engine: Engine, entry: Entry, request: Request) -> _Side:
-    """UnavailableError or RateLimitedError while there is no room for the page."""
+    """Load a program and its texts. UnavailableError or RateLimitedError while there is no room for the page."""
     program = await engine.blobs.get(entry.program)
     if program is None:
         raise NotFoundError(f"The stored program {entry.program} is missing or was damaged; compile the graph again.")

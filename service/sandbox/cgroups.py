@@ -1,7 +1,7 @@
-"""A cgroup of version 2 for each process of a fork server, where the service has a part of the tree for itself.
+"""One cgroup v2 per forked process, where a part of the cgroup tree is delegated to the service.
 
-The processes of the service are in one leaf of that part, as a cgroup that shares out memory has none of its own
-(cgroups(7), "no internal processes"), and each process that is forked for tasks is in another.
+The service's own processes move into one leaf, because a cgroup that distributes controllers to its children may hold
+no process itself (cgroups(7), "no internal processes"). Each process forked for a task gets another leaf.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from pathlib import Path
 from typing import Final
 
 LEAF: Final = "kiln-service"
-"""Where the processes of the service are, which `DelegateSubgroup=` of systemd can see to as well."""
+"""The leaf of the service's own processes; `DelegateSubgroup=` of systemd can create it too."""
 _PREFIX: Final = "kiln-compile-"
 _CONTROLLERS: Final = frozenset({"memory", "pids", "cpu"})
 _FIRST: Final = 1
 """The process id of the first process of a container, which only starts the service and reaps."""
 _TASKS: Final = "1"
 _ONE_PROCESSOR: Final = "100000 100000"
-"""Microseconds of processor time in each period of so many (Documentation/admin-guide/cgroup-v2.rst)."""
+"""cpu.max: microseconds of processor time, then of the period (Documentation/admin-guide/cgroup-v2.rst)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cgroup:
-    """That of one process, which enters it before it does anything."""
+    """The cgroup of one process, which enters it before anything else."""
 
     path: Path
 
     def enter(self) -> None:
-        """Move this process there. OSError when the kernel refuses."""
+        """Move the calling process into this cgroup. OSError when the kernel refuses."""
         (self.path / "cgroup.procs").write_text("0")
 
     def limit(self, memory_bytes: int) -> None:
-        """Have the kernel end all of it when it has more memory, files in memory and the kernel's own included."""
+        """Have the kernel kill the whole cgroup above this memory, in-memory files and kernel memory included."""
         (self.path / "memory.max").write_text(str(memory_bytes))
 
     def end(self) -> bool | None:
-        """End what is left of it and remove it; whether the kernel ended something for its memory, if that is known.
+        """Kill the remaining processes and remove the cgroup; return whether the OOM killer acted, None if unknown.
 
-        One that is not empty yet stays, until a later fork server removes it.
+        A cgroup that is not empty yet stays; a later fork server removes it.
         """
         ran_out: bool | None = None
         with suppress(OSError):
@@ -63,7 +63,7 @@ class Cgroups:
 
     @classmethod
     def delegated(cls) -> Cgroups | None:
-        """Those beside the leaf that this process is in; None when it is in none, or may make none there."""
+        """Cgroups beside this process's leaf; None when it is in no such leaf or may not create cgroups there."""
         own = _own()
         if own is None or own.name != LEAF or not _shares_out(own.parent):
             return None
@@ -76,7 +76,7 @@ class Cgroups:
         return made
 
     def make(self) -> Cgroup:
-        """One with a task, a processor, and no memory that is swapped out. OSError when the kernel refuses."""
+        """Create a cgroup limited to one task, one processor and no swap. OSError when the kernel refuses."""
         cgroup = Cgroup(self._parent / f"{_PREFIX}{os.getpid()}-{next(self._numbers)}")
         cgroup.path.mkdir()
         try:
@@ -91,7 +91,7 @@ class Cgroups:
         return cgroup
 
     def _sweep(self) -> None:
-        """Remove what fork servers have left that are gone. The kernel keeps what still has processes."""
+        """Remove cgroups of fork servers that have exited. The kernel keeps those that still hold processes."""
         for path in self._parent.glob(f"{_PREFIX}*"):
             owner = path.name.removeprefix(_PREFIX).partition("-")[0]
             if not Path("/proc", owner).exists():
@@ -100,10 +100,10 @@ class Cgroups:
 
 
 def move_into_leaf() -> None:
-    """Make room for cgroups of compiles beside that of the service, if the cgroup of this process is its own alone.
+    """Move the service into a leaf and enable controllers beside it, if no foreign process shares its cgroup.
 
-    That is so in a systemd unit with `Delegate=yes`, and in a container whose /sys/fs/cgroup can be written to. Where
-    it is not, nothing is changed: the processes of others are not ours to move.
+    That holds in a systemd unit with `Delegate=yes` and in a container with a writable /sys/fs/cgroup. Elsewhere
+    nothing changes: processes of other programs must not be moved.
     """
     own = _own()
     if own is None:
@@ -134,7 +134,7 @@ def _words(path: Path) -> set[str]:
 
 
 def _own() -> Path | None:
-    """The directory of this process's cgroup; None without one of version 2 in sight."""
+    """The directory of this process's cgroup; None when no cgroup v2 mount shows it."""
     try:
         mine = next(line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::"))
         mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]

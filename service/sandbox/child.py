@@ -29,20 +29,18 @@ from .levels import Level
 EXIT_OUT_OF_MEMORY: Final = 97
 """The status of a task whose allocation failed while it was in the middle of a frame."""
 EXIT_DEFECT: Final = 70
-"""The status of a task that raised an exception which is no TensorkilnError."""
+"""The status of a task that raised an exception other than TensorkilnError."""
 
 _CHANNEL: Final = 3
-# A process ends soon and its memory with it; what a warm-up has left is frozen and looked at no more.
+# A task's process is short-lived, so rare collections are enough; objects of the warm-ups are frozen.
 _COLLECT_EVERY: Final = (50_000, 20, 100)
 _UNCOLLECTED: Final = frozenset({"prepare", "render", "split", "translate", "validate"})
-"""Tasks that read graphs and programs, whose objects have no cycles: to look for some takes a tenth of their time, and
-a third of a translation's.
-"""
+"""Tasks without garbage collection: their objects form no cycles, and the search costs a tenth of the time or more."""
 _OUT_OF_MEMORY: Final = frames.encode(frames.OUT_OF_MEMORY)
 
 
 class Outlet:
-    """Where a task puts what it has to say. A stage is told at once, so that a crash can be blamed on it.
+    """The sending side of a task's channel. Each stage is sent at once, so that a crash can be attributed to it.
 
     `level` is how strongly the task is confined.
     """
@@ -53,30 +51,30 @@ class Outlet:
         self._inside_frame = False
 
     def stage(self, name: str) -> None:
-        """The task begins the stage `name`."""
+        """Report that the task begins the stage `name`."""
         self._send(frames.encode(frames.STAGE, name.encode()))
 
     def part(self, name: str, content: bytes) -> None:
-        """Bytes that belong to the answer."""
+        """Send bytes that belong to the answer."""
         self._send(*frames.encode_part(name, content))
 
     def done(self, answer: Message) -> None:
-        """The answer; nothing follows it."""
+        """Send the answer, as the last frame."""
         self._send(*frames.encode_message(answer))
 
     def failed(self, error: TensorkilnError) -> None:
-        """The answer is a typed error; nothing follows it."""
+        """Send a typed error, as the last frame."""
         self._send(frames.encode_json(frames.FAILED, error.to_problem()))
 
     def out_of_memory(self) -> bool:
-        """Say that memory ran out; False when that cannot be said because part of a frame is already out."""
+        """Report that memory ran out; False when part of another frame has been sent already."""
         if self._inside_frame:
             return False
         self._channel.sendall(_OUT_OF_MEMORY)
         return True
 
     def raw(self, content: bytes) -> None:
-        """Bytes that need not be a frame."""
+        """Send bytes that need not form a frame."""
         self._send(content)
 
     def _send(self, *pieces: bytes) -> None:
@@ -92,10 +90,9 @@ Task = Callable[[Message, Outlet], Message]
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """What the fork server hands to a child. `scratch` is a directory that is the child's alone.
+    """The arguments of a child process. `scratch` is its private directory.
 
-    `channel` is the socket at which the request of the task is read and answered. A task that `gives_way` computes for
-    long.
+    `channel` is the socket that carries the request and the answer. `gives_way` lowers the scheduling priority.
     """
 
     parent: int
@@ -110,7 +107,7 @@ class Child:
 
 
 def run_child(child: Child, tasks: Mapping[str, Task]) -> NoReturn:
-    """Run the one of `tasks` that is ordered, and end the process."""
+    """Run the ordered task and exit the process."""
     status = EXIT_DEFECT
     outlet: Outlet | None = None
     try:
@@ -122,7 +119,7 @@ def run_child(child: Child, tasks: Mapping[str, Task]) -> NoReturn:
         status = 0
     except MemoryError:
         status = 0 if outlet is not None and outlet.out_of_memory() else EXIT_OUT_OF_MEMORY
-    except BaseException:  # the last frame of this process: what is not said here is lost
+    except BaseException:  # the last stack frame of this process: an error not printed here is lost
         traceback.print_exc()
     finally:
         os._exit(status)
@@ -147,7 +144,7 @@ def _confine(child: Child) -> None:
         confine.give_way()
     _keep_only(child.channel, child.stderr)
     gc.set_threshold(*_COLLECT_EVERY)
-    # Python ignores the last two; a task is to end by them, which says more than an error number in native code.
+    # Python ignores the last two. Death by the signal identifies the cause better than an errno in native code.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     faulthandler.enable(2)
@@ -160,7 +157,7 @@ def _confine(child: Child) -> None:
 
 
 def _keep_only(channel: int, stderr: int) -> None:
-    """Standard input from nowhere, both outputs into `stderr`, `channel` as descriptor 3, and nothing else."""
+    """Keep only: standard input from /dev/null, both outputs to `stderr`, and `channel` as descriptor 3."""
     # Clear of 0 to 3, so that no dup2 below closes what a later one needs.
     channel, stderr = (_above(descriptor, 3) for descriptor in (channel, stderr))
     nowhere = _above(os.open(os.devnull, os.O_RDONLY), 3)

@@ -1,4 +1,4 @@
-"""What a compile's process says that it has made: written under foreign control, and read here as such."""
+"""The header of a compile's answer, validated as untrusted: a crafted graph may control the process that wrote it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tensorkiln.spec.tuning import Tuning
 from .frames import Message
 
 MOST_TUNING_BYTES: Final = 64 << 20
-"""More than that of as many kernels as there may be, with four candidates each."""
+"""Enough for the record of a program with the most kernels allowed, four candidates each."""
 _Seconds = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 _Digest = Annotated[str, StringConstraints(strict=True, pattern=SHA256_PATTERN)]
 
@@ -30,7 +30,7 @@ class CompileHeader(BaseModel):
 
     @staticmethod
     def of(header: Mapping[str, Any]) -> CompileHeader:
-        """What the header of an answer states. CrashedError when it states nothing of the kind."""
+        """Parse the header of an answer. CrashedError when it is invalid."""
         try:
             return CompileHeader.model_validate(header)
         except ValidationError as error:
@@ -41,7 +41,7 @@ class CompileHeader(BaseModel):
 
 
 def require_tuning(answer: Message) -> None:
-    """CrashedError when what is in the place of a program is no record of measurements, or more comes with it."""
+    """Raise CrashedError unless the part `program` is a `Tuning` record and the answer has no artifacts or stages."""
     content, made = answer.parts.get("program", b""), CompileHeader.of(answer.header)
     try:
         if len(content) > MOST_TUNING_BYTES or made.artifacts or made.stages:

@@ -1,4 +1,4 @@
-"""What a forked process gives up before it touches anything untrusted."""
+"""Rights and resources that a forked process gives up before it reads untrusted input."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ OPEN_FILES: Final = 64
 STACK_BYTES: Final = 64 * MIB
 CPU_GRACE_S: Final = 2
 TASKS: Final = 0
-"""Processes and threads that a task may start. Any other number would count those of the user on the whole machine."""
+"""Processes and threads that a task may start. The kernel would compare any other number with all tasks of the user."""
 NICENESS: Final = 5
-"""Of a compile: beside one it gets a quarter of a processor, and all of it where nobody else wants it (nice(2))."""
+"""Nice value of a compile: a quarter of a processor shared with a process at 0, all of an idle one (nice(2))."""
 
 # <linux/prctl.h>
 _PR_SET_PDEATHSIG: Final = 1
@@ -63,12 +63,12 @@ def limit_resources(limits: Limits, baseline_bytes: int) -> None:
 
 
 def volunteer_for_oom_killer() -> None:
-    """When memory runs out on the machine, this process goes first."""
+    """Make this process the OOM killer's first choice."""
     Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def renounce_privileges() -> None:
-    """Give up every capability, also that of root, for good: no program can give any back."""
+    """Drop every capability, root's included, and set no_new_privs so that no executed program regains one."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
     header, none = struct.pack("Ii", _CAPABILITY_VERSION, 0), bytes(_CAPABILITY_BYTES)
     if _libc.capset(header, none) != 0:
@@ -77,17 +77,17 @@ def renounce_privileges() -> None:
 
 
 def call_process(name: str) -> None:
-    """What `ps` shows of this process: up to 15 bytes."""
+    """Set the name that `ps` shows for this process: up to 15 bytes."""
     _libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()), 0, 0, 0)
 
 
 def give_way() -> None:
-    """Have this process, which computes for long, let those go first that answer soon; it may do so already.
+    """Lower the priority of this long-running process, so that short ones run first; never raise it.
 
-    Where the kernel shares the processors among sessions before it shares them within one, its session does too
-    (sched(7), autogroup), once it has one of its own.
+    A session leader lowers its session's priority too: with autogroups, the kernel divides the processors among
+    sessions first (sched(7)).
     """
-    with suppress(OSError):  # there are no such groups; not so often without privileges
+    with suppress(OSError):  # no autogroups, or changed too often without privileges
         niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0))
         os.setpriority(os.PRIO_PROCESS, 0, niceness)
         if os.getsid(0) == os.getpid():
@@ -95,7 +95,7 @@ def give_way() -> None:
 
 
 def threads() -> int:
-    """The threads of this process."""
+    """The number of threads of this process."""
     return len(os.listdir("/proc/self/task"))
 
 
@@ -111,7 +111,7 @@ def anonymous_bytes() -> int:
 
 
 def _pages() -> tuple[int, int, int]:
-    """Pages of the address space of this process, those in memory, and those of them that a file backs (proc(5))."""
+    """Pages of this process: mapped, resident, and resident with a file behind them (statm in proc(5))."""
     size, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text().split())
     return size, resident, shared
 

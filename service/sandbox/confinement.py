@@ -1,4 +1,4 @@
-"""How the processes of one fork server are confined, beyond what every one of them gives up."""
+"""The confinement of one fork server's processes, in addition to the limits in `confine`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .levels import Level
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """`landlock_abi` is 0 where Landlock is not used. `level` is what a canary found this to amount to."""
+    """Confinement by Landlock (`landlock_abi` 0: unused) and seccomp. `level` is the one that a canary confirmed."""
 
     landlock_abi: int
     readable: tuple[Path, ...]
     level: Level = Level.PROCESS
 
     def __post_init__(self) -> None:
-        # What is the same for every process is made once, by the one that forks them.
+        # Build the filter once, in the parent: every fork inherits it.
         syscalls.prepare()
 
     def enter(self, own: Path) -> None:

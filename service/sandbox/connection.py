@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class RunningTask:
-    """One task, which `begun` in loop time: `expired` is set at its deadline, `ended` when its process is gone."""
+    """One task, started at `begun` (loop time): `expired` is set at its deadline, `ended` when its process is gone."""
 
     task: int
     begun: float
@@ -34,7 +34,7 @@ class RunningTask:
 
 
 class Connection:
-    """A started fork server; `is_lost` once it is gone, which fails every task that it had."""
+    """A connection to a fork server; `is_lost` once the server is gone, which fails all its running tasks."""
 
     def __init__(self, process: subprocess.Popen[bytes], orders: socket.socket, scratch: Scratch) -> None:
         self._process = process
@@ -56,9 +56,9 @@ class Connection:
         gives_way: bool = True,
         later: Sequence[str] = (),
     ) -> tuple[Connection, Ready]:
-        """Have a fork server get ready; UnavailableError when it is not in time.
+        """Wait until a fork server is ready; UnavailableError after `timeout_s` or when it cannot start.
 
-        What compiles `gives_way` to all else on the machine, or does not. Warm-ups that may be called `later` are.
+        With `gives_way`, compiles run at a lower priority. The warm-ups in `later` run when the server is first idle.
         """
         spawned.begin(wall, gives_way=gives_way, later=later)
         spawned.orders.setblocking(False)
@@ -79,7 +79,7 @@ class Connection:
             await connection.close()
             raise
         except asyncio.CancelledError:
-            # Whoever waits no longer does not wait for its end either.
+            # A cancelled caller must not wait for a graceful end.
             connection.kill()
             await asyncio.shield(connection.close())
             raise
@@ -90,9 +90,10 @@ class Connection:
         return self._process.pid
 
     def fork(self, kind: str, limits: Limits, channel: socket.socket, spending: Spending) -> RunningTask:
-        """Order a task; `channel` becomes the task's. LostWorkerError when the fork server is gone.
+        """Order a task with `channel` as its socket.
 
-        `spending` gets its processor seconds; the seconds since now, when the fork server goes that would know them.
+        LostWorkerError when the fork server is gone, UnavailableError when it does not keep up. `spending` receives the
+        processor seconds of the task, or its wall-clock seconds if the fork server dies first.
         """
         if self.is_lost:
             raise _lost()
@@ -110,19 +111,19 @@ class Connection:
         return running
 
     def cancel(self, running: RunningTask) -> None:
-        """Kill a task that nobody waits for, unless it has ended."""
+        """Kill a task whose caller has left, unless it has ended."""
         if running.task not in self._waiting or self.is_lost:
             return
         try:
             self._orders.send(control.encode(Cancel(running.task)))
         except BlockingIOError:
-            # The fork server does not keep up. Whatever the task does, it does not outlive its deadline.
+            # The fork server does not keep up; the task still ends at its deadline.
             return
         except OSError:
             self._lose()
 
     def kill(self) -> None:
-        """End a fork server that does not do its work; its tasks die with it."""
+        """Kill an unresponsive fork server; its tasks die with it."""
         self._process.kill()
         self._lose()
 
@@ -143,7 +144,7 @@ class Connection:
             except BlockingIOError:
                 return
             except ConnectionResetError:
-                # It has ended with an order unread; what it said before is still there.
+                # It ended with an order unread; its earlier reports are still in the buffer.
                 continue
             except OSError:
                 datagram = b""
@@ -169,7 +170,7 @@ class Connection:
                 raise AssertionError(f"a fork server does not send {report}")
 
     def _over(self, task: int, cpu_s: float) -> RunningTask:
-        """A task of which nothing more is said, and which took so many seconds of a processor."""
+        """Remove and return a finished task, and charge its processor seconds."""
         running = self._waiting.pop(task)
         running.spending.end(cpu_s)
         return running
@@ -199,4 +200,4 @@ def _settle(future: asyncio.Future[_T], value: _T) -> None:
 def _fail(future: asyncio.Future[_T], error: TensorkilnError) -> None:
     if not future.done():
         future.set_exception(error)
-        future.exception()  # a task whose caller has left has nobody to retrieve it
+        future.exception()  # mark it as retrieved: the caller may have left

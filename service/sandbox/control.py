@@ -1,4 +1,4 @@
-"""What the service and its fork server say to each other: JSON datagrams on a SOCK_SEQPACKET pair.
+"""The protocol between the service and its fork server: JSON datagrams on a SOCK_SEQPACKET pair.
 
 Service to fork server: `Begin` once, then `Fork` (with the task's socket attached) and `Cancel`. Back: `Ready` or
 `Unready` once, then for each task `Expired` when its deadline passes, and `Ended`; `Refused` instead when no process
@@ -13,12 +13,12 @@ from typing import Any, Final
 
 MAX_DATAGRAM: Final = 128 << 10
 STDERR_TAIL: Final = 16 << 10
-"""Bytes kept of what a task writes to its standard error: the last ones."""
+"""Bytes kept from the end of a task's standard error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one task may use: seconds by the wall clock, MiB of address space beyond the fork server's, MiB a file."""
+    """Limits of one task: wall-clock seconds, MiB of address space beyond the fork server's, MiB per file."""
 
     deadline_s: float
     memory_mib: int
@@ -27,10 +27,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Get ready with `scratch` as the directory of all tasks, which are confined by `wall`, the value of a `Wall`.
+    """Prepare to serve: `scratch` is the directory of all tasks, `wall` the value of the `Wall` that confines them.
 
-    `namespaces` are those of the service. Compiles give way to all else where that `gives_way`. The warm-ups that are
-    named by `later` are called in the first quiet moment, the others before the first task.
+    `namespaces` are those of the service. With `gives_way`, compiles run at a lower priority. The warm-ups in `later`
+    run when the server is first idle, the others before the first task.
     """
 
     scratch: str
@@ -51,7 +51,7 @@ class Fork:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Nobody waits for this task any more: kill it."""
+    """Kill this task: its caller has left."""
 
     task: int
 
@@ -60,7 +60,7 @@ class Cancel:
 class Ready:
     """The fork server has loaded what tasks need. `mechanisms` are the means of isolation that work on this machine.
 
-    `level` is the `Level` of isolation that they amount to, `shortcomings` what keeps it from being a stronger one.
+    `level` is the `Level` of isolation that they provide, `shortcomings` the reasons why it is not a stronger one.
     """
 
     pid: int
@@ -97,9 +97,8 @@ class Expired:
 class Ended:
     """The task's process is gone: its wait status, seconds since it began, seconds of CPU, end of its standard error.
 
-    `cancelled` is whether a `Cancel` met it alive. `peak_mib` is what it had resident at
-    most, `grown_mib` how much of that it did not inherit. `ran_out` is whether the kernel ended it for its memory, None
-    where it has no cgroup to tell that.
+    `cancelled`: a `Cancel` arrived while it was alive. `peak_mib` is its maximum resident size, `grown_mib` the part
+    that it did not inherit. `ran_out`: the kernel killed it for its memory; None without a cgroup to tell.
     """
 
     task: int
@@ -123,14 +122,14 @@ _KINDS: dict[str, type[Any]] = {
 
 
 def encode(message: Order | Report) -> bytes:
-    """One datagram."""
+    """Encode a message as one datagram."""
     content = {"is": type(message).__name__}
     content |= {field.name: getattr(message, field.name) for field in fields(message)}
     return json.dumps(content, separators=(",", ":"), default=asdict).encode()
 
 
 def decode(datagram: bytes) -> Order | Report:
-    """The message of one datagram."""
+    """Decode one datagram."""
     content = json.loads(datagram)
     kind = _KINDS[content.pop("is")]
     if kind is Fork:

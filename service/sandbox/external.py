@@ -14,10 +14,10 @@ from tensorkiln.errors import UnavailableError
 from . import paths
 
 SCRATCH_BYTES: Final = 1 << 30
-"""What all tasks together can have in files: their directories are memory inside."""
+"""Size of the tmpfs that holds the files of all tasks in the container."""
 
 NAMESPACES: Final = ("mnt", "pid", "net", "ipc")
-"""What is not shared with the service."""
+"""Namespaces that the container does not share with the service."""
 
 _SYSTEM: Final = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/sys/devices/system/cpu")
 _PACKAGES: Final = ("tensorkiln_server", "service", "tensorkiln", "passes", "stablehlo", "dialect")
@@ -25,15 +25,15 @@ _OPTIONS: Final = ("--unshare-all", "--die-with-parent", "--new-session", "--cap
 
 
 def namespaces() -> tuple[str, ...]:
-    """Those that this process is in, in the order of `NAMESPACES`."""
+    """Identifiers of this process's namespaces, in the order of `NAMESPACES`."""
     return tuple(os.readlink(f"/proc/self/ns/{name}") for name in NAMESPACES)
 
 
 def inside(program: Sequence[str], scratch: str, warm_ups: Iterable[str]) -> list[str]:
-    """The command that runs `program` with no network, no other process in sight, and a file system of its own.
+    """Build the bubblewrap command that runs `program` with no network and its own PID and mount namespaces.
 
-    Of that it sees the system's libraries, Python with what is installed for it, this compiler and the packages of
-    `warm_ups`, and none of it can be changed; `scratch` is empty and writable. UnavailableError without bubblewrap.
+    It sees, read-only, the system's libraries, Python with its installed packages, this compiler and the packages of
+    `warm_ups`; `scratch` is empty and writable. UnavailableError without bubblewrap.
     """
     bubblewrap = shutil.which("bwrap")
     if bubblewrap is None:
@@ -49,7 +49,7 @@ def inside(program: Sequence[str], scratch: str, warm_ups: Iterable[str]) -> lis
 
 
 def _sources(packages: Iterable[str]) -> Iterator[Path]:
-    """Packages that are found on the search path, not what lies beside them: it begins with the working directory."""
+    """Directories of `packages` on sys.path. Their siblings stay hidden: sys.path begins with the working directory."""
     for entry in sys.path:
         for package in packages:
             folder = Path(entry, package)
@@ -58,7 +58,7 @@ def _sources(packages: Iterable[str]) -> Iterator[Path]:
 
 
 def _outermost(folders: Iterable[Path]) -> Iterator[Path]:
-    """Each under the name that it is known by and under that which it has, unless it is seen with another."""
+    """Each folder as named and as resolved, unless it lies in a system folder or in one already yielded."""
     seen = [Path(path) for path in _SYSTEM]
     for folder in sorted({name for each in folders for name in (each, each.resolve())}):
         if not any(folder.is_relative_to(other) for other in seen):

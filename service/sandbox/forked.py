@@ -42,7 +42,7 @@ class Forked:
         return time.monotonic() - self.begun
 
     def read_stderr(self) -> bool:
-        """Keep the end of what the process writes to its standard error; False when it has closed it."""
+        """Read the process's standard error and keep its end; False once the process has closed it."""
         try:
             written = os.read(self.stderr, _READ_BYTES)
         except BlockingIOError:
@@ -51,13 +51,13 @@ class Forked:
         return bool(written)
 
     def cancel(self) -> None:
-        """Kill the process, which nobody waits for any more; one that is being killed already ends by that."""
+        """Kill the process because its caller left; `is_cancelled` is set only if it was still running."""
         if not (self.is_expired or self.is_cancelled):
             self.is_cancelled = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None
         self.kill()
 
     def kill(self) -> None:
-        """Kill the process, which is not reaped yet, and whatever is left of its group."""
+        """Kill the process, which must not be reaped yet, and the rest of its process group."""
         for kill in (os.killpg, os.kill):
             try:
                 kill(self.pid, signal.SIGKILL)
@@ -65,7 +65,7 @@ class Forked:
                 continue  # it has not made its group yet, or its group is empty
 
     def reap(self) -> Ended:
-        """Kill the process and reap it; how it ended."""
+        """Kill and reap the process; return how it ended."""
         self.kill()
         _, status, usage = os.wait4(self.pid, 0)
         self.read_stderr()
@@ -88,10 +88,10 @@ class Forked:
 
 
 class Forker:
-    """Forks a process for each task, which is one of `tasks`, with a directory of its own below `scratch`.
+    """Forks one process per task (one of `tasks`), each with its own directory below `scratch`.
 
-    They are confined by `confinement` as it is when they are forked, and let others go first when `gives_way`. Each is
-    in a cgroup of its own where there are `cgroups`.
+    A process gets the `confinement` set at its fork, a lower priority with `gives_way`, and its own cgroup if `cgroups`
+    is given.
     """
 
     def __init__(
@@ -106,12 +106,12 @@ class Forker:
         self.measure()
 
     def measure(self) -> None:
-        """Take what this process has in memory for what the processes that it forks are born with."""
+        """Measure the memory that forked processes inherit from this one."""
         self._inherited_mib = confine.anonymous_bytes() // confine.MIB
         self.baseline_bytes = confine.address_space_bytes()
 
     def fork(self, order: Fork, channel: int) -> Forked:
-        """The process of a task, which has its socket, `channel`. OSError when the operating system makes none."""
+        """Fork the process of a task with `channel` as its socket. OSError when the operating system refuses."""
         parent = os.getpid()
         scratch = self._scratch / str(next(self._numbers))
         cgroup = None if self._cgroups is None else self._cgroups.make()

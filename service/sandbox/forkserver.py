@@ -1,9 +1,8 @@
 """The fork server: `python -m service.sandbox.forkserver CONTROL WARM_UP...`.
 
-It loads the warm-ups, and once it is told to begin, it calls them, has a canary try how well a task is confined, then
-forks a process for each task, kills it at its deadline and reports how it ended. Some warm-ups are called in a quiet
-moment instead. The fork server has one thread, keeps no MLIR context, reads nothing that a user wrote, and ends when
-the service closes its socket.
+It imports the warm-ups. On `Begin` it calls them, tests the confinement with a canary, then forks a process for each
+task, kills it at its deadline and reports how it ended. Some warm-ups wait until the server is idle. The fork server
+has one thread, keeps no MLIR context, reads no user input, and exits when the service closes its socket.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ from .warm_ups import AFTERWARDS, COMPILING
 WarmUp: TypeAlias = Callable[[], object]
 
 _MAX_REASON = 4 << 10
-# A pause between requests; and until when there has been one, or there will be none.
+# Idle time that starts a deferred warm-up, and the time after which it starts without one.
 _QUIET_S = 0.25
 _NOT_QUIET_S = 5.0
 
 
 class ForkServer:
-    """Forks tasks in `forker` on the orders that arrive at `orders`; their files are in `scratch`.
+    """Forks tasks through `forker` as orders arrive at `orders`; their files are in `scratch`.
 
-    Each of `later` is for a quiet moment: what it loads, a task that comes before it loads for itself.
+    The warm-ups in `later` run when the server is idle; a task that starts earlier loads those modules itself.
     """
 
     def __init__(
@@ -68,12 +67,12 @@ class ForkServer:
         self._is_open = True
 
     def serve(self) -> None:
-        """Until the service is gone."""
+        """Serve orders until the service is gone."""
         self._report(self._ready)
         while self._is_open:
             events = self._selector.select(self._timeout_s())
             for key, _ in events:
-                # An event before this one may have closed its descriptor, and another may have it by now.
+                # An earlier event may have closed this descriptor, and its number may be reused by now.
                 if self._selector.get_map().get(key.fd) is key:
                     key.data()
             self._expire()
@@ -85,7 +84,7 @@ class ForkServer:
         remove(self._scratch)
 
     def _timeout_s(self) -> float | None:
-        """Seconds to the next deadline, or until it is quiet where something waits for that."""
+        """Seconds to the next deadline, at most _QUIET_S while warm-ups are deferred."""
         to_deadline_s = self._to_deadline_s()
         if not self._later:
             return to_deadline_s
@@ -98,9 +97,9 @@ class ForkServer:
                 gc.collect()
             self._forker.measure()
         except Exception:
-            # Tasks load it themselves, and say what is wrong with it.
+            # Tasks load it themselves and report the failure.
             traceback.print_exc()
-        # One that may not fork any more ends by this. Its successor does everything before it is ready, and says why.
+        # A server with more threads must not fork, so it exits. Its successor runs this before `Ready` and reports why.
         _require_one_thread()
 
     def _to_deadline_s(self) -> float | None:
@@ -147,7 +146,7 @@ class ForkServer:
         for task, running in self._running.items():
             if running.deadline <= now and not running.is_expired:
                 running.is_expired = True
-                # Told before the kill: a process with much memory takes its time to die.
+                # Reported before the kill: a process with much memory dies slowly.
                 self._report(Expired(task, running.ran_s))
                 running.kill()
 
@@ -167,9 +166,9 @@ class ForkServer:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve the socket with the descriptor of the first argument; the others are warm-ups.
+    """Serve the socket whose descriptor is the first argument; the others are warm-ups.
 
-    Everything is loaded before the service says what it wants, which it may not know yet.
+    Imports run before `Begin` arrives: the service starts this process before it has read its settings.
     """
     descriptor, *names = arguments
     # The service decides when this process ends: a Ctrl-C at the terminal reaches the whole process group.
@@ -186,7 +185,7 @@ def main(arguments: Sequence[str]) -> None:
     if compiles:
         warm_ups[AFTERWARDS] = _loaded(AFTERWARDS, orders)
     later = [warm_ups.pop(name) for name in begin.later if name in warm_ups]
-    # What was loaded is frozen by now, so that to look through the garbage of the warm-ups takes no time.
+    # Imported objects are frozen by now, so collecting the garbage of the warm-ups is fast.
     with frozen_heap():
         for name, warm_up in warm_ups.items():
             _call(name, warm_up, orders)
@@ -198,20 +197,20 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _loaded(name: str, orders: socket.socket) -> WarmUp:
-    """The function `module:function`."""
+    """Import the function named `module:function`."""
     with _reporting_failure(name, orders):
         return resolve_name(name)
 
 
 def _await_begin(orders: socket.socket) -> Begin | None:
-    """What to begin with; None when the service is gone."""
+    """Receive `Begin`; None when the service is gone."""
     datagram = orders.recv(control.MAX_DATAGRAM)
     order = control.decode(datagram) if datagram else None
     return order if isinstance(order, Begin) else None
 
 
 def _call(name: str, warm_up: WarmUp, orders: socket.socket) -> None:
-    """One thread must be left."""
+    """Call a warm-up, which must leave no other thread."""
     with _reporting_failure(name, orders):
         warm_up()
         _require_one_thread()
@@ -224,7 +223,7 @@ def _require_one_thread() -> None:
 
 @contextmanager
 def _reporting_failure(name: str, orders: socket.socket) -> Generator[None]:
-    """A fork server whose warm-up fails says why and ends."""
+    """Send `Unready` with the reason when a warm-up fails, and re-raise."""
     try:
         yield
     except BaseException as error:  # whatever it is, this process ends by it

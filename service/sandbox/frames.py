@@ -1,4 +1,4 @@
-"""What a task and the service say to each other: frames of one kind byte, a length, and that many bytes.
+"""The protocol between a task and the service: frames of one kind byte, a length, and that many bytes.
 
 A message is any number of parts (a name and bytes) followed by one header (a JSON object), which ends it.
 """
@@ -33,9 +33,9 @@ OUT_OF_MEMORY: Final = b"M"
 KINDS: Final = frozenset({STAGE, PART, DONE, FAILED, OUT_OF_MEMORY})
 
 MAX_HEADER_BYTES: Final = 4 << 20
-"""The longest that is right is that of a graph of 50 000 constants, which has a digest for each."""
+"""The longest valid header is that of a graph of 50 000 constants, with a digest for each."""
 MAX_HEADER_VALUES: Final = 1 << 16
-"""What makes lists and objects long or many in a header, at most: three bytes of JSON may take seventy of memory."""
+"""Most commas and opening brackets in a header: three bytes of JSON may take seventy of memory."""
 _HEADERS: Final = frozenset({DONE, FAILED})
 _SEPARATORS: Final = (b",", b"[", b"{")
 
@@ -57,12 +57,12 @@ class Message:
 
 
 def encode(kind: bytes, payload: bytes = b"") -> bytes:
-    """One frame."""
+    """Encode one frame."""
     return PREFIX.pack(kind, len(payload)) + payload
 
 
 def encode_json(kind: bytes, content: Mapping[str, Any]) -> bytes:
-    """One frame whose payload is a JSON object; a problem that repeats much of its request has that cut off."""
+    """Encode a JSON object as one frame; a problem above _MAX_PROBLEM_BYTES has its texts and lists cut short."""
     payload = _json(content)
     if kind == FAILED and len(payload) > _MAX_PROBLEM_BYTES:
         payload = _json(_cut(content))
@@ -83,9 +83,9 @@ def encode_part(name: str, content: bytes) -> tuple[bytes, bytes]:
 
 
 def gathered(pieces: Iterable[bytes]) -> Iterator[bytes | memoryview]:
-    """The same bytes in pieces that are worth a system call each: small ones are joined, large ones cut, not copied.
+    """Regroup pieces for fewer system calls: join small ones, slice large ones without a copy.
 
-    A transport copies what its socket does not take at once, which is at most one piece.
+    A transport copies the bytes that its socket does not accept at once: at most one piece.
     """
     small = bytearray()
     for piece in pieces:
@@ -124,7 +124,7 @@ def decode_part(payload: bytes) -> tuple[str, bytes]:
 
 
 def decode_text(payload: bytes) -> str:
-    """A UTF-8 text."""
+    """Decode UTF-8; FrameError when it is invalid."""
     try:
         return payload.decode()
     except UnicodeDecodeError as error:
@@ -132,7 +132,7 @@ def decode_text(payload: bytes) -> str:
 
 
 def decode_json(payload: bytes) -> dict[str, Any]:
-    """A JSON object; FrameError when it is none, or has too many values."""
+    """Decode a JSON object; FrameError when it is not one or has too many values."""
     values = sum(payload.count(separator) for separator in _SEPARATORS)
     if values > MAX_HEADER_VALUES:
         raise FrameError(f"a header has some {values} values; the limit is {MAX_HEADER_VALUES}")

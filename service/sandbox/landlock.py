@@ -1,8 +1,8 @@
-"""Landlock: from now on this process opens only the files that it was told of, and no TCP connection.
+"""Landlock: restrict this process to the listed files, and forbid it TCP.
 
 Raw system calls, since the C library has no names for them. Numbers and bits are those of <linux/landlock.h>; each ABI
-knows the rights of those before it: 2 renaming between directories, 3 truncation, 4 TCP, 5 ioctl on devices, 6 signals
-and abstract Unix sockets.
+adds rights: 2 renaming between directories, 3 truncation, 4 TCP, 5 ioctl on devices, 6 signals and abstract Unix
+sockets.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TRUNCATE: Final = 1 << 14
 _READ: Final = _READ_FILE | _READ_DIR
 _WRITE: Final = _READ | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _REFER | _TRUNCATE
 _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
-"""The rights that a rule about something else than a directory may name."""
+"""The rights that a rule for a non-directory may name."""
 
 _ALL_FILE_RIGHTS: Final = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
 _ALL_TCP_RIGHTS: Final = (1 << 2) - 1
@@ -62,7 +62,7 @@ class Support:
 
 
 def support() -> Support:
-    """What the kernel answers when it is asked for its version of Landlock."""
+    """Query the kernel's Landlock ABI."""
     try:
         return Support(min(_call(_CREATE_RULESET, None, 0, _CREATE_RULESET_VERSION), _NEWEST))
     except OSError as error:
@@ -73,8 +73,8 @@ def support() -> Support:
 def restrict(abi: int, readable: Iterable[Path], writable: Iterable[Path]) -> None:
     """Confine this process for the rest of its life, with the rights that `abi` knows; needs no_new_privs.
 
-    It may read and map what is in or below `readable`, and write, make and remove what is in or below `writable`.
-    Paths that do not exist are left out. OSError when the kernel refuses.
+    It may read and map files in or below `readable`, and write, create and remove those in or below `writable`. Missing
+    paths are skipped. OSError when the kernel refuses.
     """
     handled = _ALL_FILE_RIGHTS[max(known for known in _ALL_FILE_RIGHTS if known <= abi)]
     ruleset = _create(abi, handled)
@@ -98,7 +98,7 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # what cannot be reached needs no rule
+        return  # an unreachable path needs no rule
     try:
         if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
             rights &= _OF_FILES

@@ -1,4 +1,4 @@
-"""How strongly a task is confined: what is asked for, and what a canary found to hold."""
+"""How strongly a task is confined: the requested means (`Wall`) and the verified strength (`Level`)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class Level(StrEnum):
 
     @property
     def strength(self) -> int:
-        """Its place among the levels: more is stronger."""
+        """Rank among the levels; higher is stronger."""
         return list(Level).index(self)
 
     def reaches(self, other: Level) -> bool:
-        """Whether this level is as strong as `other`."""
+        """Whether this level is at least as strong as `other`."""
         return self.strength >= other.strength
 
 
 class Wall(StrEnum):
-    """What the service is to confine tasks with, beside a process of their own.
+    """How the service confines tasks, in addition to one process per task.
 
     `auto` is all that the kernel offers to any process; `process` leaves Landlock out; `bwrap` starts the fork server
     itself inside bubblewrap, and confines its tasks as `auto` does.

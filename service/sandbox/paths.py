@@ -1,4 +1,4 @@
-"""The files that a task may open beside its own: those of Python, of what the fork server loaded, and of the loader."""
+"""The files that a task may read besides its own: Python's, those of loaded packages, and the dynamic loader's."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from types import ModuleType
 from typing import Final
 
 _LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
-# What the C library and LLVM ask for the number and the kind of the processors.
+# The C library and LLVM read the number and kind of the processors here.
 _MACHINE: Final = ("/proc/cpuinfo", "/sys/devices/system/cpu", "/dev/urandom")
 WRITABLE: Final = (Path("/dev/null"),)
 
 
 def readable() -> tuple[Path, ...]:
-    """Directories and single files, none of them below another, of this process as it is now.
+    """Directories and files that tasks may read, none below another, given the modules loaded now.
 
-    Of PYTHONPATH, only the packages that are loaded: it begins with the directory where the service was started.
+    Of PYTHONPATH only loaded packages count: it begins with the directory where the service was started.
     """
     return outermost(
         path
@@ -29,7 +29,7 @@ def readable() -> tuple[Path, ...]:
 
 
 def installation() -> Iterator[Path]:
-    """Where Python and what is installed for it are, and where the environment says that libraries are."""
+    """Directories of Python, of its installed packages, and of LD_LIBRARY_PATH."""
     for name in ("stdlib", "platstdlib", "purelib", "platlib"):
         yield Path(sysconfig.get_path(name))
     yield Path(sys.base_prefix, "lib")
@@ -39,7 +39,7 @@ def installation() -> Iterator[Path]:
 
 
 def outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """The same files with links resolved, less what is below another."""
+    """Resolve links and drop paths that lie below another."""
     kept: list[Path] = []
     for path in sorted({path.resolve() for path in paths}, key=lambda path: len(path.parts)):
         if not any(path.is_relative_to(other) for other in kept):

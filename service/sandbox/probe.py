@@ -31,7 +31,7 @@ _LEFT_OUT: Final = Support(0, "KILN_ISOLATION=process leaves Landlock out")
 def choose_confinement(
     scratch: Path, tasks: Mapping[str, Task], wall: Wall, outside: tuple[str, ...]
 ) -> tuple[Forker, Ready]:
-    """Where processes are forked that are confined as strongly as works here, and what is to be said about it.
+    """Return a forker with the strongest confinement that works on this machine, and its report.
 
     `outside` are the namespaces of the service.
     """
@@ -82,7 +82,7 @@ def _fault(findings: Findings | str) -> str:
 
 
 def _try_canary(forker: Forker, scratch: Path) -> Findings | str:
-    """What a canary forked here has found; how it ended when it tells nothing."""
+    """Fork a canary and return its findings, or how it ended if it sent none."""
     planted = scratch / _PLANTED
     planted.write_bytes(b"planted")
     victim = Victim(planted, os.getpid(), (_LIMITS.file_mib << 20) + 1, (_LIMITS.memory_mib << 20) + 1)

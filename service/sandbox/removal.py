@@ -1,4 +1,4 @@
-"""Remove a directory with what untrusted code has left in it: of any depth, with any names and modes."""
+"""Remove a directory that untrusted code has written to: any depth, any names and modes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _DIRECTORY: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove(path: Path) -> None:
-    """Remove a directory and all that is in it; what cannot be removed stays, without an error.
+    """Remove a directory and its contents; entries that cannot be removed stay, without an error.
 
-    Nothing that a link points to is touched.
+    Links are not followed.
     """
     with suppress(OSError):
         top = _open(str(path))
@@ -27,10 +27,10 @@ def remove(path: Path) -> None:
 
 
 def _clear(directory: int, top: int) -> int:
-    """Remove what is in a directory, which is `top` or lies in it; how many entries have been removed or moved.
+    """Clear `directory`, which is `top` or lies in it; return the number of entries removed or moved.
 
-    Directories further down that are not empty are moved up to `top`, to be removed from there: however deep they are
-    nested, no path is longer than a name and no more than two of them are open.
+    Non-empty directories further down are moved up to `top` and removed from there: at any depth, no path is longer
+    than one name, and at most two directories are open.
     """
     cleared = 0
     with os.scandir(directory) as entries:
@@ -61,7 +61,7 @@ def _lift(name: str, directory: int, top: int) -> None:
 
 
 def _open(name: str, directory: int | None = None) -> int:
-    """The directory of this name, which its owner may now list and change. OSError when it is none, or not ours."""
+    """Open a directory after setting its mode to 0700. OSError when it is not a directory, or not ours."""
     found = os.open(name, os.O_PATH | _DIRECTORY, dir_fd=directory)
     try:
         itself = f"/proc/self/fd/{found}"

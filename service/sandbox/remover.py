@@ -1,4 +1,4 @@
-"""Removes the files of tasks in a process of its own, so that however many there are, no other task waits for it."""
+"""Removes the files of tasks in a separate process, so that a slow removal delays no other task."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from . import confine
 from .removal import remove
 
 NAME: Final = "kiln-remover"
-"""What `ps` shows of the process."""
+"""The process name that `ps` shows."""
 
 
 class Remover:
-    """Has at most one process at a time, forked when there is something to remove, and reaps it on an event.
+    """Runs at most one removal process at a time, forked on demand and reaped on an event of `selector`.
 
-    `selector` has callables as the data of its keys.
+    The data of the selector's keys are callables.
     """
 
     def __init__(self, selector: BaseSelector) -> None:
@@ -28,7 +28,7 @@ class Remover:
         self._process: tuple[int, int] | None = None
 
     def take(self, directory: Path) -> None:
-        """Have a directory removed with all that is in it: here and now when it is empty, as most are."""
+        """Remove a directory and its contents: at once when it is empty, as most are, else in the removal process."""
         try:
             os.rmdir(directory)
         except FileNotFoundError:
@@ -38,7 +38,7 @@ class Remover:
             self._go_on()
 
     def end(self) -> None:
-        """Leave everything that is not removed yet."""
+        """Stop; directories that are not removed yet stay."""
         self._due.clear()
         self._reap()
 
@@ -49,7 +49,7 @@ class Remover:
         try:
             pid = os.fork()
         except OSError:
-            return  # What is due waits for what comes next, or for the end of the fork server.
+            return  # The directories wait for the next one, or for the end of the fork server.
         if pid == 0:
             _live(parent, self._due)
         self._due.clear()
@@ -72,7 +72,7 @@ class Remover:
 
 def _live(parent: int, directories: Sequence[Path]) -> NoReturn:
     try:
-        # The sockets among them tell others of the end of the fork server, or of a task.
+        # An inherited socket kept open would hide the end of the fork server, or of a task, from its peer.
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
         confine.die_with_parent(parent)
         confine.call_process(NAME)

@@ -23,21 +23,21 @@ from .frames import FrameError, Message
 FIRST_STAGE: Final = "start"
 MAX_STAGE_BYTES: Final = 256
 MAX_STAGES: Final = 256
-"""A compile has a dozen, and each is told to whoever waits."""
+"""A compile has a dozen, and each is reported to its callers."""
 MAX_PARTS: Final = 1 << 16
 """A graph of 50 000 constants has one for each."""
 _OF_A_TASK: Final = (InvalidGraphError, UnsupportedGraphError, LimitExceededError, CompileError, RequestError)
-"""What is wrong with a request; what is wrong with the service, no task has a say in."""
+"""Errors about the request, which a task may report; errors of the service it may not."""
 _OF_THE_SERVICE: Final = frozenset({"reproducer", "attempts", "cached", "queue_ms"})
-"""Details that the service adds and goes by: what a caller may read, and what is known of earlier attempts."""
+"""Details that only the service may set, because it acts on them: access to reproducers, earlier attempts."""
 
 
 class OutOfMemory(Exception):
-    """The task said that it reached its memory limit."""
+    """The task reported that it reached its memory limit."""
 
 
 class TooMuchOutput(Exception):
-    """The task sends more than it may."""
+    """The task sent more than `max_bytes`."""
 
 
 class Reply:
@@ -53,7 +53,7 @@ class Reply:
     async def read(self, reader: asyncio.StreamReader) -> Message | TensorkilnError | None:
         """The answer, or the typed error that the task ended with; None when the task broke off.
 
-        FrameError when it sends something else, `OutOfMemory` and `TooMuchOutput` as they say.
+        FrameError when it breaks the protocol; `OutOfMemory` or `TooMuchOutput` when it reached that limit.
         """
         try:
             while True:
@@ -100,7 +100,7 @@ class Reply:
 
 
 def error_of(problem: dict[str, Any]) -> TensorkilnError:
-    """The error of a problem document, whose writer may be under foreign control. FrameError when it is none."""
+    """The error of an untrusted problem document. FrameError when it is invalid or no error that a task may report."""
     pointers, details = problem.get("pointers"), problem.get("details")
     if not isinstance(pointers or [], list) or not isinstance(details or {}, dict):
         raise FrameError("a problem document has invalid pointers or details")

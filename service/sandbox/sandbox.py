@@ -30,21 +30,20 @@ from .warm_ups import AFTERWARDS
 
 START_TIMEOUT_S: Final = 60.0
 
-# The process of a task whose socket is closed is about to be reaped, unless it only closed its socket.
+# A task that closed its socket is usually exiting; wait this long for its own end before killing it.
 REAP_S: Final = 0.02
 
 _log = structlog.get_logger()
 
 
 class Sandbox:
-    """Runs tasks, each in a process forked from one that has called `warm_ups`.
+    """Runs tasks, each in a process forked from a fork server that has called `warm_ups`.
 
-    A warm-up is a function without arguments, written `module:function`; what it loads, no task loads again. A fork
-    server that dies is replaced; a task that it had is started once more, as tasks depend on nothing but their request.
-    `max_output_mib` bounds the answer of a task. Tasks are confined by `wall`, at the level `required` or a stronger.
-    Compiles give way to all else on the machine, as is right where requests are answered; with `gives_way=False` they
-    do not. The warm-ups named by `later` are called in the first quiet moment: a task that comes before takes a little
-    longer, and the first comes sooner. `spawn` may give a fork server that has been begun already.
+    A warm-up is a function without arguments, written `module:function`; tasks inherit the modules it loads. A fork
+    server that dies is replaced and its tasks are retried once: a task depends only on its request. `max_output_mib`
+    bounds the answer of a task. Tasks are confined by `wall`, at the level `required` or a stronger one. Compiles run
+    at a lower priority unless `gives_way=False`. The warm-ups in `later` run when the fork server is first idle: it is
+    ready sooner, and tasks before that are a little slower. `spawn` may return a fork server that is already started.
     """
 
     def __init__(
@@ -73,11 +72,11 @@ class Sandbox:
         self.restarts = 0
 
     async def start(self) -> Ready:
-        """Start the fork server; what it says about itself. Files of services that are gone are removed meanwhile.
+        """Start the fork server and return its report; remove files of dead services in the background.
 
-        UnavailableError when it does not get ready, or confines its tasks more weakly than is required.
+        UnavailableError when it does not get ready, or when its isolation is below the required level.
         """
-        # Not awaited, and left when this process ends: there may be many.
+        # Not awaited, and dropped when this process ends: there may be many files.
         threading.Thread(target=sweep, name="kiln-sweep", daemon=True).start()
         await self._connect()
         if self.ready is None:
@@ -92,13 +91,12 @@ class Sandbox:
         on_stage: Callable[[str], None] = lambda _: None,
         spending: Spending | None = None,
     ) -> Message:
-        """The answer of a task of this kind, or the TensorkilnError that it raised.
+        """Run a task of this kind: return its answer, or raise its TensorkilnError.
 
-        `spending` gets what all that takes of the processors, some of it after the answer.
+        `spending` receives its processor seconds, some of them after the answer.
 
-        CrashedError when its process died, DeadlineExceededError and ResourceExhaustedError when it was ended for
-        that, each with `stage`, `signal` and what else is known in `details`. LostWorkerError when the fork server
-        died twice under it.
+        CrashedError when its process died, DeadlineExceededError or ResourceExhaustedError when it reached a limit;
+        their `details` have `stage`, `signal` and further facts. LostWorkerError when the fork server died twice.
         """
         with TaskFigures(kind, request.header, on_stage) as figures:
             asked = (kind, request, limits, figures.begins, spending or Spending())
@@ -131,7 +129,7 @@ class Sandbox:
                     end = asyncio.create_task(_remove(self._connection))
                     self._ends.add(end)
                     end.add_done_callback(self._ends.discard)
-                # One that takes another's place does all before it is ready: the other may have ended by that.
+                # A replacement runs every warm-up before it is ready: a deferred one may have ended the last server.
                 later = self._later if self.ready is None else ()
                 connection, ready = await Connection.open(
                     self._spawn() or Spawned(self._warm_ups, self._wall),
@@ -150,7 +148,7 @@ class Sandbox:
             return self._connection
 
     def _require(self, ready: Ready) -> None:
-        """What is said of the first fork server holds for those that replace it, so none of them may be weaker."""
+        """Refuse a fork server with weaker isolation than required, or than its predecessor reported."""
         level, because = Level(ready.level), "; ".join(ready.shortcomings)
         if self._wall is Wall.BWRAP and level is not Level.EXTERNAL:
             raise UnavailableError(f"KILN_ISOLATION=bwrap, but tasks get the level {level} only: {because}.")
@@ -180,7 +178,7 @@ class Sandbox:
         try:
             reader, writer = await asyncio.open_unix_connection(sock=ours)
         except BaseException:
-            # Whoever waited for the task has left.
+            # The caller has left.
             ours.close()
             connection.cancel(running)
             raise
@@ -201,7 +199,7 @@ class Sandbox:
                 raise answer
             return answer
         finally:
-            # An error has this frame in its traceback: it would hold itself, and the request.
+            # The traceback of an error refers to this frame: a cycle that would keep the request in memory.
             del answer
 
     async def _outcome(
@@ -223,7 +221,7 @@ class Sandbox:
             return verdict.garbled(error, reply.stage)
         finally:
             reading.cancel()
-            # Its error has this frame in its traceback: it would hold itself, and what has been read.
+            # The traceback of its error refers to this frame: a cycle that would keep the bytes read in memory.
             del reading
         if answer is not None:
             return answer
@@ -231,13 +229,13 @@ class Sandbox:
         return verdict.verdict(await self._end(connection, running), limits, reply.stage)
 
     async def _end(self, connection: Connection, running: RunningTask) -> Ended:
-        """The end of a task that has nothing more to say, and is killed unless it has ended by itself."""
+        """Kill a task whose answer is over, unless it has exited, and return how it ended."""
         connection.cancel(running)
         return await asyncio.shield(running.ended)
 
 
 async def _remove(lost: Connection) -> None:
-    """Remove what is left of a fork server. Its successor neither waits for that nor depends on it."""
+    """Remove the files of a lost fork server. Its successor does not wait for that."""
     try:
         await lost.close()
     except Exception:
@@ -245,7 +243,7 @@ async def _remove(lost: Connection) -> None:
 
 
 async def _send(writer: asyncio.StreamWriter, request: Message) -> None:
-    # A task that ended before it read its request says why elsewhere.
+    # The end of a task that did not read its whole request is reported elsewhere.
     with suppress(ConnectionError):
         for piece in gathered(encode_message(request)):
             writer.write(piece)

@@ -1,6 +1,6 @@
-"""The directory of one fork server below the temporary directory, and the end of those whose service is gone.
+"""The scratch directory of a fork server, and the removal of those whose service is gone.
 
-A service locks its directory (flock(2)) as long as it lives, however it ends: what is not locked is nobody's.
+A service holds a lock (flock(2)) on its directory while it lives, however it ends: an unlocked one is abandoned.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Final
 
 from .removal import remove
 
-# Not that of releases which held no lock: one of those may still run.
+# Differs from the prefix of releases without the lock: one of those may still run.
 _PREFIX: Final = "kiln-scratch-"
 
 
 class Scratch:
-    """A new directory at `path`, which no `sweep` removes until this process ends. OSError when none can be made."""
+    """A new directory at `path`, which no `sweep` removes until this process ends. OSError when it cannot be made."""
 
     def __init__(self) -> None:
         while True:
             self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-            # A sweep may have come between.
+            # A sweep may have removed it before the lock.
             with suppress(BlockingIOError, FileNotFoundError):
                 self._lock: int | None = _lock(self.path)
                 if self.path.exists():
@@ -32,7 +32,7 @@ class Scratch:
                 os.close(self._lock)
 
     def remove(self) -> None:
-        """Remove the directory and all that is in it, as far as that can be done, without an error."""
+        """Remove the directory and its contents as far as possible, without an error."""
         if self._lock is not None:
             lock, self._lock = self._lock, None
             remove(self.path)
@@ -40,7 +40,7 @@ class Scratch:
 
 
 def sweep() -> None:
-    """Remove what this user's services have left that are gone, as far as that can be done, without an error."""
+    """Remove the directories of this user's dead services as far as possible, without an error."""
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             if entry.name.startswith(_PREFIX):
@@ -58,7 +58,7 @@ def _remove_forsaken(path: Path) -> None:
 
 
 def _lock(path: Path) -> int:
-    """A descriptor that holds the lock of a directory; BlockingIOError when another does."""
+    """Lock a directory and return its descriptor; BlockingIOError when another process holds the lock."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,6 +1,6 @@
-"""The process of a fork server, which is begun before anything else is: its imports are most of the start of a service.
+"""Start a fork server's process before anything else: its imports take most of a service's start.
 
-Nothing that takes long is imported here, and nothing has to be known yet but what is to be loaded.
+This module imports nothing slow, and needs only the warm-ups and the wall.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .levels import Wall
 from .scratch import Scratch
 
 END_GRACE_S: Final = 2.0
-# A task sees no secret of the service: these are all it inherits. The values after them make a compile repeatable
-# and keep the fork server at one thread, without which it must not fork; nor is what is installed searched for plugins.
+# Tasks inherit only these variables, so no secret of the service. The fixed values make compiles reproducible, keep the
+# fork server single-threaded, because it must not fork otherwise, and stop pydantic's search for plugins.
 _INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
 _FIXED: Final = {
     "PYTHONHASHSEED": "0",
@@ -32,11 +32,11 @@ _FIXED: Final = {
 class Spawned:
     """A fork server that loads `warm_ups`, inside bubblewrap if that is the `wall`, and waits for `begin`.
 
-    OSError when no process can be made, UnavailableError without bubblewrap where that is asked for.
+    OSError when no process can be started, UnavailableError when `wall` is bubblewrap and it is not installed.
     """
 
     besides: ClassVar[tuple[str, ...]] = ()
-    """What every fork server loads after its own warm-ups: by these, programs of the tests inject a compiler."""
+    """Warm-ups that every fork server loads after its own: tests inject a compiler through them."""
 
     def __init__(self, warm_ups: Sequence[str], wall: Wall = Wall.AUTO) -> None:
         self.scratch = Scratch()
@@ -52,11 +52,11 @@ class Spawned:
             raise
 
     def suits(self, wall: Wall) -> bool:
-        """Whether it was begun where tasks are to be confined by `wall`."""
+        """Whether it was started as `wall` requires: inside or outside bubblewrap."""
         return self._is_inside_bubblewrap is (wall is Wall.BWRAP)
 
     def begin(self, wall: Wall, *, gives_way: bool = True, later: Sequence[str] = ()) -> None:
-        """Have it use what it has loaded, and get ready; once. One that is gone already is found out elsewhere."""
+        """Send `Begin`, once. A fork server that has died already is detected elsewhere."""
         if self.is_begun:
             return
         self.is_begun = True
@@ -67,7 +67,7 @@ class Spawned:
             return
 
     def abandon(self) -> None:
-        """End it, of which nobody has made use."""
+        """End an unused fork server and remove its files."""
         self.process.kill()
         self.process.wait()
         self.orders.close()

@@ -1,4 +1,4 @@
-"""What tasks take of the processors, by the word of the operating system: it comes when their processes have ended."""
+"""Processor seconds of tasks as the operating system reports them: after their processes have ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Spending:
-    """Processor seconds of processes. `charge` hears of those of each, maybe long after somebody has had its answer."""
+    """Sums processor seconds. `charge` is called with each amount, possibly long after the task's answer."""
 
     def __init__(self, charge: Callable[[float], None] = lambda _: None) -> None:
         self._charge = charge
@@ -17,24 +17,24 @@ class Spending:
         self.seconds = 0.0
 
     def begin(self) -> None:
-        """One more process, whose seconds are to be told."""
+        """Count one more process whose seconds are not known yet."""
         self._unknown += 1
         self._settled.clear()
 
     def end(self, seconds: float) -> None:
-        """What one of those that have begun has taken."""
+        """Add the seconds of a process counted by `begin`."""
         self.add(seconds)
         self._unknown -= 1
         if not self._unknown:
             self._settled.set()
 
     def add(self, seconds: float) -> None:
-        """What was taken elsewhere."""
+        """Add seconds that were spent elsewhere."""
         self.seconds += seconds
         self._charge(seconds)
 
     async def settled(self, within_s: float) -> bool:
-        """Whether all is told, within so many seconds at most."""
+        """Wait up to `within_s` seconds for all outstanding amounts; return whether they arrived."""
         try:
             async with asyncio.timeout(within_s):
                 await self._settled.wait()

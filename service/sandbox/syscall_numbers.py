@@ -56,7 +56,7 @@ _NETWORK: Final = {
     "accept": (43, 202),
     "accept4": (288, 242),
 }
-"""Have a socket."""
+"""Create or use a socket."""
 
 _FILES: Final = {
     "chmod": (90, None),
@@ -89,7 +89,7 @@ _FILES: Final = {
     "quotactl": (179, 60),
     "quotactl_fd": (443, 443),
 }
-"""Change or follow files past Landlock, which rules on opening, making and removing them."""
+"""Change or watch files in ways that Landlock does not check: it covers opening, creating and removing."""
 
 _MOUNTS: Final = {
     "mount": (165, 40),
@@ -134,7 +134,7 @@ _MEMORY: Final = {
     "mq_getsetattr": (245, 185),
     "vmsplice": (278, 75),
 }
-"""Hold memory that no limit of this process counts, share it, or use what is shared by a number that can be guessed."""
+"""Allocate memory that no limit of this process counts, share memory, or use IPC objects by a guessable number."""
 
 _KERNEL: Final = {
     "bpf": (321, 280),
@@ -168,7 +168,7 @@ _KERNEL: Final = {
     "lookup_dcookie": (212, 18),
     "uselib": (134, None),
 }
-"""Reach parts of the kernel that a compile has no use for."""
+"""Reach parts of the kernel that a compile does not need."""
 
 JUDGED: Final[Mapping[str, tuple[int, int | None]]] = MappingProxyType(
     {
@@ -182,12 +182,12 @@ JUDGED: Final[Mapping[str, tuple[int, int | None]]] = MappingProxyType(
         "openat": (257, 56),
     }
 )
-"""Calls that are refused or not by what they are called with."""
+"""Calls that are refused depending on their arguments."""
 
 REFUSED: Final[Mapping[str, tuple[int, int | None]]] = MappingProxyType(
     {**_PROCESSES, **_OTHERS, **_TIMERS, **_NETWORK, **_FILES, **_MOUNTS, **_MEMORY, **_KERNEL}
 )
-"""Calls that are refused however they are called."""
+"""Calls that are refused with any arguments."""
 
 FIRST_UNKNOWN: Final = 463
-"""From here on both architectures share their numbers; what these calls do was not known when this was written."""
+"""Calls from this number on, which both architectures share, are newer than these lists."""

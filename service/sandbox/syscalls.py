@@ -37,15 +37,15 @@ _PR_GET_SECCOMP: Final = 21
 _MODE_FILTER: Final = 2
 
 _MACHINES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-"""Where `syscall_numbers` has the numbers of a machine, and its number in <linux/audit.h>."""
+"""The column of a machine in `syscall_numbers`, and its AUDIT_ARCH value in <linux/audit.h>."""
 
 _X32_BIT: Final = 0x40000000
 _OF_OTHERS: Final = (1, 62)
-"""PR_SET_PDEATHSIG and PR_SCHED_CORE, by which a process is kept off the processors that another is on."""
+"""PR_SET_PDEATHSIG, and PR_SCHED_CORE, which keeps other processes off a core."""
 _SIGNAL_OWNERS: Final = (8, 10, 15)
-"""F_SETOWN, F_SETSIG and F_SETOWN_EX, by which the kernel signals another process for this one."""
+"""F_SETOWN, F_SETSIG and F_SETOWN_EX, which make the kernel signal another process for this one."""
 _WATCHES: Final = (1024, 1026)
-"""F_SETLEASE and F_NOTIFY, by which it tells, or holds up, who opens or changes a file."""
+"""F_SETLEASE and F_NOTIFY, which report or delay other processes that open or change a file."""
 _SIGNALLING_IOCTLS: Final = (0x8901, 0x8902, 0x5412)
 """FIOSETOWN, SIOCSPGRP and TIOCSTI."""
 
@@ -63,8 +63,8 @@ class _Program(ctypes.Structure):
 def forbid_processes() -> None:
     """Install the filter for the rest of this process; does nothing where `is_supported` is false.
 
-    Needs no_new_privs to be set. A refused call fails with EPERM. Calls newer than the filter fail with ENOSYS, upon
-    which the C library falls back to an older one.
+    Needs no_new_privs to be set. A refused call fails with EPERM. Calls newer than the filter fail with ENOSYS, so the
+    C library falls back to older ones.
     """
     if not is_supported():
         return
@@ -77,7 +77,7 @@ def forbid_processes() -> None:
 
 
 def prepare() -> None:
-    """Make what `forbid_processes` needs in every process that is forked from this one."""
+    """Build and cache the filter, so that forked processes inherit it."""
     if is_supported():
         program_for(platform.machine(), os.getpid())
 
@@ -102,7 +102,7 @@ def number(name: str) -> int | None:
 def program_for(machine: str, pid: int) -> bytes:
     """The instructions of the filter for process `pid` on a machine of this kind.
 
-    Those that are the same for every process are made once.
+    The instructions common to all processes are cached.
     """
     first, rest = _for_any_process(machine)
     own = [
@@ -115,7 +115,7 @@ def program_for(machine: str, pid: int) -> bytes:
 
 @cache
 def _for_any_process(machine: str) -> tuple[bytes, bytes]:
-    """What comes before the checks of calls that a process may make for itself alone, and what after them."""
+    """Instructions before and after the checks of calls that a process may make on itself only."""
     column, audit = _MACHINES[machine]
     judged = {name: numbers[column] for name, numbers in JUDGED.items()}
     first: list[_Check] = [
@@ -135,7 +135,7 @@ def _for_any_process(machine: str) -> tuple[bytes, bytes]:
         ("ioctl", 1, _SIGNALLING_IOCTLS),
     ):
         checks += _judge(judged[name], argument, [*_when_one_of(refused, _REFUSE), _PASS])
-    # Before its third ABI, Landlock rules on files that are opened to write, but not on others that are truncated so.
+    # Before ABI 3, Landlock checks files opened for writing, but not a read-only open with O_TRUNC.
     truncates_unopened = [
         (_JUMP_ANY_BIT, 1, 0, os.O_TRUNC),
         _PASS,
@@ -156,7 +156,7 @@ def _packed(checks: Iterable[_Check]) -> bytes:
 
 
 def _judge(number: int | None, argument: int, verdict: list[_Check]) -> list[_Check]:
-    """Checks for one call by the low half of one argument; `verdict` returns in any case."""
+    """Checks of one call on the low 32 bits of one argument; `verdict` must always return."""
     if number is None:
         return []
     return [(_JUMP_EQUAL, 0, len(verdict) + 1, number), (_LOAD_WORD, 0, 0, _ARGUMENTS[argument]), *verdict]

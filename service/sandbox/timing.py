@@ -1,7 +1,7 @@
-"""The candidates of a graph's kernels, timed by turns in programs that have one of each.
+"""Time the candidate schedules of a graph's kernels, round-robin over whole programs.
 
-All kernels take their n-th candidate in the n-th program: there are as many programs as candidates of the kernel that
-has the most, and each candidate is timed where it will run, behind the kernels that fill the caches before it.
+In the n-th program every kernel uses its n-th candidate, so the kernel with the most candidates sets the number of
+programs. Each candidate is timed in place, after the kernels that fill the caches before it.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from tensorkiln.spec.tuning import MOST_CANDIDATES, Timing, TunedKernel, Tuning
 from tensorkiln.target import Target
 
 HOPELESS: Final = 4.0
-"""Times the least estimate: what is expected to take longer than this is not timed."""
+"""Candidates whose estimate is more than this many times the smallest one are not timed."""
 LEAST_ROUNDS: Final = 5
 MOST_ROUNDS: Final = 200
 BUDGET_S: Final = 3.0
-"""For rounds, where the least number of them does not take longer."""
+"""Seconds for the rounds, unless LEAST_ROUNDS take longer."""
 MOST_INPUT_BYTES: Final = 256 << 20
 GAIN: Final = 0.99
-"""Of the least time of a call: programs that save less are taken for equally fast."""
+"""A tuned program counts as faster when its best call takes less than this share of the untuned one's."""
 
 Slate: TypeAlias = Sequence[Candidate]
-"""The candidates of a kernel that are timed, beginning with the one that is picked without measurements."""
+"""The candidates of a kernel to time; the first is the one picked without measurements."""
 
 
 def tune(request: CompileRequest, on_stage: Callable[[str], None]) -> Tuning:
-    """Time the candidates of a graph's kernels here, on one thread, with symbols at typical sizes and drawn inputs.
+    """Time the candidates of a graph's kernels here, on one thread, at typical symbol sizes with random inputs.
 
     UnsupportedGraphError when the target is not this machine, or the program does not run here or at such sizes;
     otherwise errors as for `compile_request`.
@@ -78,7 +78,7 @@ def tune(request: CompileRequest, on_stage: Callable[[str], None]) -> Tuning:
 
 @contextmanager
 def _runs_here() -> Generator[None]:
-    """What keeps a program from running here is no fault of the compiler."""
+    """Turn CallError and DeviceError into UnsupportedGraphError: the compiler is not at fault."""
     try:
         yield
     except (CallError, DeviceError) as error:
@@ -86,7 +86,7 @@ def _runs_here() -> Generator[None]:
 
 
 def _typical(program: CompiledProgram) -> dict[str, int]:
-    """The sizes of the symbols: those that schedules are compared at, or smaller ones if inputs are too large then."""
+    """Sizes of the symbols: the typical extent of the cost model, halved until inputs fit MOST_INPUT_BYTES."""
     ranges = program.symbol_ranges
     extent = TYPICAL_EXTENT
     while True:
@@ -98,7 +98,7 @@ def _typical(program: CompiledProgram) -> dict[str, int]:
 
 
 def require_native(target: Target) -> None:
-    """UnsupportedGraphError when what is timed here says nothing about `target`."""
+    """Raise UnsupportedGraphError when timings on this machine do not apply to `target`."""
     here = Target.parse("cpu:native")
     if target.kind != "cpu" or target.cpu != here.cpu or not set(target.features) <= set(here.features):
         wanted = target.cpu or target.arch
@@ -110,7 +110,7 @@ def require_native(target: Target) -> None:
 
 
 class _Given:
-    """What every program of a graph is called with."""
+    """The inputs that every program of a graph is called with."""
 
     def __init__(self, program: CompiledProgram, symbols: Mapping[str, int]) -> None:
         rng = np.random.default_rng(0)
@@ -124,7 +124,7 @@ class _Given:
         self._arrays = [array for binding, array in inputs if not binding.is_parameter]
 
     def profile(self, compilation: Compilation) -> Callable[[], Sequence[int]]:
-        """A call that returns the nanoseconds of each kernel, by `kernel_id`."""
+        """A function that runs the program and returns the nanoseconds of each kernel, by `kernel_id`."""
         program = self._program(compilation)
         operations = [item.operation for item in compilation.program.schedule.items]
         kernel_of = {at: each.kernel_id for at, each in enumerate(operations) if isinstance(each, KernelItem)}
@@ -139,7 +139,7 @@ class _Given:
         return profiled
 
     def call(self, compilation: Compilation) -> Callable[[], Sequence[int]]:
-        """A call that returns the nanoseconds that it took."""
+        """A function that runs the program and returns the nanoseconds it took."""
         program = self._program(compilation)
 
         def called() -> Sequence[int]:
@@ -162,7 +162,7 @@ def _slate(candidates: Slate, picked: int) -> Slate:
 
 
 def _rounds(calls: Sequence[Callable[[], Sequence[int]]]) -> list[list[Sequence[int]]]:
-    """What each call returned in each round, after one that is not counted."""
+    """The results of each call per round, after an uncounted warm-up round."""
     for call in calls:
         call()
     results: list[list[Sequence[int]]] = [[] for _ in calls]
@@ -174,7 +174,7 @@ def _rounds(calls: Sequence[Callable[[], Sequence[int]]]) -> list[list[Sequence[
 
 
 def _kernels(slates: Sequence[Slate], spent: Sequence[Sequence[Sequence[int]]]) -> tuple[TunedKernel, ...]:
-    """The kernels that have several candidates and run at a call; equal ones are one, which takes as long as all."""
+    """Kernels with several candidates that run during a call; equal kernels are merged and their times summed."""
     equal: dict[str, list[int]] = {}
     for kernel, slate in enumerate(slates):
         if len(slate) > 1 and any(sum(round_[kernel] for round_ in rounds) for rounds in spent):

@@ -1,4 +1,4 @@
-"""How a task ended that gave no answer, as the error that its caller gets."""
+"""Turn the end of a task without an answer into the error that its caller gets."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ QUOTED_STDERR: Final = 4 << 10
 
 # How the C++ runtime and LLVM say that an allocation failed, before they abort.
 _OUT_OF_MEMORY_TEXTS: Final = ("out of memory", "bad_alloc", "Buffer allocation failed", "Cannot allocate memory")
-# A segmentation fault this close to the limit is an unchecked failed allocation, and SIGKILL what the kernel does,
-# unless a cgroup knows better.
+# This close to the limit, a segmentation fault is an unchecked failed allocation, and SIGKILL comes from the OOM killer
+# unless a cgroup reports otherwise.
 _NEARLY_ALL: Final = 0.9
 _FOREIGN: Final = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
-"""What no defect of the compiler sends: somebody else ends the process, an operator or a kernel without memory."""
+"""Signals that no compiler defect raises: an operator sends them, or a kernel short of memory."""
 _NAMED: Final = frozenset(signal.Signals)
 
 
 def verdict(ended: Ended, limits: Limits, stage: str) -> TensorkilnError:
-    """The error of a process that is gone without having answered; `details` say what is known about its end."""
+    """The error of a process that ended without an answer; `details` describe its end."""
     details = facts(ended, stage)
     number = os.WTERMSIG(ended.status) if os.WIFSIGNALED(ended.status) else None
     if ended.cancelled and number == signal.SIGKILL:
@@ -77,7 +77,7 @@ def out_of_memory(limits: Limits, stage: str, details: dict[str, Any]) -> Resour
 
 
 def too_much_output(limit_mib: int, stage: str) -> ResourceExhaustedError:
-    """The error of a task whose answer is longer than the service takes."""
+    """The error of a task whose answer exceeds the output limit."""
     return ResourceExhaustedError(
         f"The compile produced more than {limit_mib} MiB of output during {stage}.",
         details={"stage": stage, "signal": None, "resource": "output", "limit_mib": limit_mib},
@@ -85,14 +85,14 @@ def too_much_output(limit_mib: int, stage: str) -> ResourceExhaustedError:
 
 
 def garbled(error: FrameError, stage: str) -> CrashedError:
-    """The error of a task whose answer is none."""
+    """The error of a task whose answer breaks the protocol."""
     return CrashedError(
         f"The process garbled its answer during {stage}: {error}.", details={"stage": stage, "signal": None}
     )
 
 
 def facts(ended: Ended, stage: str) -> dict[str, Any]:
-    """What the operating system told about the end of a process."""
+    """Facts from the operating system about the end of a process."""
     killed = os.WIFSIGNALED(ended.status)
     return {
         "stage": stage,
@@ -103,12 +103,12 @@ def facts(ended: Ended, stage: str) -> dict[str, Any]:
 
 
 def signal_name(number: int) -> str:
-    """Such as SIGSEGV; `signal 40` where there is no name, as for most real-time signals."""
+    """The name of a signal, such as SIGSEGV; `signal 40` for one without a name, like most real-time signals."""
     return signal.Signals(number).name if number in _NAMED else f"signal {number}"
 
 
 def usage(ended: Ended) -> dict[str, Any]:
-    """What a process used and wrote, however it ended."""
+    """The resources that a process used, and the end of its standard error."""
     return {
         "peak_mib": ended.peak_mib,
         "ran_s": round(ended.ran_s, 3),

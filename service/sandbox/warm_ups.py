@@ -1,6 +1,6 @@
-"""What a fork server calls before it forks, so that its tasks begin with everything imported and used once.
+"""Warm-ups that a fork server calls before it forks, so that tasks start with modules imported and used once.
 
-These are names: who starts a fork server must not load what it loads.
+They are strings, because the process that starts a fork server must not import these modules.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 COMPILING: Final = f"{__package__}.tasks.rehearsal:rehearse"
-"""For those that compile."""
+"""For fork servers that compile."""
 AFTERWARDS: Final = f"{__package__}.tasks.rehearsal:load_the_rest"
-"""For those that compile, in the first quiet moment."""
+"""For fork servers that compile, when first idle."""
 READING: Final = f"{__package__}.tasks.reading:rehearse"
-"""For those that read requests and write answers: the compiler is not loaded."""
+"""For fork servers that only read requests and write answers: the compiler is not loaded."""

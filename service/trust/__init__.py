@@ -1,1 +1,1 @@
-"""The keys by which this service vouches for what it compiled: made, kept, rotated, and applied."""
+"""The keys that sign compiled programs: made, stored, rotated, and applied."""

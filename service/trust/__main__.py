@@ -30,7 +30,7 @@ def main() -> int:
         default=OVERLAP_S / DAY_S,
         help="days for which the previous key stays valid (default: %(default)g)",
     )
-    # One key id in 64 begins with a dash: nothing here is an option by that.
+    # One key id in 64 begins with a dash, and must not be parsed as an option.
     ending = "revoke a key immediately; programs that it signed are compiled again"
     revoke = commands.add_parser("revoke", help=ending, prefix_chars="+", add_help=False)
     revoke.add_argument("kid", help="the key's id, as list gives it")
@@ -41,7 +41,7 @@ def main() -> int:
     settings = read_settings()
     if settings is None:
         return 1
-    # Keys of another place than the settings' are not those that the farm's services are to believe.
+    # Keys of another directory must not be published to the services of the farm.
     shown = None if arguments.keys else settings.public_keys
     keyring = Keyring(arguments.keys or settings.keys_directory, public_directory=shown)
     try:

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from tensorkiln.trust import SignedRecord
 
 _KEY: Final = b',"signatures":'
-"""In no string of JSON, where quotes are escaped."""
+"""Cannot occur inside a JSON string, where quotes are escaped."""
 _SIGNATURES: Final = TypeAdapter(tuple[SignedRecord | None, ...])
 
 
@@ -21,7 +21,7 @@ def with_signatures(answer: bytes, signatures: Iterable[str]) -> bytes:
 
 
 def signatures_of(answer: bytes) -> tuple[SignedRecord | None, ...]:
-    """What `with_signatures` added to an answer, whose programs are not parsed; nothing where it added none."""
+    """The signatures that `with_signatures` added to an answer, whose programs are not parsed; empty without any."""
     try:
         return _SIGNATURES.validate_json(answer.rpartition(_KEY)[2].removesuffix(b"}"))
     except ValidationError:

@@ -41,19 +41,19 @@ class KeyFile(PublicKey):
         return to_base64url(_private(self.d).sign(message))
 
     def endorsed_by(self, older: KeyFile) -> KeyFile:
-        """This key with the word of an older one for it."""
+        """This key with an endorsement signed by an older one."""
         endorsement = Endorsement(kid=older.kid, signature=older.sign(endorsed_bytes(self)))
         return self.model_copy(update={"endorsement": endorsement})
 
 
 @lru_cache(maxsize=4)
 def _private(d: str) -> Ed25519PrivateKey:
-    """To make one takes as long as to sign."""
+    """Cached, because loading a key takes as long as signing."""
     return Ed25519PrivateKey.from_private_bytes(from_base64url(d))
 
 
 def read_key(path: Path) -> KeyFile:
-    """UnavailableError when the file holds no key, or when others than its owner may use it."""
+    """Read a key. UnavailableError when the file holds none, or when other users may open a private key."""
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)

@@ -22,9 +22,9 @@ DAY_S: Final = 86_400
 LIFETIME_S: Final = 365 * DAY_S
 """How long a key is valid, unless it is rotated before."""
 OVERLAP_S: Final = 30 * DAY_S
-"""How long a key is valid after its successor was made; a key with less left than this is rotated by itself."""
+"""Seconds that a key stays valid after its successor is made; a key with less time left is rotated automatically."""
 TRY_EVERY_S: Final = 60.0
-"""How soon a successor that could not be made is tried again."""
+"""Seconds until the next try to make a successor, after one has failed."""
 
 _LOOK_EVERY_S: Final = 1.0
 _DIRECTORY_MODE: Final = 0o700
@@ -35,9 +35,9 @@ _log = structlog.get_logger()
 class Keyring:
     """The keys in `directory`, read again when another process changes them.
 
-    `public_directory` gets a copy of every key without its private half, for those who must not sign: a `Keyring` there
-    has the same public keys. Safe for several processes on one directory. Every method raises UnavailableError when a
-    directory or a key in it cannot be used.
+    `public_directory` gets a copy of every key without its private half, for services that must not sign: a `Keyring`
+    there has the same public keys. Safe for several processes on one directory. Every method raises UnavailableError
+    when a directory or a key in it cannot be used.
     """
 
     def __init__(self, directory: Path, *, public_directory: Path | None = None) -> None:
@@ -48,10 +48,10 @@ class Keyring:
         self._looked_at = self._tries_at = float("-inf")
 
     def signer(self) -> KeyFile:
-        """The key that signs now: the newest that is valid, by a clock that may be CLOCK_SKEW_S behind the others.
+        """The key that signs now: the newest valid one, by a clock that may be CLOCK_SKEW_S behind the others.
 
-        It is made when there is none, or none with time left; while it cannot be, the one before signs until its end.
-        UnavailableError when the only one is of a time to come.
+        A new key is made when there is none, or none with enough time left; while that fails, the old key signs until
+        its end. UnavailableError when there is no key and none can be made, or when every key begins in the future.
         """
         newest = self._newest()
         if newest is not None and (self._has_time(newest) or clock.monotonic() < self._tries_at):
@@ -70,18 +70,18 @@ class Keyring:
             return newest
 
     def public(self) -> Mapping[str, PublicKey]:
-        """The public halves of all keys that have not come to their end, by `kid`."""
+        """The public halves of all keys that have not expired, by `kid`."""
         now = clock.time()
         return {kid: key for kid, key in self._current().items() if key.exp > now}
 
     def published(self) -> KeySet:
-        """All keys that were ever made, the newest first: a client learns from their ends too."""
+        """All keys ever made, the newest first; ended ones are included so that clients learn of their end."""
         # Of two that began in the same second, the one that signs is the newer.
         keys = sorted(self._current().values(), key=lambda key: (-key.nbf, key.d is None, key.kid))
         return KeySet(keys=tuple(key.public for key in keys))
 
     def publish(self) -> None:
-        """Copy what the public directory lacks: keys that were made when there was none."""
+        """Copy the keys that the public directory lacks, such as those made before it was set."""
         if self._public_directory is None:
             return
         there = Keyring(self._public_directory)._current()
@@ -91,12 +91,12 @@ class Keyring:
                     self._show(key)
 
     def rotate(self, overlap_s: int = OVERLAP_S) -> KeyFile:
-        """A new key, which signs from now on. The one before stays valid for `overlap_s` and loses its private half."""
+        """Make a new signing key. The old one stays valid for `overlap_s` seconds and loses its private half."""
         with self._exclusive():
             return self._succeed(self._newest(), overlap_s)
 
     def revoke(self, kid: str) -> KeyFile:
-        """End a key at once: what it signed is believed no more. UnavailableError when there is no such key."""
+        """End a key at once: its signatures are no longer trusted. UnavailableError when there is no such key."""
         with self._exclusive():
             key = self._current().get(kid)
             if key is None:
@@ -110,7 +110,7 @@ class Keyring:
         begin = int(clock.time())
         if older is None:
             return self._write(KeyFile.fresh(begin, begin + LIFETIME_S))
-        # By a clock that is ahead of this one it may have been made in the future; it endorses nothing older than it.
+        # The older key may begin in the future, if another clock is ahead; it endorses no key that begins earlier.
         begin = max(begin, older.nbf)
         # In this order: there is always a key that signs.
         key = self._write(KeyFile.fresh(begin, begin + LIFETIME_S).endorsed_by(older))
@@ -118,12 +118,12 @@ class Keyring:
         return key
 
     def _newest(self) -> KeyFile | None:
-        """The newest key that can sign now; None when none can or ever will. UnavailableError when one will."""
+        """The newest key that can sign now; None when there is none. UnavailableError when all begin in the future."""
         now = clock.time()
         signing = [key for key in self._current().values() if key.d is not None and now < key.exp]
         begun = [key for key in signing if key.nbf <= now + CLOCK_SKEW_S]
         if signing and not begun:
-            # One made beside it would have nobody's word, and no client would believe it.
+            # A new key beside it would have no endorsement, and no client would trust it.
             first = min(signing, key=lambda key: key.nbf)
             raise UnavailableError(
                 f"The key {first.kid} in {self._directory} begins {first.nbf - now:.0f} s after the time of this "
@@ -160,7 +160,7 @@ class Keyring:
             ) from error
 
     def _write(self, key: KeyFile) -> KeyFile:
-        # First: nothing is signed by a key that services cannot know, and a revocation reaches them in any case.
+        # Published first: no unpublished key ever signs, and a revocation reaches the services in any case.
         self._show(key)
         try:
             write_key(self._directory, key)

@@ -1,4 +1,4 @@
-"""Vouches for what was compiled here, and believes nothing in the store that it, or a key beside its own, did not."""
+"""Signs what was compiled here, and trusts only what a key of its keyring has signed."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from .keyring import Keyring
 Sealed: TypeAlias = Literal["answer", "crash", "attempt"]
 
 _log = structlog.get_logger()
-# With the same settings and keys, whoever signed it would have been believed.
+# Reasons that depend on settings and keys: a service with others may trust the record.
 _MATTERS_OF_SETTINGS = frozenset({"unknown_key", "expired_key", "isolation"})
 _SEAL_DOMAIN = b"tensorkiln answer v1\0"
 SEAL: Final = "seal"
 _PLACES: Final[Mapping[Sealed, str]] = {"answer": "request", "crash": "crash", "attempt": "attempt"}
-"""What is sealed with a record of each kind: where it is, so that it is good nowhere else."""
+"""The field that binds a sealed record of each kind to its place, so that a copy elsewhere is invalid."""
 
 
 class Notary:
-    """Signs with the keys of `keyring`, in the name of `worker`, what was compiled with the level `isolation`.
+    """Signs programs with the keys of `keyring`, as `worker`, stating the isolation level `isolation`.
 
-    `isolation` is also the least that is believed of the store, and may be set once it is known.
+    `isolation` is also the lowest level that is trusted in the store, and may be set once it is known.
     """
 
     def __init__(self, keyring: Keyring, worker: str, isolation: str) -> None:
@@ -41,7 +41,7 @@ class Notary:
         self.isolation = isolation
 
     def sign(self, action: Action, program: str, artifacts: Collection[str], stages: Mapping[str, str]) -> SignedRecord:
-        """The record of one compile: the SHA-256 of its program, of its artifacts, and of its dumps by stage."""
+        """Sign the record of one compile: the SHA-256 of its program, of its artifacts, and of its dumps by stage."""
         key = self._keyring.signer()
         record = ActionRecord(
             action=action.digest,
@@ -58,7 +58,7 @@ class Notary:
         return SignedRecord(record=record, signature=key.sign(signed_bytes(record)))
 
     def believes(self, stored: str, action: str) -> SignedRecord | None:
-        """The stored record (JSON) of the action with this digest; None when it is not to be believed."""
+        """Verify the stored record (JSON) of the action with this digest; None when it is not trusted."""
         try:
             signed = SignedRecord.model_validate_json(stored)
             self._verify(signed, action)
@@ -70,7 +70,7 @@ class Notary:
         return signed
 
     def believes_answer(self, answer: bytes) -> bool:
-        """Whether every program of an answer (JSON) that is signed would be believed now, were it asked for."""
+        """Whether every signed program of an answer (JSON) is trusted now."""
         try:
             for signed in signatures_of(answer):
                 if signed is not None:
@@ -81,9 +81,9 @@ class Notary:
         return True
 
     def doubt(self, stored: str, action: str) -> UntrustedArtifactError | None:
-        """What is wrong with a stored record (JSON) that another service or worker may believe nevertheless.
+        """Why this service distrusts a stored record (JSON) that another service or worker may trust.
 
-        None when it is believed, or is one that nobody would believe.
+        None when it is trusted here, or would be trusted nowhere.
         """
         try:
             signed = SignedRecord.model_validate_json(stored)
@@ -99,16 +99,16 @@ class Notary:
         verify(signed, keys, action=action, now=clock.time(), minimum_isolation=self.isolation)
 
     def seal(self, content: Mapping[str, Any]) -> dict[str, str]:
-        """This service's word that it wrote `content` (JSON) itself."""
+        """Sign `content` (JSON) as written by this service."""
         key = self._keyring.signer()
         return {"key": key.kid, "signature": key.sign(_SEAL_DOMAIN + canonical_json(content))}
 
     def sealed(self, kind: Sealed, place: str, content: Mapping[str, Any]) -> dict[str, Any]:
-        """`content` (JSON) as a record for this place, with this service's word."""
+        """`content` (JSON) as a sealed record for this place."""
         return {**content, SEAL: self.seal({**content, _PLACES[kind]: place})}
 
     def opened(self, kind: Sealed, place: str, record: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The content of such a record; None when it is not that of this place, by a key that is valid still."""
+        """The content of a sealed record; None unless it was sealed for this place by a key that is still valid."""
         content = {name: value for name, value in record.items() if name != SEAL}
         # What the record itself says about its place does not count.
         if self.vouches({**content, _PLACES[kind]: place}, record.get(SEAL)):
@@ -118,20 +118,20 @@ class Notary:
         return None
 
     def vouches(self, content: Mapping[str, Any], seal: Any) -> bool:
-        """Whether `seal` is that of `content`, by a key that is valid still. Both may be any JSON."""
+        """Whether `seal` is a signature of `content` by a key that is still valid. Both may be any JSON."""
         try:
             key, signature = self._keyring.public().get(seal["key"]), str(seal["signature"])
             return key is not None and key.has_signed(_SEAL_DOMAIN + canonical_json(content), signature)
-        except (KeyError, TypeError, ValueError, RecursionError):  # nobody seals what is not finite, or that deep
+        except (KeyError, TypeError, ValueError, RecursionError):  # no sealed content has infinities or is that deep
             return False
 
     def is_valid(self, kid: str) -> bool:
-        """Whether what this key signed is believed now."""
+        """Whether signatures by this key are trusted now."""
         return kid in self._keyring.public()
 
 
 def matches(record: ActionRecord, action: Action) -> bool:
-    """Whether the record is that of `action`, in every component that it names."""
+    """Whether every component that the record names equals that of `action`."""
     requested = RequestedAction.model_validate(_public_components(action))
     return record.request == requested and record.build_id == action.build_id
 

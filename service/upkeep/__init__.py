@@ -1,1 +1,1 @@
-"""Care of a store: what is kept within bounds, verified, and removed for a build or a tenant."""
+"""Maintenance of a store: eviction, verification, and purging of a build or a tenant."""

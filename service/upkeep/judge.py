@@ -1,4 +1,4 @@
-"""What is wrong with a record: its bytes, who signed it, or what it needs."""
+"""Find the fault of a record: in its bytes, its signature, or the blobs that it needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from service.store.rights import FOLDER as RIGHTS
 from service.trust.notary import Notary
 
 JUDGED: Final = (*RECORDS, *HISTORY, OPEN_FOLDER, PROGRESS_FOLDER, OWNERS_FOLDER, RIGHTS)
-"""Where records are that can be judged."""
+"""Folders of the records that can be judged."""
 
 Fault: TypeAlias = Literal["corrupt", "untrusted", "incomplete"]
 
@@ -23,19 +23,19 @@ Fault: TypeAlias = Literal["corrupt", "untrusted", "incomplete"]
 async def fault_of(
     store: ObjectStore, path: str, content: bytes, notary: Notary, present: Collection[str]
 ) -> Fault | None:
-    """What is wrong with the record at `path`; None when nothing is. Blobs that are `present` are there, and whole."""
+    """The fault of the record at `path`; None when it has none. `present` are digests of blobs known to be whole."""
     record = unsealed(content)
     if record is None:
         return "corrupt"
     if not path.startswith(RECORDS):
-        return None  # whoever reads it finds out what it is worth, and whether what it names is there
+        return None  # its readers check whether it is trusted, and whether the blobs that it names exist
     if not _is_trusted(path, record, notary):
         return "untrusted"
     needed = needed_blobs(path, content, record)
     if needed is None:
         return "corrupt"
     for digest in needed:
-        # A blob that came after the blobs were listed is looked for once more.
+        # The blob may have been written after the blobs were listed.
         if digest not in present and not await _is_there(store, digest):
             return "incomplete"
     return None

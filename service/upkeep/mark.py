@@ -1,4 +1,4 @@
-"""What is to be removed from a store: all that has the mark of one build, or of one tenant."""
+"""Select what to remove from a store: everything of one build, or of one tenant."""
 
 from __future__ import annotations
 
@@ -9,36 +9,37 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Mark:
-    """Says of each record whether it is to go, which is none here. With it go the rights to read of `owners`, by the
-    names of folders.
+    """Selects the records to remove; this base class selects none.
+
+    `owners` are the names of folders whose rights to read are removed too.
     """
 
     owners: Collection[str] = ()
 
     def has_program(self, action: str, record: Mapping[str, Any]) -> bool:
-        """The program of the action with this digest, by what its maker signs, believed or not."""
+        """Whether to remove the program of the action with this digest, by its signed record, trusted or not."""
         return False
 
     def has_answer(self, answer: bytes) -> bool:
-        """The answer of a request or of a job."""
+        """Whether to remove the answer of a request or of a job."""
         return False
 
     def has_job(self, caller: Any) -> bool:
-        """A job that has ended, by the record of whose it was."""
+        """Whether to remove a job that has ended, by the record of its caller."""
         return False
 
     def has_crash(self, name: str, reproducer: bytes) -> bool:
-        """A crash, by the name of its record and what reproduces it."""
+        """Whether to remove a crash, by the name of its record and its reproducer."""
         return False
 
     def has_neighbour(self, components: Mapping[str, Any]) -> bool:
-        """An entry of the index of nearest programs, by its components as `service.store.nearest.shown` has them."""
+        """Whether to remove an entry of the nearest-program index, by components of `service.store.nearest.shown`."""
         return False
 
 
 @dataclass(frozen=True, kw_only=True)
 class OfBuild(Mark):
-    """What a build of the compiler made. It has no rights, and how it crashed is forgotten in minutes."""
+    """Selects what a build of the compiler made. It has no rights, and its crashes expire in minutes."""
 
     build_id: str
 
@@ -46,7 +47,7 @@ class OfBuild(Mark):
         return record.get("build_id") == self.build_id
 
     def has_answer(self, answer: bytes) -> bool:
-        """As `Mark` has it: every program of an answer states its build."""
+        """As in `Mark`: every program of an answer states its build."""
         return self.build_id.encode() in answer
 
     def has_neighbour(self, components: Mapping[str, Any]) -> bool:

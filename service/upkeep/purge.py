@@ -1,4 +1,4 @@
-"""Removing all that one build made, or that one tenant has, for the day on which it is not to be trusted any more."""
+"""Remove everything that one build made, or that one tenant has, when it is no longer to be trusted."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tensorkiln.limits import SHA256_PATTERN
 
 from .mark import Mark
 
-# What leads to a program goes before it.
+# Records that refer to a program are removed before it.
 _ORDER: Final = (REQUESTS, ENDED_FOLDER, CRASHES, PROGRAMS)
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """How many programs there were; how many answers, ended jobs and crashes that come from them; how many rights."""
+    """Numbers of programs, of answers, ended jobs and crashes that come from them, and of rights."""
 
     programs: int = 0
     answers: int = 0
@@ -38,10 +38,10 @@ class Purged:
 
 
 async def purge(store: ObjectStore, mark: Mark, *, dry_run: bool = False) -> Purged:
-    """Remove all records that have the mark, and count them. A `dry_run` only counts.
+    """Remove all records that `mark` selects, and count them. A `dry_run` only counts.
 
-    What blobs only they needed is for an eviction to remove. What is under way stays: open jobs, attempts that somebody
-    is at, and a right that is younger than GRACE_S, as the service that gave it does not give it again for a while.
+    An eviction removes the blobs that only they needed. Work in progress stays: open jobs, running attempts, and rights
+    younger than GRACE_S, because the service that granted one does not write it again for a while.
     """
     found = {folder: [path async for path in _found(store, folder, mark)] for folder in _ORDER}
     rights = [right for owner in mark.owners async for right in _old(store, f"{RIGHTS}{owner}/")]
@@ -61,7 +61,7 @@ async def purge(store: ObjectStore, mark: Mark, *, dry_run: bool = False) -> Pur
 
 
 async def _found(store: ObjectStore, folder: str, mark: Mark) -> AsyncGenerator[str]:
-    """The records in a folder that are to go, by path."""
+    """The paths of the records to remove in a folder."""
     async for path, record in _records(store, folder):
         name = path.rpartition("/")[2]
         if folder == PROGRAMS:
@@ -77,7 +77,7 @@ async def _found(store: ObjectStore, folder: str, mark: Mark) -> AsyncGenerator[
 
 
 async def _records(store: ObjectStore, folder: str) -> AsyncGenerator[tuple[str, Mapping[str, Any]]]:
-    """The records in a folder, by path, but for the damaged ones."""
+    """The records in a folder with their paths, except damaged ones."""
     async for item in items(store, folder):
         record = unsealed(await read(store, item.path) or b"")
         if record is not None:
@@ -92,14 +92,14 @@ async def _old(store: ObjectStore, folder: str) -> AsyncGenerator[Item]:
 
 
 def _reproducer(record: Mapping[str, Any]) -> Any:
-    """The digest of what reproduces a crash; an attempt that somebody is at has none."""
+    """The digest of the reproducer of a crash; a running attempt has none."""
     with suppress(KeyError, TypeError):
         return record["problem"]["details"]["reproducer"]
     return None
 
 
 async def _blob(store: ObjectStore, digest: Any) -> bytes | None:
-    """The bytes that a record names, in which anything may stand."""
+    """The bytes of the blob that an untrusted record names; None when there are none."""
     if not isinstance(digest, str) or re.fullmatch(SHA256_PATTERN, digest) is None:
         return None
     return await read(store, f"{BLOBS}{digest[:2]}/{digest}")

@@ -1,8 +1,8 @@
-"""`python -m tensorkiln_server scrub`: verify everything in a store, and remove what is not whole.
+"""`python -m tensorkiln_server scrub`: verify everything in a store, and remove faulty entries.
 
-It answers with JSON.
+It prints JSON.
 
-What is removed is compiled again when it is asked for. It may run beside services that use the store.
+Removed programs are compiled again when they are requested. It may run beside services that use the store.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from .upkeep import bounds
 
 @dataclass(slots=True)
 class Report:
-    """How many blobs, records, rights to read and bytes were looked at; paths of what was not whole, by the fault."""
+    """Numbers of blobs, records, rights to read and bytes that were checked; paths of faulty entries, by the fault."""
 
     blobs: int = 0
     records: int = 0
@@ -59,15 +59,15 @@ class Report:
 
     @property
     def is_clean(self) -> bool:
-        """Whether everything was whole; what a killed writer left does no harm."""
+        """Whether there is no fault; unfinished files of killed writers do no harm."""
         return not (self.corrupt or self.untrusted or self.incomplete)
 
 
 async def scrub(store: ObjectStore, notary: Notary, *, dry_run: bool = False, quarantine: bool = False) -> Report:
     """Read and verify all blobs and records, and remove what is corrupt, untrusted or lacks a blob.
 
-    `notary` says which signatures are valid. `quarantine` keeps a copy below that name; `dry_run` only reports. What
-    is written anew meanwhile stays; so does an open job, which a service ends when it finds that it cannot be read.
+    `notary` verifies signatures. `quarantine` keeps a copy below that name; `dry_run` only reports. Entries that are
+    rewritten meanwhile stay, and so do open jobs, which a service ends when it cannot read them.
     """
     report = Report()
     present: set[str] = set()
@@ -113,7 +113,7 @@ async def _remove(store: ObjectStore, item: Item, *, quarantine: bool) -> None:
 
 
 def main() -> int:
-    """The exit status: 0 when everything was whole, 1 when something was not, 2 when it cannot be found out."""
+    """The exit status: 0 without faults, 1 with faults, 2 when the store cannot be checked."""
     parser = argparse.ArgumentParser(prog="python -m tensorkiln_server scrub", description="Verify a tensorkiln store.")
     parser.add_argument("--store", help="path or URL (default: KILN_STORE, or store in KILN_HOME)")
     parser.add_argument("--dry-run", action="store_true", help="report, and delete nothing")
@@ -155,7 +155,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings, limits: Bounds
     keyring = Keyring(settings.keys_directory)
     if not arguments.lost_keys:
         await require_signer(store, keyring.published(), settings.keys_directory)
-    # Whoever serves the store asks for more isolation than none, and compiles again what has too little.
+    # The lowest level: each service requires its own, and compiles again what has less.
     notary = Notary(keyring, settings.worker, LEVELS[0])
     report = await scrub(store, notary, dry_run=arguments.dry_run, quarantine=arguments.quarantine)
     answer: dict[str, object] = {"clean": report.is_clean, **asdict(report), "purged": None, "evicted": None}
@@ -168,7 +168,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings, limits: Bounds
 
 
 def _mark(arguments: argparse.Namespace, settings: Settings) -> Mark | None:
-    """What is to be purged, if anything. RequestError for a tenant that has nothing to itself."""
+    """What to purge, if anything. RequestError for a tenant without a part of the store of its own."""
     if arguments.purge_tenant is not None:
         return tenant_data(Tenants(settings.identity_directory), arguments.purge_tenant, settings.salt)
     return OfBuild(build_id=arguments.purge_build) if arguments.purge_build is not None else None

@@ -1,4 +1,4 @@
-"""Whose keys a store was signed with: by those of somebody else, nothing in it is to be believed, or kept."""
+"""Check that a store was signed with the given keys: with other keys, a scrub would remove everything."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tensorkiln.trust.keys import KeySet
 
 
 async def require_signer(store: ObjectStore, keys: KeySet, directory: Path) -> None:
-    """RequestError when there are signed records, and none names one of `keys`, ended ones included.
+    """Raise RequestError when there are signed records, and none names one of `keys`, ended ones included.
 
-    `directory` is where they are from.
+    `directory` is where the keys were read.
     """
     kids = {key.kid for key in keys.keys}
     strangers: set[str] = set()
@@ -37,7 +37,7 @@ async def require_signer(store: ObjectStore, keys: KeySet, directory: Path) -> N
 
 
 def _signer(path: str, record: Mapping[str, Any]) -> str | None:
-    """The id of the key that a record names, in which anything may stand."""
+    """The key id that an untrusted record names; None when it names none."""
     said: Any = signed_record(record) if path.startswith(PROGRAMS) else record.get(SEAL)
     kid: Any = said.get("key") if isinstance(said, Mapping) else None
     return kid if isinstance(kid, str) else None

@@ -1,4 +1,4 @@
-"""What one tenant has in a store: all whose action has its salt, its jobs, and its rights to read."""
+"""The data of one tenant in a store: everything whose action has its salt, its jobs, and its rights to read."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .mark import Mark
 
 
 def tenant_data(keyring: Keyring, tenant: str, operator_salt: str) -> Mark:
-    """What `tenant` has that was stored while the operator's salt was this one.
+    """Select the data of `tenant` that was stored with this operator's salt.
 
-    RequestError when it has no part of the store to itself, as what is there is that of others, too; and for what no
-    tenant is called, as the salt of no name is everybody's.
+    RequestError when the tenant shares its part of the store with others, and for an invalid name: the empty name would
+    have the salt of the shared part.
     """
     if re.fullmatch(TENANT_PATTERN, tenant) is None:
         raise RequestError(f"No tenant is called {tenant!r}.")
@@ -45,7 +45,7 @@ def tenant_data(keyring: Keyring, tenant: str, operator_salt: str) -> Mark:
 
 @dataclass(frozen=True, kw_only=True)
 class _OfTenant(Mark):
-    """The salt is in no record: an action is the tenant's when its digest is that of its components with the salt."""
+    """No record has the salt: an action is the tenant's when its components and the salt give its digest."""
 
     tenant: str
     salt: str
@@ -58,7 +58,7 @@ class _OfTenant(Mark):
             return False
 
     def has_answer(self, answer: bytes) -> bool:
-        """As `Mark` has it: beside the programs of an answer is what their makers signed."""
+        """As in `Mark`: an answer has the signed records of its programs."""
         try:
             records = [signed["record"] for signed in json.loads(answer)["signatures"] if signed is not None]
             return any(self.has_program(record["action"], record) for record in records)
@@ -69,7 +69,7 @@ class _OfTenant(Mark):
         return isinstance(caller, Mapping) and caller.get("namespace") == self.tenant
 
     def has_crash(self, name: str, reproducer: bytes) -> bool:
-        """As `Mark` has it, of crashes of this build: those of another are forgotten by now."""
+        """As in `Mark`, for crashes of this build only: those of other builds have expired."""
         action = reproduced_action(reproducer, build().build_id, self.salt)
         return action is not None and sha256(action.digest.encode()).hexdigest() == name.partition(".")[0]
 

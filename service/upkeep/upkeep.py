@@ -1,4 +1,4 @@
-"""What a service does for its store as long as it lives: it keeps it within bounds, and removes what others left."""
+"""Periodic maintenance of the store by a service: eviction, and the removal of leftovers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from service.store.location import open_store
 _log = structlog.get_logger()
 EVERY_S: Final = 600.0
 UNBOUNDED_EVERY_S: Final = 1800.0
-"""Of a store without bounds: a round reads all records, and what is left does no harm for a while."""
+"""For a store without bounds: a round reads all records, and leftovers do no harm for a while."""
 
 
 def bounds(max_mib: int, max_age_h: float) -> Bounds | None:
@@ -31,7 +31,7 @@ def bounds(max_mib: int, max_age_h: float) -> Bounds | None:
 
 @asynccontextmanager
 async def upkeep(settings: Settings) -> AsyncGenerator[None]:
-    """Inside the block the store is kept within its bounds, where it has any, and free of what kills have left."""
+    """Keep the store within its bounds, if any, and free of leftovers of killed processes, during the block."""
     limits = bounds(settings.store_max_mib, settings.store_max_age_h)
     store = open_store(settings.store_location)
 

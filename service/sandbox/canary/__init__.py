@@ -1,1 +1,1 @@
-"""A process that attempts, in earnest, what a confined one must not be able to do, and what it must be able to."""
+"""The canary: a process that attempts operations which confinement must refuse, and others which it must allow."""

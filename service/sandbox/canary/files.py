@@ -1,4 +1,4 @@
-"""Attempts on files that are not the canary's own, and at more than its limits; and what a task must be able to do."""
+"""Attempts on foreign files and beyond resource limits, and operations that a task must be able to do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .victim import Attempts, Victim
 
 
 def of_others(victim: Victim) -> Attempts:
-    """Reading each of the files that the victim names."""
+    """Attempts to read each of the victim's `files`."""
     return {f"read {path}": lambda _, path=path: path.read_bytes() for path in victim.files}
 
 

@@ -1,4 +1,4 @@
-"""Every attempt, and what came of it."""
+"""Make every attempt and collect the results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .victim import Attempt, Attempts, Victim
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a canary could do that it must not, what was refused to it, and what it needs and could not do."""
+    """Attempts that succeeded (`escaped`), attempts that were refused, and needs that failed (`hindered`)."""
 
     escaped: tuple[str, ...]
     refused: tuple[str, ...]
@@ -22,7 +22,7 @@ class Findings:
 
 def make_attempts(victim: Victim) -> Findings:
     """Make every attempt, in a process that ends soon after."""
-    # A file that grows too large is to be an error here, not the end.
+    # Exceeding the file limit must raise an error here, not kill the process.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     hindered = tuple(name for name, need in NEEDS.items() if not _succeeds(need, victim))
     outcomes = {name: _succeeds(attempt, victim) for name, attempt in _attempts(victim).items()}

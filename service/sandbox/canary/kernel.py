@@ -1,4 +1,4 @@
-"""Attempts at parts of the kernel that a compile has no use for: its sockets, and what processes share by number."""
+"""Attempts on kernel interfaces that a compile does not need: sockets, and IPC objects shared by number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FAMILIES: Final = {"tcp": socket.AF_INET, "udp": socket.AF_INET, "unix": socket
 
 
 def connections(victim: Victim) -> Attempts:
-    """Sending something to each of the addresses that the victim names."""
+    """Attempts to connect and send to each of the victim's `addresses`."""
     return {
         f"connect by {kind} to {address}": lambda _, kind=kind, address=address: _connect(kind, address)
         for kind, address in victim.addresses
@@ -43,7 +43,7 @@ _REFUSED: Final = (errno.EPERM, errno.ENOSYS)
 
 
 def _use(name: str, *arguments: int) -> None:
-    """Call with an object that does not exist. OSError if the call is refused; that the object is missing is none."""
+    """Make a call on an object that does not exist. OSError only if the call is refused, not for the missing object."""
     try:
         call(name, _NONE, *arguments)
     except OSError as error:
@@ -81,4 +81,4 @@ KERNEL: Final[Attempts] = {
 }
 
 NAMESPACES: Final[Attempts] = {"leave its namespaces": lambda _: call("unshare", _CLONE_NEWUSER)}
-"""The last attempt to make: one that succeeds makes the process somebody else."""
+"""Made last: success moves the process into another user namespace."""

@@ -46,7 +46,7 @@ def _start_thread(_victim: Victim) -> None:
 
 
 def _execute(_victim: Victim) -> None:
-    """A program that does not exist: to be told so is to be allowed to run one that does."""
+    """Run a program that does not exist: ENOENT means that running an existing one is allowed."""
     nothing = (ctypes.c_char_p * 1)(None)
     LIBC.execve(b"/nonexistent", nothing, nothing)
     if ctypes.get_errno() != errno.ENOENT:
@@ -54,7 +54,7 @@ def _execute(_victim: Victim) -> None:
 
 
 def _read_memory(victim: Victim) -> None:
-    """One byte of a process that has this function's pointer at the same address, as the one that forked this has."""
+    """Read one byte at an address that is also mapped in the fork server, because this process was forked from it."""
     mine = ctypes.create_string_buffer(1)
     local = (ctypes.c_void_p * 2)(ctypes.addressof(mine), 1)
     remote = (ctypes.c_void_p * 2)(ctypes.addressof(LIBC.syscall), 1)
@@ -70,7 +70,7 @@ def _raise_limit(_victim: Victim) -> None:
 
 
 def _set_timer(_victim: Victim) -> None:
-    """One that sends a signal when it runs out."""
+    """Create a timer that sends a signal when it expires."""
     call("timer_create", time.CLOCK_MONOTONIC, None, ctypes.byref(ctypes.c_int()))
 
 

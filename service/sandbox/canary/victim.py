@@ -1,4 +1,4 @@
-"""What a canary goes for, and system calls that Python has no function for."""
+"""The targets of a canary, and a wrapper for system calls that Python has no function for."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from service.sandbox import syscalls
 class Victim:
     """`planted` is a file outside the canary's directory that its user may write; `pid` is a process of that user.
 
-    It tries for a file of `file_bytes` and for memory of `memory_bytes`. `files` are more files to read, and
-    `addresses` places to connect to: `tcp` or `udp` with host and port, `unix` with a path.
+    The canary tries to write a file of `file_bytes` and to map `memory_bytes`. `files` are more files to read, and
+    `addresses` to connect to: `tcp` or `udp` with host and port, `unix` with a path.
     """
 
     planted: Path
@@ -33,7 +33,7 @@ Attempt = Callable[[Victim], object]
 """Raises OSError when it is refused."""
 
 Attempts = Mapping[str, Attempt]
-"""By what a process can do that succeeds with one."""
+"""Attempts, keyed by what a process can do if one succeeds."""
 
 
 LIBC: Final = ctypes.CDLL(None, use_errno=True)
@@ -41,7 +41,7 @@ LIBC.syscall.restype = ctypes.c_long
 
 
 def call(name: str, *arguments: object) -> int:
-    """What the system call returns; OSError when it fails, or when this machine has no such call."""
+    """Make a system call and return its result; OSError when it fails, or when this machine has no such call."""
     number = syscalls.number(name)
     if number is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), name)

@@ -1,4 +1,4 @@
-"""What a forked process can be asked to do. Each task is a function of its request alone."""
+"""The tasks that a forked process can run. The answer of each depends only on its request."""
 
 from collections.abc import Mapping
 

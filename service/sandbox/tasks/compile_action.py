@@ -1,4 +1,4 @@
-"""One canonical graph for one target, through the compiler."""
+"""Compile one canonical graph for one target."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ STORED = CacheInfo(status="hit", reason="stored program")
 
 
 def compile_action(request: Message, outlet: Outlet) -> Message:
-    """The part `graph` is canonical; the header gives `digest`, `target`, `options` and `provenance`.
+    """Compile the canonical graph in the part `graph`; the header has `digest`, `target`, `options` and `provenance`.
 
-    The answer: `artifacts` (their SHA-256s), `stages` (name to SHA-256 of its dump) and `seconds` (name to its time) in
-    the header; the parts `program` (a `CompiledProgram` in canonical names, which any other compile of the action gives
-    byte for byte), `artifact:<sha256>` and `dump:<stage>`. Schedules are picked by the part `tuning`, if there is one.
-    For a request that is answered by this program alone, `renaming` and the header's `cache` are given as to the task
-    `render`, and its parts `answer` and `repeat` come with the others.
+    The answer's header has `artifacts` (SHA-256s), `stages` (name to SHA-256 of its dump) and `seconds` (by stage); its
+    parts are `program` (a `CompiledProgram` in canonical names, identical byte for byte in every compile of the
+    action), `artifact:<sha256>` and `dump:<stage>`. The part `tuning`, if present, picks the schedules. With the part
+    `renaming` and the header's `cache`, as for the task `render`, the answer also has the parts `answer` and `repeat`.
     """
     header = request.header
     # Imported here as well as by the fork server, so that a sandbox without the compiler can run the other tasks.

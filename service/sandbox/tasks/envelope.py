@@ -1,4 +1,4 @@
-"""The body of a request, less its graph: which fields it has, its targets and its options."""
+"""Parse request bodies: their fields, targets, options and graph."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ NATIVE: Final = "cpu:native"
 _BOUNDED: Final = {"nodes": MAX_NODES, "symbolic_vars": MAX_SYMBOLS}
 _LIMITS: Final = {"nodes": "nodes", "symbolic_vars": "symbols"}
 MOST_FIELDS: Final = 64
-"""Of an object in a request: none that the contract knows has half as many, but the metadata of vars."""
+"""Most fields of an object in a request: objects of the contract have less than half as many, except vars_metadata."""
 
 
 _UNKNOWN: Final = re.compile("^Object contains unknown field `(.*)`$", re.DOTALL)
-"""What msgspec says of one."""
+"""The message of msgspec about an unknown field."""
 
 OF_COMPILE: Final = (("graph", "target"), ("options",))
 """The required and the optional fields of a compile request."""
 OF_VALIDATE: Final = (("graph",), ())
-"""Those of a request for a validation."""
+"""The same of a validation request."""
 MODULE: Final = "stablehlo"
-"""A field that may stand in the place of `graph`, with `DIMS` and `SHAPES` beside it."""
+"""A field that may replace `graph`, with `DIMS` and `SHAPES` beside it."""
 BUILDER: Final = "builder"
-"""Another one: lines of the builder as text."""
+"""A field that may replace `graph`: lines of the builder as text."""
 DIMS: Final = "dims"
 SHAPES: Final = "shapes"
 OF_TRANSLATE: Final = ((MODULE,), (DIMS, SHAPES))
-"""Those of a request for a translation."""
+"""The same of a translation request."""
 _SOURCES: Final = {"graph": ("graph", MODULE, BUILDER), MODULE: (MODULE, BUILDER)}
-"""What may stand in the place of a required field: one of these, itself included."""
+"""The alternatives to a required field, itself included: a body has exactly one."""
 
 
 def parse_envelope(body: bytes, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
@@ -58,9 +58,9 @@ def _known(required: Collection[str], optional: Collection[str]) -> tuple[str, .
 
 
 def _refuse_many_fields(body: bytes, known: tuple[str, ...]) -> None:
-    """Refuse a body with many fields at the first that is unknown, before anything is made of the others.
+    """Refuse a body with many fields at the first unknown one, before the others are parsed.
 
-    Of few, all that is wrong with the body is looked at, and the first is told.
+    A body with few fields is left to the checks that follow.
     """
     if body.count(b":") <= MOST_FIELDS:
         return
@@ -71,7 +71,7 @@ def _refuse_many_fields(body: bytes, known: tuple[str, ...]) -> None:
         if name is not None:
             raise _unknown_field(name[1], known) from None
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        pass  # what else is wrong has its own words
+        pass  # the checks that follow report other errors
 
 
 def _unknown_field(name: str, known: Collection[str]) -> RequestError:
@@ -117,7 +117,7 @@ def parse_graph(value: Any) -> Graph:
 
 
 def _refuse_wide_objects(graph: dict[str, Any]) -> None:
-    """Refuse objects with many fields: the contract would have a word for each that is unknown."""
+    """Refuse objects with many fields: validation would report every unknown one."""
     metadata, entries = list(_metadata(graph)), 0
     for pointer, each in metadata:
         entries += len(each)
@@ -139,7 +139,7 @@ def _refuse_wide_objects(graph: dict[str, Any]) -> None:
 
 
 def _metadata(graph: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What the graph, and those of its loops, say of their vars: an entry for each."""
+    """The `vars_metadata` of the graph and of the graphs in its loops, each with its pointer."""
     waiting: list[tuple[str, Any]] = [("", graph)]
     while waiting:
         pointer, value = waiting.pop()
@@ -154,7 +154,7 @@ def _metadata(graph: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def refuse_many(fields: dict[str, Any], pointer: str, error: type[TensorkilnError]) -> None:
-    """`error` when an object has more fields than any that a request may have."""
+    """Raise `error` when an object has more than MOST_FIELDS fields."""
     if len(fields) > MOST_FIELDS:
         raise error(
             f"an object has {len(fields)} fields; none that a request may have has more than {MOST_FIELDS}",
@@ -163,7 +163,7 @@ def refuse_many(fields: dict[str, Any], pointer: str, error: type[TensorkilnErro
 
 
 def _refuse_at_a_glance(name: str, entries: Any, most: int) -> None:
-    """What is wrong with a list as a whole: the contract looks into every entry first, and has a word for each."""
+    """Refuse a list that is too long or has an entry that is no object: validation would report every entry."""
     if not isinstance(entries, list):
         return
     found: list[Any] = entries
@@ -219,7 +219,7 @@ def _parse_target(source: Any, pointer: str) -> Target:
 
 
 def parse_options(value: Any) -> CompileOptions:
-    """The options of a request, every value of exactly the type that the contract says."""
+    """Parse the options of a request without type coercion. RequestError when they are invalid."""
     if isinstance(value, dict):
         refuse_many(value, "/options", RequestError)
     try:

@@ -1,4 +1,4 @@
-"""The task that does nothing: whether processes can be forked at all."""
+"""A task that does nothing: it shows that processes can be forked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from service.sandbox.frames import Message
 
 
 def ping(request: Message, outlet: Outlet) -> Message:
-    """The header that came."""
+    """Return the request's header."""
     del outlet
     return Message(request.header)

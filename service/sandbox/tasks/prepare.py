@@ -1,4 +1,4 @@
-"""The body of a compile request to the actions that it asks for."""
+"""Turn the body of a compile request into its actions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .sent_graph import SentGraph, sent_graph
 
 
 def prepare(request: Message, outlet: Outlet) -> Message:
-    """Validate the part `body`, and name what is to be compiled.
+    """Validate the part `body` and compute the actions to compile.
 
     The header gives `build_id` and `salt`. The answer: `actions` (the components of each, in the order of the targets)
     and `dump_stages`; the parts `graph` (canonical, JSON) and `renaming` (for the task `render`).
@@ -66,7 +66,7 @@ def _renaming(sent: SentGraph, canonical: Canonical) -> bytes:
 
 
 def _places(sent: SentGraph, nodes: Sequence[int]) -> dict[str, Any]:
-    """What canonical nodes were made from: each place once, its position for every node, and the request's field."""
+    """The sources of the canonical nodes: the distinct places, an index per node, and the request's field."""
     if not sent.places:
         return {}
     texts = {text: at for at, text in enumerate(dict.fromkeys(sent.places))}

@@ -20,8 +20,9 @@ from .validate import validate
 _SAMPLE: Final = Path(__file__).with_name("sample.json")
 """A request, and the program that it was once compiled to."""
 _TRANSLATING: Final = (dialect, stablehlo)
-"""Packages of which a task imports what it needs when a request has a module of StableHLO: one that is confined imports
-from packages that are loaded already. Neither loads anything by itself."""
+"""Packages that a task imports modules of when a request has a StableHLO module. They are loaded here because a
+confined task can read only packages that are loaded already; neither imports anything else.
+"""
 
 
 def rehearse() -> None:

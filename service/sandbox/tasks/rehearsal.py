@@ -18,6 +18,6 @@ def rehearse() -> None:
 
 
 def load_the_rest() -> None:
-    """Import what compiles for GPUs, a tenth of the compiler, and what translates modules: most need neither."""
+    """Import the GPU back end, a tenth of the compiler, and the StableHLO translator: most requests need neither."""
     import_module(f"{passes.__name__}.gpu_back_end")
     import_module(f"{stablehlo.__name__}.translate")

@@ -1,4 +1,4 @@
-"""Stored programs to the answer of one request, in the names of its graph."""
+"""Render stored programs as the answer to one request, with the names of its graph."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tensorkiln.spec import CacheInfo, CompiledProgram
 
 
 def render(request: Message, outlet: Outlet) -> Message:
-    """The header gives one per program of `caches`, of `seconds` by stage, and of `stages`: SHA-256s of dumps by stage.
-    The parts are `renaming` and `program:0`, `program:1`, ….
+    """Render the parts `program:0`, `program:1`, … with the names in the part `renaming`.
 
-    The answer's parts are `answer`, and `repeat`: what the same request gets the next time.
+    The header has one entry per program in `caches`, `seconds` (by stage) and `stages` (SHA-256 of dumps by stage). The
+    answer's parts are `answer`, and `repeat`: the answer to the same request next time.
     """
     outlet.stage("render")
     header = request.header

@@ -19,9 +19,9 @@ _FORMS: Final = ("artifact", "text")
 
 @dataclass(frozen=True, slots=True)
 class SentGraph:
-    """A valid graph. `places` has what each of its nodes was made from; nothing for a graph that was sent.
+    """A valid graph. `places` names the source of each node; it is empty for a graph sent as JSON.
 
-    `field` is the field of the request that has it.
+    `field` is the request field that it came from.
     """
 
     graph: Graph
@@ -30,7 +30,7 @@ class SentGraph:
 
 
 def sent_graph(fields: dict[str, Any]) -> SentGraph:
-    """The graph of the fields of a request. TensorkilnError for one that is not valid, or not translated."""
+    """Build the graph from the fields of a request. TensorkilnError when it is invalid or cannot be translated."""
     if "graph" in fields:
         return SentGraph(parse_graph(fields["graph"]))
     return _written(fields[BUILDER]) if BUILDER in fields else _translated(fields)
@@ -39,7 +39,7 @@ def sent_graph(fields: dict[str, Any]) -> SentGraph:
 def _written(text: Any) -> SentGraph:
     if not isinstance(text, str):
         raise RequestError("builder is a string: lines that write a graph.", pointers=[f"/{BUILDER}"])
-    # It loads the builder, which no other request needs.
+    # Imported here: no other request needs the builder.
     from tensorkiln.build_text import read_builder_text
 
     try:
@@ -51,7 +51,7 @@ def _written(text: Any) -> SentGraph:
 
 def _translated(fields: dict[str, Any]) -> SentGraph:
     source, dims = _source(fields[MODULE]), fields.get("dims", {})
-    # It loads the bindings of MLIR, which no request for a graph needs.
+    # Imported here: only requests with a module need the bindings of MLIR.
     from stablehlo.bounds import parse_dims
     from stablehlo.shapes import parse_shapes
     from stablehlo.translate import translate

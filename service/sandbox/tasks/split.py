@@ -1,4 +1,4 @@
-"""One body with many compile requests to the bodies of each."""
+"""Split the body of a batch into the bodies of its compile requests."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
 def split(request: Message, outlet: Outlet) -> Message:
-    """The part `body` is an object whose `requests` are bodies of compile requests.
+    """Split the part `body`, an object whose `requests` are bodies of compile requests.
 
-    The answer: `refused` in the header, a problem for each that has not the fields of one, by its position; and a part
-    for each other, named by its position: the bytes that were sent, so that it is the request that it is elsewhere.
+    The answer's header has `refused`: by position, a problem for each request with wrong fields. Every other request is
+    a part named by its position, with the bytes as sent, so that its hash equals that of the same request sent alone.
     """
     outlet.stage("parse")
     body = request.parts["body"]
@@ -52,7 +52,7 @@ def split(request: Message, outlet: Outlet) -> Message:
 
 
 def _elements(text: str) -> Generator[str]:
-    """The texts of the elements of the only value of the object that `text` spells, which is known to be JSON."""
+    """The texts of the elements of the only value, a list, of the JSON object in `text`, which must be valid."""
     decoder = json.JSONDecoder()
     begin = _after_space(text, _after_space(text, 0) + 1)
     _, key_end = decoder.raw_decode(text, begin)

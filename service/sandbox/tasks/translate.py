@@ -12,10 +12,9 @@ from .sent_graph import sent_graph
 
 
 def translate(request: Message, outlet: Outlet) -> Message:
-    """The part `body` has a module of `stablehlo`, and maybe `dims` and `shapes`, or a text of `builder`; the part
-    `answer` is a `Translation`.
+    """Translate the part `body`: a module in `stablehlo` with optional `dims` and `shapes`, or a text in `builder`.
 
-    The graph is one that is valid.
+    The part `answer` is a `Translation` with a valid graph.
     """
     outlet.stage("parse")
     fields = parse_envelope(request.parts["body"], *OF_TRANSLATE)

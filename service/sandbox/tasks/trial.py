@@ -1,4 +1,4 @@
-"""The task by which the service sees that it can compile: a request of its own, read, compiled and answered."""
+"""A self-test of the service: read, compile and answer a request of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TARGET = "cpu"
 
 
 def trial(request: Message, outlet: Outlet) -> Message:
-    """The answer of the task `compile` for a small graph that is always the same."""
+    """Compile a small fixed graph and return the answer of the task `compile`."""
     del request
     from passes.warm_up import graph
 

@@ -1,4 +1,4 @@
-"""The schedules that one canonical graph could have for one target, timed."""
+"""Time the candidate schedules of one canonical graph for one target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a graph is valid, and what is known about it."""
+"""Validate a graph and report its sizes, types and constraints."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from .sent_graph import sent_graph
 
 
 def validate(request: Message, outlet: Outlet) -> Message:
-    """The part `body` has a `graph`, a module of `stablehlo` or a text of `builder`; the part `answer` is a
-    `ValidationReport`.
+    """Validate the part `body`: a `graph`, a module in `stablehlo` or a text in `builder`.
+
+    The part `answer` is a `ValidationReport`.
     """
     outlet.stage("parse")
     fields = parse_envelope(request.parts["body"], *OF_VALIDATE)
