@@ -216,7 +216,7 @@ class JobRecords:
         await self._records.put(f"{OWNERS_FOLDER}{owner}", {"beat": self._beats})
 
     async def release(self, owner: str, jobs: Iterable[str]) -> None:
-        """Release the jobs of `owner` for other services. For `jobs`, which it has started, it does not count as lost."""
+        """Release the jobs of `owner` for other services. It does not count as lost over the started `jobs`."""
         await asyncio.gather(*(self._lay_down(job, owner) for job in jobs))
         await self._records.delete(f"{OWNERS_FOLDER}{owner}")
 
