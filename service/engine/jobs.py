@@ -313,7 +313,7 @@ class Jobs:
             self._begin(Job(record))
 
     async def _has_living_owner(self, identifier: str, alive: dict[str, bool]) -> bool:
-        """Whether a job has an owner that is alive and another service. `alive` caches the owners of this round."""
+        """Whether another service that is alive has the job. `alive` caches the owners of this round."""
         owner = self._others.get(identifier) or await self._records.owner(identifier)
         if owner == self._owner:
             return False  # this service has abandoned it
