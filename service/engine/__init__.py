@@ -1,1 +1,1 @@
-"""From the body of a request to the body of its answer: look it up, or run the jobs that make it."""
+"""Turns the body of a request into the body of its answer: from the store, or by tasks that compute it."""

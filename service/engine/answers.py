@@ -1,4 +1,4 @@
-"""From a compile request to its answer: the one that was given before, or one that is made now."""
+"""Answers compile requests: repeats a stored answer, or makes a new one."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from .task_answers import Prepared, believable, rendered
 
 
 class Answers:
-    """Answers are read and written by `reader`, their programs found and made by `compiles`.
+    """Answers compile requests: `reader` reads them and writes answers, `compiles` finds or makes the programs.
 
-    None leaves before the verdict of `readiness` about the start, for which a first compile that ends well replaces the
-    canary. One that `seals` keeps what it answered in the store; the others, which have no key for that, remember it.
+    No answer is returned before the startup verdict of `readiness`; a successful first compile replaces its canary.
+    With `seals`, answers are stored to be repeated; without a key to seal them, they are only kept in memory.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Answers:
         self._flights: Flights[bytes, Progress] = Flights()
 
     async def repeated(self, body: Body) -> bytes | None:
-        """The body of the answer to a request that was made before, byte for byte; None when there is none."""
+        """The stored answer to a byte-for-byte equal request; None when there is none."""
         found = await self.repeat(body)
         if found is None:
             return None
@@ -68,19 +68,19 @@ class Answers:
         return found.answer
 
     async def repeat(self, body: Body) -> Repeat | None:
-        """What is known of such a request, if anything that the caller may read."""
+        """The stored repeat of a request; None when there is none, or when the caller may not read the store."""
         return await self._repeats.find(self._key(body)) if self._tenancy.reads_store else None
 
     async def compile(self, body: Body, on_progress: OnProgress = lambda _: None) -> bytes:
-        """The body of the answer to a compile request that is no `repeated` one.
+        """The body of the answer to a compile request that has no `repeated` answer.
 
-        `on_progress` gets the stages as they begin: `stage`, and `target`, the position of the target that it is for.
+        `on_progress` gets each stage as it begins: its name as `stage`, and as `target` the position of its target.
         """
         with self._fairness.request():
             return await self.make(body, on_progress)
 
     async def make(self, body: Body, on_progress: OnProgress) -> bytes:
-        """As `compile`, of a request that is counted already."""
+        """As `compile`, for a request that already counts against the limits of its tenant."""
         key = self._key(body)
         async with self._tenancy.reproducers(), telling_queue_time():
             flight = (key, self._tenancy.equals)
@@ -109,7 +109,7 @@ class Answers:
         blobs = dict.fromkeys(digest for each in compiled for digest in each.blobs)
         programs = dict.fromkeys(each.action.digest for each in compiled)
         await self._tenancy.grant([*programs, *blobs])
-        # What is stored of measurements may be more the next time.
+        # If `tuned` was resolved by the store, the same request may get other measurements next time.
         if programs.keys() == {action.digest for action in prepared.actions}:
             keys = dict.fromkeys(SignedRecord.model_validate_json(each).record.key for each in signatures)
             repeat = with_signatures(answers.repeat, signatures)
@@ -121,12 +121,12 @@ class Answers:
     async def _compiled(
         self, prepared: Prepared, body: Body, on_progress: OnProgress
     ) -> tuple[Sequence[Compiled], Rendered]:
-        """The programs that a request asks for, and the answers that they make."""
+        """The programs of a request, and the answers rendered from them."""
         renaming = prepared.renaming
         try:
             compiled = await programs_of(prepared, self._compiles, on_progress)
         except TensorkilnError as error:
-            await self._readiness.started()  # It may fail for the same reason, which says more.
+            await self._readiness.started()  # If the start fails too, its error says more.
             raise in_user_terms(error, renaming) from None
         made = compiled[0].rendered
         if made is not None and made.renaming == renaming:
@@ -134,7 +134,7 @@ class Answers:
         else:
             answers = await self._render(compiled, renaming, body)
         if made is not None:
-            self._readiness.prove()  # It was made here, and is believed.
+            self._readiness.prove()  # Compiled here and valid: as good as the canary.
         return compiled, answers
 
     async def _keep(self, key: str, repeat: Repeat) -> None:
@@ -156,10 +156,10 @@ class Answers:
 
 
 async def programs_of(prepared: Prepared, compiles: Compiles, on_progress: OnProgress) -> Sequence[Compiled]:
-    """The programs of all targets. `on_progress` gets that of each, with its position as `target`.
+    """The programs of all targets. `on_progress` gets the progress of each, with its position as `target`.
 
-    When one fails for good, the others are given up: nobody waits for them any more. What is to be asked for again
-    finds more of them.
+    When one fails permanently, the others are cancelled. After a transient error they go on, so that a retry of the
+    request finds their programs.
     """
 
     def progress_of(target: int) -> OnProgress:
@@ -176,7 +176,7 @@ async def programs_of(prepared: Prepared, compiles: Compiles, on_progress: OnPro
             tasks.pop().cancel()
         raise
     finally:
-        # An error of theirs has this frame in its traceback: it would hold itself, and the graph.
+        # The error of a task refers to this frame by its traceback: the reference cycle would keep the graph alive.
         tasks.clear()
 
 

@@ -1,4 +1,4 @@
-"""One action to its stored program."""
+"""Finds or compiles the program of an action."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from .tunings import Tunings, to_measure
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A program in canonical names, as JSON; where the store has it; and whether it was there.
+    """A program in canonical names, as JSON; its entry in the store; and whether it was a hit, as `cache`.
 
-    `action` is what it was compiled for. `rendered` is there when the program was made for one request alone.
+    `action` is the action of the program. `rendered` is set when it was compiled for a single request.
     """
 
     action: Action
@@ -40,14 +40,14 @@ class Compiled:
 
     @property
     def blobs(self) -> Sequence[str]:
-        """What the store has of it, with the measurements that it was compiled by."""
+        """The digests of its blobs, with those of the measurements it was compiled with."""
         return [*self.entry.blobs, *([self.action.tuned] if self.action.is_tuned else [])]
 
 
 class Compiles:
-    """Finds programs in the store and compiles those that are not there, each once however many ask for it.
+    """Finds programs in the store, and compiles missing ones; concurrent requests share one compile (single-flight).
 
-    Tenants wait for turns of their own until one of them compiles: what refuses or delays one is nothing to another.
+    Each tenant waits for its own turn until one of them compiles: a refusal or delay affects only its own tenant.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Compiles:
         self._first_turns = FirstTurns(turns, self._flights)
 
     async def program(self, wanted: Wanted, on_progress: OnProgress = lambda _: None) -> Compiled:
-        """The program that is wanted. A CompileError of its own when there is none. `on_progress` gets its stages."""
+        """Find or compile the program of `wanted`. CompileError when it fails. `on_progress` gets the stages."""
         action = await self._tunings.settled(wanted.action)
         if action is None:
             measured = await self._program(to_measure(wanted), on_progress)
@@ -131,17 +131,17 @@ class Compiles:
 
 
 def attempts(error: InfrastructureError) -> int:
-    """How many compiles have begun that came to this error, and to no program."""
+    """How many compiles were started, and made no program, before this error."""
     return int(error.details.get("attempts", 0))
 
 
 async def _counted(engine: CompileEngine, order: Order, on_progress: OnProgress) -> Made:
-    """What becomes of an order. When the infrastructure fails it, its error says whether it had begun."""
+    """Carry an order out. An UnavailableError says in `details.attempts` whether the compile had started."""
     has_begun = False
 
     def counting(progress: Progress) -> None:
         nonlocal has_begun
-        has_begun = has_begun or "attempt" not in progress  # that one more is begun says nothing yet
+        has_begun = has_begun or "attempt" not in progress  # a retry is announced before it starts
         on_progress(progress)
 
     try:

@@ -1,4 +1,4 @@
-"""The parts that the routes call, and their life from the start to the end."""
+"""The engine: the parts that the routes call, with their startup and shutdown."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from .submissions import Submissions
 
 @dataclass(eq=False, kw_only=True)
 class Engine:
-    """The compiler with its store; `wiring.engine_of` makes one. What routes call raises TensorkilnError alone.
+    """The compiler with its store, made by `wiring.engine_of`. Methods that routes call raise only TensorkilnError.
 
-    One that `is_private` takes requests while it sees whether everything works, and answers none before it has seen: a
-    compile of theirs that ends well replaces the canary, and the store is looked at.
+    With `is_private`, the engine accepts requests during the startup checks, and answers them once the checks have
+    passed. A successful compile replaces the canary; the store is checked all the same.
     """
 
     answers: Answers
@@ -52,23 +52,23 @@ class Engine:
     is_farm: bool
     is_private: bool
     ending: Shutdown = field(default_factory=Shutdown)
-    """Those who wait for an answer are let go."""
+    """Set at shutdown, to end the requests that still wait for an answer."""
     _is_closing: bool = False
 
     async def start(self) -> Ready:
-        """Start the fork servers and see that everything works; what holds for the jobs of all.
+        """Start the fork servers, check that all works, and take up jobs; the weakest isolation of all sandboxes.
 
-        A private service has only begun to see when this returns.
+        UnavailableError when a check fails. For a private service, the checks still run when this returns.
         """
         ready = min(
             await asyncio.gather(*(sandbox.start() for sandbox in self.sandboxes)),
             key=lambda each: Level(each.level).strength,
         )
         if self.is_farm:
-            # What compiles is a worker; of those, what is less confined is not believed.
+            # Workers compile: programs that were compiled with less isolation than this are not trusted.
             ready = replace(ready, level=self.notary.isolation, mechanisms=(), shortcomings=())
         else:
-            # Before any job is taken up: what it compiles is signed with this level, what it finds has to have it.
+            # Before any job runs: programs are signed with this level, and stored programs need at least this level.
             self.notary.isolation = ready.level
             self.keyring.signer()
         self.readiness.begin(gives_way=self.is_private)
@@ -86,11 +86,11 @@ class Engine:
         await asyncio.gather(*(sandbox.close() for sandbox in self.sandboxes))
 
     def announce_end(self) -> None:
-        """From now on the service does not call itself ready; whoever has not heard of it is served."""
+        """Report the service as not ready from now on. Requests are still served."""
         self._is_closing = True
 
     def drain(self) -> None:
-        """From now on the service accepts no job either, and holds no answer back."""
+        """Report the service as not ready, accept no more jobs, and end every wait for one."""
         self.announce_end()
         self.jobs.drain()
 
@@ -102,7 +102,7 @@ class Engine:
         return entry
 
     async def check(self) -> None:
-        """UnavailableError when the service is shutting down, or a part of it fails that a compile needs."""
+        """Raise UnavailableError when the service shuts down, or when a part that a compile needs fails."""
         if self._is_closing:
             raise UnavailableError("The service is shutting down.")
         await self.readiness.require()

@@ -1,4 +1,4 @@
-"""What a request would come to, without compiling it."""
+"""Explains what the cache has for a compile request, without compiling it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Explain:
     async def all(self, actions: Sequence[Action], is_repeated: bool, *, with_dumps: bool) -> Explanation:
         """Each of `actions`: its components, whether its program is stored, and what is nearest to it if not.
 
-        `is_repeated` is whether the same request has an answer that it would be given again.
+        `is_repeated` is whether the same request has a stored answer.
         """
         hit = SAME_REQUEST if is_repeated else SAME_ACTION
         explained = (self._one(action, hit, with_dumps) for action in actions)
@@ -82,7 +82,7 @@ def _at(components: Mapping[str, Any], name: str) -> Any:
 
 
 def _apart(here: Any, there: Any) -> tuple[Any, Any]:
-    """Of two lists, what the other does not have: nobody finds one of sixty features in another sixty."""
+    """Of two lists, only the elements that the other lacks: lists of sixty CPU features are hard to compare."""
     if not isinstance(here, list | tuple) or not isinstance(there, list | tuple):
         return here, there
     return [each for each in here if each not in there], [each for each in there if each not in here]

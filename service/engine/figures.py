@@ -1,4 +1,4 @@
-"""Figures that an engine has at the moment they are asked for."""
+"""Metrics of an engine, read when they are scraped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Figures(Collector):
 
 
 class _OfProcess(Collector):
-    """The figures of one of several processes, in series of its own: a counter would fall from one to another."""
+    """The metrics of one of several processes, labelled as its own: in one series, counters would seem to fall."""
 
     def __init__(self, figures: Collector, place: int) -> None:
         self._figures = figures

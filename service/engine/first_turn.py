@@ -14,11 +14,11 @@ from .flights import Flights
 
 
 class Overtaken(Exception):
-    """Another is at the work, which `flights` has under its name now."""
+    """Another caller has started the work: `flights` has it under its shared key now."""
 
 
 class FirstTurns:
-    """Turns of `turns` at work that `flights` has: first under a key for each who waits, then under its own name."""
+    """Waits for turns to do shared work. `flights` has it under a key of each waiter, then under its shared key."""
 
     def __init__(self, turns: Turns, flights: Flights[Any, Any]) -> None:
         self._turns = turns
@@ -27,7 +27,7 @@ class FirstTurns:
 
     @asynccontextmanager
     async def turn(self, work: Hashable, flight: Hashable, size: int) -> AsyncGenerator[Turn]:
-        """As `Turns.turn`, for the task of `flight`, which is that of `work` from then on. Overtaken if another is."""
+        """As `Turns.turn`, for the work under `flight`; on its turn it is shared as `work`. Overtaken if another is."""
         async with AsyncExitStack() as held:
             turn = await self._own(work, held, size)
             if self._flights.has(work):  # its turn came in the same moment

@@ -1,4 +1,4 @@
-"""Identical work that is under way is joined, not repeated."""
+"""Single-flight: identical work that is under way is joined, not repeated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ P = TypeVar("P")
 
 
 class _Progress(Generic[P]):
-    """The progress of some work so far, and who listens to it. The work publishes it, without being known to it."""
+    """The progress of some work so far, and its listeners. It holds no reference to the work."""
 
     def __init__(self) -> None:
         self._past: list[P] = []
@@ -46,7 +46,7 @@ class _Flight(Generic[T, P]):
 
 
 class Flights(Generic[T, P]):
-    """Work by its key. It goes on while anybody waits for it, and is cancelled when the last who waits is."""
+    """Work under way, by key. It is cancelled when the last task that waits for it is cancelled."""
 
     def __init__(self) -> None:
         self._flights: dict[Hashable, _Flight[T, P]] = {}
@@ -59,7 +59,7 @@ class Flights(Generic[T, P]):
     ) -> T:
         """The result of the work under `key`, which is started unless it is under way.
 
-        `on_progress` gets all of its progress, that from before the caller came first.
+        `on_progress` gets all of its progress, including that from before the caller joined.
         """
         if not self.has(key):
             self._begin(key, start)
@@ -70,13 +70,13 @@ class Flights(Generic[T, P]):
         return key in self._flights
 
     def share(self, key: Hashable, other: Hashable) -> None:
-        """Have the work under `key` be joined by `other` too, which has none, for as long as it can be joined."""
+        """Let the work under `key` be joined under `other` too, a key without work."""
         flight = self._flights[key]
         flight.keys.append(other)
         self._flights[other] = flight
 
     async def follow(self, key: Hashable, on_progress: Callable[[P], None] = lambda _: None) -> T:
-        """As `join`, of work that is under way. KeyError when there is none."""
+        """As `join`, for work that is under way. KeyError when there is none."""
         flight = self._flights[key]
         flight.progress.listen(on_progress)
         flight.waiting += 1
@@ -89,7 +89,7 @@ class Flights(Generic[T, P]):
             if flight.waiting == 0 and not flight.task.done():
                 self._forget(flight)
                 flight.task.cancel()
-            # The error of the work has this frame in its traceback: it would hold itself, and what the work held.
+            # The error of the work refers to this frame by its traceback: the cycle would keep the work's data alive.
             del flight
 
     async def close(self) -> None:

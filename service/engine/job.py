@@ -1,4 +1,4 @@
-"""A job of this service: what its state is, what has happened, and ways to wait for more."""
+"""A job of this service: its state, its events, and ways to wait for changes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _PLACE: Final = re.compile(r"([0-9]{1,9})\.(?:([0-9]{1,9})|done)")
 
 
 class Job:
-    """`record` is what the store has, or is about to have. `task` does the work.
+    """A job. `record` is its record as stored, or about to be stored; `task` does the work, None if none runs here.
 
-    The attempt of the record also counts compiles that were begun again: it is shown, and bounds nothing.
-    `is_cancelled` says that somebody wants it to end, `is_abandoned` that this service has lost hold of it.
+    The attempt number of the record also counts restarted compiles; it is only shown, and limits nothing.
+    `is_cancelled` says that a caller cancelled the job, `is_abandoned` that this service stopped before its end.
     """
 
     def __init__(self, record: JobRecord) -> None:
@@ -39,35 +39,35 @@ class Job:
             self.add_event("queued", {"attempt": record.attempt})
 
     def is_for(self, who: Caller) -> bool:
-        """Whether the caller may know of it, and have what comes of it.
+        """Whether the caller may see the job and its answer.
 
-        Of a job whose record was damaged nothing is known, and whoever has its id was given it.
+        A job whose record was damaged has no caller: anyone with its id may see it.
         """
         made_by = self.record.caller
         if who.is_local or not made_by:
             return True
-        # Whoever may not read what others of its tenant have had compiled may not have it by their jobs.
+        # Without the scope to read the store, a caller may not read programs through jobs of others in its tenant.
         may_read = who.may(Scope.CACHE_READ) or made_by.get("name") == who.name
         return may_read and (who.tenant, who.namespace) == (made_by.get("tenant"), made_by.get("namespace"))
 
     def add_event(self, kind: str, data: Mapping[str, Any], **changes: Any) -> None:
-        """Add an event, and change fields of the record. Beyond MAX_EVENTS, stages are told no more."""
+        """Add an event, and change fields of the record. Stages beyond MAX_EVENTS are dropped."""
         if kind == "stage" and len(self.record.events) >= MAX_EVENTS:
             return
         self._adds(Event(f"{self.record.attempt}.{len(self.record.events) + 1}", kind, data), changes)
 
     def report(self, progress: Mapping[str, Any]) -> None:
-        """What the work tells: a stage that begins, or that a compile is begun once more."""
+        """Add progress of the work as an event: a stage that begins, or a compile that is restarted."""
         again = "attempt" in progress
         self.add_event("stage", progress, **({"attempt": self.record.attempt + 1} if again else {}))
 
     def start(self) -> None:
-        """The work starts. It may have to wait for further turns."""
+        """Record that the work starts. It may have to wait for further turns."""
         queue_ms = self.queue_time.milliseconds
         self.add_event("started", {"queue_ms": queue_ms}, state="running", queue_ms=queue_ms)
 
     def finish(self, state: str, **changes: Any) -> None:
-        """The work is over. It has to be stored before anybody is told: see `stored_end`."""
+        """Record the end of the work. Clients see it once it is stored: see `stored_end`."""
         queue_ms = run_ms = None
         if self.record.queue_ms is not None:
             queue_ms, total_ms = self._took(self.record.queue_ms)
@@ -81,28 +81,28 @@ class Job:
         self.notify()
 
     def _took(self, queue_ms: float) -> tuple[float, float]:
-        """How long it waited and how long it took in all, in milliseconds. `queue_ms` is what is recorded of it."""
+        """Milliseconds of waiting, and in all. `queue_ms` is the recorded waiting time."""
         if self.task is None:
-            # Nobody here has worked on it.
+            # This service has not worked on it.
             return queue_ms, (clock.time() - self.record.accepted) * 1e3
         total_ms = round((clock.monotonic() - self._accepted_at) * 1e3, 3)
-        # Of several targets, some may wait for the work of others.
+        # Each target adds the waiting time of the flight that it joined: the sum may exceed the total.
         return min(self.queue_time.milliseconds, total_ms), total_ms
 
     def fail(self, error: Mapping[str, Any]) -> None:
-        """The job is to end by a defect of the service, whatever else it was about to come to."""
+        """Make the job fail with `error`, which reports a defect of the service, in place of any other outcome."""
         self.is_failing = True
         self.record = self.record.failed(error)
 
     def abandon(self) -> None:
-        """Nobody here works on it any more, though it has not ended."""
+        """Record that this service stops working on the job before its end."""
         self.is_abandoned = True
         self.notify()
 
     def stored_end(self, record: JobRecord) -> None:
-        """The store has it: `record` is how the job has ended.
+        """Take over the stored end of the job, `record`, and announce it.
 
-        Another service that ended it did not know of all that whoever listens here has heard of, which stays.
+        If another service ended the job, `record` may lack events that were sent from here. They are kept.
         """
         stored = record.before_end
         reached = max(stored, self.record.before_end, key=_reach)
@@ -111,12 +111,12 @@ class Job:
         self.notify()
 
     def notify(self) -> None:
-        """Let those who wait until it has `changed` look again."""
+        """Wake the tasks that wait for `changed`."""
         self.changed.set()
         self.changed = asyncio.Event()
 
     async def end(self, seconds: float) -> bool:
-        """Wait for the end, so long; whether it has come."""
+        """Wait for the end, up to `seconds`; whether the job is over."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while not self.is_over:
@@ -124,10 +124,10 @@ class Job:
         return self.is_over
 
     def events_after(self, last: str) -> tuple[Event, ...]:
-        """What may be told of the events after the one with the id `last`.
+        """The events after the one with the id `last`; the end only once it is stored.
 
-        All of this attempt when `last` is of another. The end is told when it is stored. Another service may have told
-        `last`, and more than is known here.
+        If `last` is of an earlier attempt, all events of this one. `last` may be unknown here, if another service sent
+        it.
         """
         events = self.record.events if self.is_over else self.record.before_end
         position = next((position for position, event in enumerate(events, 1) if event.id == last), None)
@@ -137,7 +137,7 @@ class Job:
 
 
 def _place(identifier: str) -> tuple[int, float]:
-    """Where an event is among those of its job, by its id; before all of them when it says nothing."""
+    """The attempt and the count in the id of an event, by which events are ordered; (0, 0) for an invalid id."""
     found = _PLACE.fullmatch(identifier)
     if found is None:
         return 0, 0
@@ -149,9 +149,9 @@ def _reach(events: tuple[Event, ...]) -> tuple[int, float]:
 
 
 async def follow(job: Job, last: str, is_closing: asyncio.Event) -> AsyncGenerator[Event]:
-    """The events of a job after `last`, until its end or the service's, or until it is left."""
+    """The events of a job after `last`, until it ends or is abandoned, or until the service shuts down."""
     while True:
-        # Taken before the look at the events, so that none is missed.
+        # Read before the events, so that none is missed.
         changed, is_over = job.changed, job.is_over
         for event in job.events_after(last):
             last = event.id

@@ -1,4 +1,4 @@
-"""What a job came to, as its record names it, and whether that is still there."""
+"""The outcome of a job, as its record names it, and whether it is still stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service.trust.notary import Notary
 
 
 async def kept(answer: bytes, blobs: Blobs) -> dict[str, Any]:
-    """The fields of its record that say what a job came to, whose answer survives a power failure from now on."""
+    """Store `answer` durably; the fields of the job's record that name it, its programs and its blobs."""
     signed = [each.record for each in signatures_of(answer) if each is not None]
     named = (digest for each in signed for digest in (each.program, *each.artifacts, *each.stages.values()))
     return {
@@ -24,7 +24,7 @@ async def kept(answer: bytes, blobs: Blobs) -> dict[str, Any]:
 
 
 async def is_lost(record: JobRecord, blobs: Blobs, records: Records, notary: Notary) -> bool:
-    """Whether a job is done, and its answer or something that this names is missing, damaged or not believed."""
+    """Whether a job is done, and its answer or something the answer names is missing, damaged or not trusted."""
     if record.answer is None:
         return False
     answer = await blobs.get(record.answer)

@@ -1,4 +1,4 @@
-"""What is done about a job between its beginning and its end, however long the infrastructure fails it."""
+"""Carries out a job from its start to its end, with retries while the infrastructure fails."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from .job_outcome import kept
 from .order import OnProgress
 
 MAX_ATTEMPTS: Final = 5
-"""Services, or processes of one, that may be lost over a job, and compiles of it that came to nothing by no fault."""
+"""Limit of services and workers lost over a job, plus its compiles that the infrastructure failed."""
 _FIRST_PAUSE_S: Final = 0.2
 _MAX_PAUSE_S: Final = 5.0
 _PAUSE_AFTER_A_COMPILE_S: Final = 5.0
-"""A compile takes far more than a look whether the store is there again."""
+"""Seconds to wait, times the lost attempts: a lost compile costs far more than a retry of the store."""
 
 ROOM_S: Final = 10.0
-"""So long a job waits for requests to give back what they hold, with a turn that others would want."""
+"""Seconds that a job waits for memory at most, as it holds a turn meanwhile."""
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Body, OnProgress], Awaitable[bytes]]
@@ -51,10 +51,10 @@ _log = structlog.get_logger()
 
 
 class JobWork:
-    """Does jobs by `turns`, and writes in `records` how they end.
+    """Carries out jobs by `turns`, and writes their ends to `records`.
 
-    `work` turns a request into its answer; it is asked again when it raises an InfrastructureError. The requests that
-    are worked on have room in `memory`, and most often by `memory_limit`.
+    `work` turns a request into its answer; it is retried after an InfrastructureError. A job starts when `memory` has
+    room for its request, and waits up to ROOM_S for `memory_limit`.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class JobWork:
     async def run(self, job: Job) -> None:
         """Do a job on behalf of its caller, and write how it has ended."""
         who = Caller.from_record(job.record.caller)
-        # A job that was taken up has neither from the request that it was made by.
+        # A job that was taken over does not run in the context of its request.
         bind_contextvars(job=job.record.id, tenant=who.tenant)
         job.queue_time = begin_queue_time()
         with acting_as(who), continuing(job.record.trace):
@@ -89,13 +89,13 @@ class JobWork:
             await self.store_end(job)
 
     async def store_end(self, job: Job) -> None:
-        """Write how a job has ended, as often as it takes."""
+        """Write the end of a job, with retries until the store accepts it."""
         job.stored_end(await self._retrying(lambda: self._records.end(job.record)))
 
     async def _in_turn(self, job: Job) -> tuple[str, dict[str, Any]] | None:
-        """How the work ends; None when another service has ended the job while it was queued."""
+        """Do the work in its turn; its outcome, None when another service ended the job while it was queued."""
         record = job.record
-        # Before the turn: who has one and no room would keep a place from others.
+        # Before the turn: a job with a turn that waits for memory would keep a place from others.
         room = self._memory.room(str(record.caller.get("tenant", "")), record.body_bytes)
         async with room, self._turns.turn(0):
             job.start()
@@ -106,9 +106,9 @@ class JobWork:
             return None
 
     async def _outcome(self, job: Job) -> tuple[str, dict[str, Any]]:
-        """How the work ends, tried again while the infrastructure fails it.
+        """Do the work, with retries while the infrastructure fails; the state and changes of the record.
 
-        That may go on for as long as the store or the farm is away; what had begun in vain is counted.
+        Retries go on for as long as the store or the farm is down; only lost attempts count against MAX_ATTEMPTS.
         """
         pause, vain = _FIRST_PAUSE_S, job.record.lost
         while True:
@@ -117,7 +117,7 @@ class JobWork:
                 await asyncio.wait({working})
             finally:
                 working.cancel()
-            # Nobody here has cancelled it, or this line is not reached: some part of the service gave its work up.
+            # This job was not cancelled, else this line would not be reached: some other part cancelled the work.
             error = LostWorkerError("The work was given up.") if working.cancelled() else working.exception()
             if error is None:
                 return working.result()
@@ -136,14 +136,14 @@ class JobWork:
         await self._memory_limit.room(job.record.body_bytes, ROOM_S)
         body = await self._bodies.get(job.record.body)
         if body is None:
-            # Not raised: that it is tried again here brings nothing back.
+            # Not raised: a retry would not bring the request back.
             lost = UnavailableError("The request of this job was lost or damaged in the store; send it again.")
             return "failed", {"error": lost.to_problem()}
         answer = await self._work(body, job.report)
         return "done", await kept(answer, self._blobs)
 
     async def _retrying(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Try again and again while the store or the turns refuse: an accepted job is not dropped for that."""
+        """Retry while the store or the turns refuse: an accepted job is not dropped for that."""
         pause = _FIRST_PAUSE_S
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Accepted jobs: recorded before they are begun, done one way or another, taken up again after a crash."""
+"""Accepted jobs: recorded before they start, retried until they end, and taken over after a crash."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from .job_outcome import kept
 from .job_work import DEFECT, MAX_ATTEMPTS, JobWork
 
 TELL_S: Final = 0.5
-"""How often other services hear how far a job is."""
+"""Seconds between writes of the progress of jobs, and between looks at a job of another service."""
 CANCEL_S: Final = 10.0
-"""So long somebody who cancels a job is held back by a store that does not take its end."""
+"""Seconds that a cancellation waits for the store to accept the end of the job."""
 
 LOOK_S: Final = 0.5
-"""So long somebody who asks for a job waits for the store to say whether another service has ended it."""
+"""Seconds that a look at a job waits for the store to say whether another service has ended it."""
 
 _log = structlog.get_logger()
 
 
 class Jobs:
-    """The jobs of one service in a store that others may share, `most` of them open at a time; `work` does them."""
+    """The jobs of one service, at most `most` of them open; `work` carries them out. Services may share the store."""
 
     def __init__(self, work: JobWork, records: JobRecords, blobs: Blobs, bodies: Bodies, most: int) -> None:
         self._work = work
@@ -53,19 +53,19 @@ class Jobs:
         self._most = most
         self._owner = clock.token_hex(16)
         self._jobs: dict[str, Job] = {}
-        # Those that are not begun, with their tenants.
+        # Jobs that are accepted but not started yet, with their tenants.
         self._accepting: dict[str, str] = {}
         self._others: dict[str, str] = {}
-        # Those that the store did not let be looked after, which come last.
+        # Jobs for which the store failed in an earlier round. They come last.
         self._put_off: set[str] = set()
         self._watching: list[asyncio.Task[None]] = []
         self.is_closing = Shutdown()
         self._is_closed = False
 
     async def start(self) -> None:
-        """Take up what services that are no more have left, now and from now on.
+        """Take over the jobs of lost services, now and periodically.
 
-        UnavailableError when the store does not say what that is. One that is full has them taken up when it has room.
+        UnavailableError when the store cannot list them. If the store is full, they wait until it has room.
         """
         try:
             await self._take_over_jobs()
@@ -80,23 +80,23 @@ class Jobs:
         self._watching = [asyncio.create_task(each) for each in loops]
 
     async def known(self, identifier: str) -> Job | None:
-        """The job that was accepted by this id; None when there is none yet."""
+        """The job with this id, of any caller and any service; None when there is none."""
         job = self._jobs.get(identifier)
         record = await (self._records.find(identifier) if job is None else self._end_elsewhere(job))
         return Job(record) if record is not None else job
 
     async def _end_elsewhere(self, job: Job) -> JobRecord | None:
-        """How a job of this service has ended by another one, before `_take_over_jobs` finds that out."""
+        """The record of a job here that another service has ended, which `_take_over_jobs` may not have seen yet."""
         with suppress(UnavailableError, TimeoutError):
             async with asyncio.timeout(LOOK_S):
                 return None if job.record.has_ended else await self._records.ended(job.record.id)
         return None
 
     async def accept(self, body: Body, answer: bytes | None = None, identifier: str | None = None) -> Job:
-        """A job for a request; once this returns, it will be done. `answer` is what it comes to, if that is known.
+        """Accept a job for a request; once this returns, it survives a crash. With its `answer`, it is over at once.
 
-        `identifier` is the id that it is to have, which no job has. UnavailableError when too many are open, and while
-        the service shuts down.
+        `identifier` is an unused id for it. UnavailableError when too many jobs are open, or the service shuts down;
+        RateLimitedError when the tenant has too many.
         """
         if self.is_closing.is_set():
             raise UnavailableError("The service is shutting down.")
@@ -104,8 +104,8 @@ class Jobs:
             self._require_room(caller())
         identifier, who = identifier or clock.token_hex(16), caller()
         bind_contextvars(job=identifier)
-        # It takes its room at once. Until it is begun, a record of ours that nobody has is not one that was lost:
-        # whoever asks may leave now.
+        # It counts as open at once, and its record is not taken for an orphan before it starts. The caller may be
+        # cancelled meanwhile.
         self._accepting[identifier] = who.tenant
         try:
             return await self._accepted(identifier, who, body, answer)
@@ -130,7 +130,7 @@ class Jobs:
         return job
 
     def _require_room(self, who: Caller) -> None:
-        """There is some for everybody: a tenant has no more jobs open than a multiple of what is free."""
+        """Check the limits of open jobs. That of a tenant is a multiple of the free places: see `is_fair`."""
         taken = len(self._jobs) + len(self._accepting)
         if taken >= self._most:
             raise UnavailableError(
@@ -148,7 +148,7 @@ class Jobs:
             )
 
     async def find(self, identifier: str) -> Job:
-        """The job with this id, of whichever service. NotFoundError when the caller has none."""
+        """The job with this id, of any service. NotFoundError when there is none that the caller may see."""
         job = await self.known(identifier)
         if job is None or not job.is_for(caller()):
             raise NotFoundError(f"There is no job {identifier}.")
@@ -156,9 +156,9 @@ class Jobs:
         return job
 
     async def cancel(self, identifier: str) -> Job:
-        """End a job that has not ended. What it compiles is given up, unless somebody else waits for it.
+        """Cancel a job unless it has ended. Its compile is cancelled too, unless another request waits for it.
 
-        UnavailableError when the store does not take its end for CANCEL_S; it ends all the same.
+        UnavailableError when the store does not accept the end within CANCEL_S; the job is cancelled all the same.
         """
         job = await self.find(identifier)
         if job.is_over:
@@ -175,7 +175,7 @@ class Jobs:
         return job
 
     async def events(self, identifier: str, last: str) -> AsyncGenerator[Event]:
-        """The events of a job after the one with the id `last`, until its end or this service's."""
+        """The events of a job after the one with the id `last`, until the job ends or this service shuts down."""
         job = await self.find(identifier)
         while True:
             async for event in follow(job, last, self.is_closing) if identifier in self._jobs else _past(job, last):
@@ -183,13 +183,13 @@ class Jobs:
                 yield event
             if job.is_over or self.is_closing.is_set():
                 return
-            # It is another service's, which says now and then how far it is.
+            # The job is at another service, which writes its progress periodically.
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.is_closing.wait(), TELL_S)
             job = await self.find(identifier)
 
     async def end(self, job: Job, seconds: float) -> Job:
-        """Wait for the end of a job, so long, and no longer than this service lives; the job as it is then."""
+        """Wait for the end of a job, up to `seconds` or until this service shuts down; the job as it is then."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds), self.is_closing.before():
                 while not await job.end(TELL_S):
@@ -205,13 +205,13 @@ class Jobs:
         return counted
 
     def drain(self) -> None:
-        """Accept nothing more, and let nobody wait any longer."""
+        """Accept no more jobs, and end every wait for one."""
         self.is_closing.set()
         for job in self._jobs.values():
             job.notify()
 
     async def close(self) -> None:
-        """Stop, and leave what has not ended to the next service."""
+        """Stop, and release the jobs that have not ended, so that another service can take them over."""
         self._is_closed = True
         self.drain()
         tasks = [job.task for job in self._jobs.values() if job.task is not None]
@@ -236,16 +236,16 @@ class Jobs:
         job.task.add_done_callback(lambda task: self._on_task_end(job, task))
 
     def _on_task_end(self, job: Job, task: asyncio.Task[None]) -> None:
-        """See that a job ends though its task has broken off, by somebody who cancels it or by a defect.
+        """Write the end of a job whose task was cancelled or failed by a defect.
 
-        One whose failure cannot be written either is left: sooner or later `_take_over_jobs` takes it up, as it does
-        those of others, and so often.
+        If a defect prevents that too, the job is abandoned: `_take_over_jobs` takes it over like an orphan, with the
+        same limit.
         """
         if job.is_over or self._is_closed:
             return
         if task.cancelled() and task.cancelling():
             if not job.is_cancelled:
-                return  # given up: it has ended elsewhere
+                return  # `_drop` cancelled it: another service has ended it
             if not job.record.has_ended:
                 job.finish("cancelled")
         else:
@@ -259,12 +259,12 @@ class Jobs:
         self._run_in_task(job, self._work.store_end)
 
     async def _send_heartbeat(self) -> None:
-        """Say that this service lives while it has jobs; apart from all that may take its time."""
+        """Write a heartbeat while this service has jobs. It has its own loop, so that slow work cannot delay it."""
         if self._jobs:
             await self._records.beat(self._owner)
 
     async def _publish(self, published: dict[str, int]) -> None:
-        """Tell other services the progress of jobs that have more events than were `published`, a count by job."""
+        """Write the progress of running jobs. `published` is the number of events that was written last, by job."""
         under_way = {job.record.id: job for job in self._jobs.values() if job.record.state == "running"}
         for identifier in published.keys() - under_way.keys():
             del published[identifier]
@@ -272,13 +272,13 @@ class Jobs:
             record = job.record
             if not record.has_ended and published.get(identifier) != len(record.events):
                 published[identifier] = len(record.events)
-                # One that runs may have waited again.
+                # A running job may have waited for further turns.
                 await self._records.publish(replace(record, queue_ms=job.queue_time.milliseconds))
                 if identifier not in self._jobs or job.record.has_ended:
                     await self._records.unpublish(identifier)
 
     async def _take_over_jobs(self) -> None:
-        """Give up jobs that somebody has cancelled, and take up those that nobody has."""
+        """Drop jobs that another service has ended, and take over orphans."""
         opened = set(await self._records.opened())
         await self._records.beat(self._owner)
         alive: dict[str, bool] = {}
@@ -291,17 +291,17 @@ class Jobs:
         for identifier in sorted(looks, key=self._put_off.__contains__):
             (error,) = await asyncio.gather(looks[identifier](), return_exceptions=True)
             if isinstance(error, UnavailableError):
-                # A store that is away is not asked for each, and one job that it does not give holds up no other.
+                # If the store is down, the other jobs would fail too. If only this one fails, it comes last next time.
                 self._put_off.add(identifier)
                 _log.error("a job cannot be run now", job=identifier, reason=error.message)
                 return
             self._put_off.discard(identifier)
-            if error is not None:  # The others are not to wait for it.
+            if error is not None:  # A defect in one job must not stop the others.
                 _log.error("a job cannot be run", job=identifier, exc_info=error)
 
     async def _take_over(self, identifier: str, alive: dict[str, bool]) -> None:
         if len(self._jobs) >= self._most or await self._has_living_owner(identifier, alive):
-            return  # It is for others, or for later.
+            return  # another service has it, or this one has no room
         record = await self._records.orphan(identifier, self._owner)
         if record is None:
             return
@@ -313,10 +313,10 @@ class Jobs:
             self._begin(Job(record))
 
     async def _has_living_owner(self, identifier: str, alive: dict[str, bool]) -> bool:
-        """Whether a job is in good hands. `alive` is what is known of owners in this round."""
+        """Whether another service that is alive has the job. `alive` caches the owners of this round."""
         owner = self._others.get(identifier) or await self._records.owner(identifier)
         if owner == self._owner:
-            return False  # This service has lost hold of it.
+            return False  # this service has abandoned it
         if owner not in alive:
             alive[owner] = await self._records.is_alive(owner)
         self._others[identifier] = owner
@@ -333,7 +333,7 @@ class Jobs:
         await asyncio.wait([job.task])
         job.stored_end(record)
         self._jobs.pop(identifier, None)
-        # Since it ended, this service may have told how far it is.
+        # This service may have written progress after the job ended.
         await self._records.unpublish(identifier)
 
 

@@ -1,4 +1,4 @@
-"""The engine that needs no other server: compiles in processes that this one's fork server forks."""
+"""The back end on this machine: compiles in processes that the fork server of the sandbox forks."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from .order import Made, OnProgress, Order, Rendered, Wanted
 from .reproducer import compile_reproducer, needs_reproducer, with_details, with_reproducer
 
 _LOOK_EVERY_S: Final = 0.1
-"""How often is seen what has come of a compile that others are at."""
+"""Seconds between looks for the result of a compile that another process runs."""
 
 _log = structlog.get_logger()
 
 
 class LocalEngine:
-    """Compiles in `sandbox` within `limits`; what comes of it is kept in `blobs`, `programs` and `crashes`."""
+    """Compiles in `sandbox` within `limits`; results are stored in `blobs`, `programs` and `crashes`."""
 
     def __init__(
         self,
@@ -48,14 +48,14 @@ class LocalEngine:
         self._crashes = crashes
 
     async def start(self) -> None:
-        """The sandbox is started by whoever made it."""
+        """Nothing: the owner of the sandbox starts it."""
 
     async def close(self) -> None:
-        """Orders end with whoever waits for them; what is said of them is written."""
+        """Wait until all records of attempts are written. Orders end with the tasks that wait for them."""
         await self._crashes.settle()
 
     async def make(self, order: Order, on_progress: OnProgress) -> Made:
-        """Carry an order out. What crashes is begun MAX_CRASHES times in all, wherever that happens, and then known."""
+        """Carry an order out. A compile that crashes is started MAX_CRASHES times by all processes together."""
         attempts = Attempts(self._crashes, order.wanted.action.digest)
         has_crashed = False
         until = clock.monotonic() + self._limits.deadline_s + LEASE_S
@@ -83,7 +83,7 @@ class LocalEngine:
                     raise await self._explained(order.wanted, error, attempt.number) from None
 
     async def _made_by_another(self, order: Order) -> Made | None:
-        """What those who are at the same compile have come to, where the order is content with that."""
+        """The program that another process made for the action; None without one, or if the order `replaces` it."""
         if order.replaces:
             return None
         found = await self._programs.load(order.wanted.action, with_dumps=order.wanted.with_dumps)
@@ -109,7 +109,7 @@ class LocalEngine:
         keep = self._programs.save if order.replaces else self._programs.offer
         saved = await keep(wanted.action, entry)
         if saved.program != entry.program:
-            # Somebody was first. Both are good, and everybody is to get the same.
+            # Another process was first. Both programs are correct, but every caller must get the same one.
             earlier = await self._blobs.get(saved.program)
             if earlier is None:
                 raise UnavailableError("The store lost a program; send the request again.")
@@ -149,7 +149,7 @@ class LocalEngine:
         return with_details(explained, attempts=attempts)
 
     async def _store(self, answer: Message, besides: Collection[str]) -> Entry:
-        """Keep the bytes of a compile, whose own word about their digests is not taken; `besides` must be there too."""
+        """Store the bytes of a compile. CrashedError when a stated digest is wrong, or a part in `besides` missing."""
         made = CompileHeader.of(answer.header)
         stated = {f"artifact:{digest}": digest for digest in made.artifacts}
         stated |= {f"dump:{stage}": digest for stage, digest in made.stages.items()}
@@ -166,7 +166,7 @@ class LocalEngine:
 
 
 def _final(crash: Crash, **more: bool) -> TensorkilnError:
-    """The end of an order whose attempts, and those of others like it, have all crashed."""
+    """The error of an order whose action has crashed MAX_CRASHES times, here or in other processes."""
     return with_details(error_from_problem(crash.problem), attempts=MAX_CRASHES, **more)
 
 

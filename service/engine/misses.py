@@ -1,4 +1,4 @@
-"""Why something is compiled that might have been stored."""
+"""Explains cache misses."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ NOT_READ: Final = CacheInfo(status="miss", reason="the caller does not read the 
 
 
 def missed(reason: str) -> CacheInfo:
-    """A miss that has nothing to do with what else is stored."""
+    """A miss that names no nearest program."""
     return CacheInfo(status="miss", reason=reason)
 
 
 def miss_of(miss: Miss, neighbour: Neighbour | None) -> CacheInfo:
-    """A miss beside the nearest stored program. Its `differs` has GRAPH when that is of another graph."""
+    """A miss with the nearest stored program. Its `differs` has GRAPH when that program is of another graph."""
     if miss.reason or neighbour is None:
         return missed(miss.reason or FIRST_REQUEST)
     if not neighbour.differs:
@@ -30,14 +30,14 @@ def miss_of(miss: Miss, neighbour: Neighbour | None) -> CacheInfo:
 
 
 class Misses:
-    """Explains misses of the caller by what its own part of the store has."""
+    """Explains misses of the caller by the programs in its own part of the store."""
 
     def __init__(self, nearest: Nearest, tenancy: Tenancy) -> None:
         self._nearest = nearest
         self._tenancy = tenancy
 
     async def neighbour(self, action: Action, miss: Miss) -> Neighbour | None:
-        """The nearest stored program; None when there is none, and where the miss explains itself."""
+        """The nearest stored program; None when there is none, or when the miss has a reason already."""
         return None if miss.reason else await self._nearest.to(action, self._tenancy.scope)
 
     async def explain(self, action: Action, miss: Miss) -> dict[str, Any]:
@@ -45,5 +45,5 @@ class Misses:
         return miss_of(miss, await self.neighbour(action, miss)).model_dump(mode="json")
 
     async def remember(self, action: Action) -> None:
-        """`action` is stored now: a later miss may be near to it."""
+        """Add `action`, which is stored, to the index that explains later misses."""
         await self._nearest.add(action, self._tenancy.scope)

@@ -1,4 +1,4 @@
-"""What an engine is, which compiles; what it is asked for, and what it gives."""
+"""The interface of a back end: orders go in, programs come out."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a request wants compiled: an action and its canonical graph, with or without the dumps of its stages.
+    """One target of a compile request: an action and its canonical graph, with or without the dumps of its stages.
 
-    `renaming` is that of a request which wants nothing else.
+    `renaming` is the renaming of the request, if this is its only target.
     """
 
     action: Action
@@ -30,27 +30,26 @@ class Wanted:
 
 @dataclass(slots=True)
 class Cost:
-    """What attempts at an order have taken, however they ended: `seconds` of a place to compile at, and of processors.
+    """The cost of all attempts at an order, failed ones included: `seconds` of wall time, and processor seconds.
 
-    Time in a queue is none.
+    Time in a queue does not count.
     """
 
     seconds: float = 0.0
     spending: Spending = field(default_factory=Spending)
 
     def lose(self, seconds: float) -> None:
-        """An attempt was lost, of which nobody can tell what it took: a processor, for so long."""
+        """Add a lost attempt of `seconds`. Its processor time is unknown, and taken to be as long."""
         self.seconds += seconds
         self.spending.add(seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Something to compile, and what the answer is to say about the cache.
+    """A compile that a service gives to a back end, with what the answer says about the cache.
 
-    `replaces` is whether the caller is to get what is made now, though the store may have an equal program. Whoever
-    carries the order out adds to `cost`. `computed` is called when there is nothing more to compute: what was made is
-    stored, but not signed yet.
+    With `replaces`, the caller gets a newly compiled program even if the store has one. The back end adds to `cost`.
+    `LocalEngine` calls `computed` when the blobs of the program are stored, but its entry is not signed yet.
     """
 
     wanted: Wanted
@@ -62,7 +61,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The answer to a request with this renaming, and what the same request gets the next time."""
+    """The answer to a request with this renaming, and the answer to `repeat` when the request is sent again."""
 
     renaming: bytes
     answer: bytes
@@ -71,9 +70,9 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A program in canonical names, as JSON, and where the store has it, in a signed entry.
+    """A program in canonical names, as JSON, and its signed entry in the store.
 
-    `rendered` is there when the program was made for one request alone, and here; `attempts` is how often it was begun.
+    `rendered` is set when it was compiled here for a single request; `attempts` is how often the compile was started.
     """
 
     program: bytes
@@ -83,22 +82,22 @@ class Made:
 
 
 class CompileEngine(Protocol):
-    """Takes orders and carries them out. What it makes is stored and signed; equal orders make equal artifacts.
+    """A back end: carries orders out, and stores and signs the programs. Equal orders make equal artifacts.
 
-    `LocalEngine` is this machine, `FarmEngine` a farm of workers. Every method raises TensorkilnError alone.
+    `LocalEngine` compiles on this machine, `FarmEngine` on a farm of workers. Methods raise only TensorkilnError.
     """
 
     async def start(self) -> None:
-        """Be ready for orders."""
+        """Get ready for orders."""
 
     async def make(self, order: Order, on_progress: OnProgress) -> Made:
-        """Carry an order out, whose progress is given to `on_progress`; given up when the caller is cancelled.
+        """Carry an order out and report to `on_progress`. When the caller is cancelled, so is the order.
 
-        The error that it ended with: CompileError of the compile's own, LostWorkerError when one worker after the other
-        was lost over it, UntrustedArtifactError when what workers make is not believed here, UnavailableError when it
-        cannot be taken.
+        CompileError when the compile fails, LostWorkerError when too many workers were lost over it,
+        UntrustedArtifactError when programs of the workers are not trusted here, UnavailableError when it cannot be
+        carried out now.
         """
         ...
 
     async def close(self) -> None:
-        """Take no more orders, and leave those that there are."""
+        """Stop accepting orders. Orders that workers have are left to them."""

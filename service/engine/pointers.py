@@ -1,4 +1,4 @@
-"""An error about the canonical graph, told about the user's."""
+"""Translates errors about the canonical graph into errors about the user's graph."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .task_answers import nodes_of
 
 
 def in_user_terms(error: TensorkilnError, renaming: bytes) -> TensorkilnError:
-    """The same error with the user's node indices in its pointers and wherever its message names a node so.
+    """The same error with the user's node indices in its pointers and its message.
 
-    What was made from a module or a text has the places in that instead. CrashedError when the renaming is none.
+    For a graph made from a module or a text, with the places there instead. CrashedError when `renaming` is invalid.
     """
     known = nodes_of(renaming)
     if known.places:

@@ -1,4 +1,4 @@
-"""What can be asked about a request without compiling it."""
+"""Answers questions about a request without compiling it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Questions:
-    """Questions that `reader` answers, and `explain` by what the store has."""
+    """Splits, validates and translates requests by `reader`, and explains them by what the store has."""
 
     def __init__(
         self, reader: Reader, fairness: Fairness, tenancy: Tenancy, answers: Answers, explain: Explain
@@ -33,7 +33,7 @@ class Questions:
         self._explain = explain
 
     async def split(self, body: Body) -> tuple[Body | TensorkilnError, ...]:
-        """The compile requests of a batch, each a body or what is wrong with it, in their order."""
+        """The compile requests of a batch, each a body or its error, in their order."""
         return (await self._read("split", body, Split.from_message)).requests
 
     async def validate(self, body: Body) -> bytes:
@@ -41,11 +41,11 @@ class Questions:
         return (await self._read("validate", body, Described.from_message)).answer
 
     async def translate(self, body: Body) -> bytes:
-        """The body of the answer to the question what graph a module is."""
+        """The body of the answer to a translation of a module, or of lines of the builder, to a graph."""
         return (await self._read("translate", body, Described.from_message)).answer
 
     async def explain(self, body: Body) -> bytes:
-        """The body of the answer to the question what a compile request would come to."""
+        """The body of the answer that explains whether a compile request would hit the cache."""
         salt = self._tenancy.salt
         read = partial(Prepared.from_message, salt=salt)
         prepared = await self._read("prepare", body, read, of_actions(body, salt))

@@ -1,4 +1,4 @@
-"""Where requests are read and answers written: short tasks of the sandbox, each in its turn."""
+"""Reads requests and writes answers, in short tasks of the sandbox that wait for turns."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from .reproducer import needs_reproducer, with_reproducer
 from .task_answers import believed
 
 _MODULE: Final = b'"stablehlo"'
-"""What a body holds that has a module in the place of a graph."""
+"""Occurs in every body with a StableHLO module instead of a graph."""
 T = TypeVar("T")
 
 
 class Reader:
-    """Runs short tasks in `sandbox` within `limits`, by `turns`; the body of a request that kills one goes to `blobs`.
+    """Runs short tasks in `sandbox` within `limits`, by `turns`; a body that kills its task is stored in `blobs`.
 
-    A module of StableHLO is read in `compiler`, where that is: there the compiler is loaded, and with it what reads
-    those. That is a guess by the bytes. A wrong one costs time alone, as each of the two can read every body.
+    Bodies with a StableHLO module are read in `compiler`, if there is one, which has the reader of modules loaded. That
+    is a guess by the bytes. A wrong guess only costs time, as both sandboxes can read every body.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Reader:
         request: Message | None = None,
         on_progress: Callable[[str], None] = lambda _: None,
     ) -> T:
-        """What `read` makes of the answer of a task about `body`, which it is given if there is no other `request`."""
+        """Run a task on `body`, or on `request` if it is given; what `read` makes of its answer."""
         sandbox = self._compiler if _MODULE in body.content else self._sandbox
         try:
             async with self._turns.turn(len(body.content)) as turn:

@@ -1,4 +1,4 @@
-"""What a request looked like that killed its process, kept so that it can be sent again."""
+"""Reproducers: requests that killed their process, stored so that they can be sent again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FATAL = (CrashedError, DeadlineExceededError, ResourceExhaustedError)
 
 
 def needs_reproducer(error: TensorkilnError) -> bool:
-    """Whether `error` is the end of a process, not an answer of the compiler."""
+    """Whether `error` says that a process crashed or was killed at a limit."""
     return isinstance(error, _FATAL)
 
 
@@ -36,7 +36,7 @@ def compile_reproducer(graph: bytes, action: Action) -> bytes:
 
 
 def reproduced_action(reproducer: bytes, build_id: str, salt: str) -> Action | None:
-    """The action that was asked for by what `compile_reproducer` made; None for other bytes."""
+    """The action of a body that `compile_reproducer` made; None for other bytes."""
     try:
         asked = json.loads(reproducer)
         ending = b"," + _rest(asked["target"], asked["options"])
@@ -52,9 +52,9 @@ def _rest(target: Mapping[str, Any], options: Mapping[str, Any]) -> bytes:
 
 
 async def with_reproducer(error: TensorkilnError, body: bytes, blobs: Blobs) -> TensorkilnError:
-    """`error` with the digest in `details.reproducer` under which `body` is kept as an artifact.
+    """Store `body` as an artifact; `error` with its digest in `details.reproducer`.
 
-    `error` itself where the store does not take it: what has happened is told all the same.
+    `error` itself if the store does not accept it.
     """
     try:
         digest = await blobs.put(body)

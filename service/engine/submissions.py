@@ -1,4 +1,4 @@
-"""A compile request becomes a job; one that is sent again because nobody knows what became of it is the same job."""
+"""Turns compile requests into jobs; a request that is sent again with the same key gets the same job."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ HEADER: Final = "Idempotency-Key"
 PATTERN: Final = r"^[A-Za-z0-9_-]{1,64}$"
 _ID_CHARACTERS: Final = 32
 ANSWERED_S: Final = 3600
-"""For so long a request that was answered at once is one job. Far shorter than what has ended is kept."""
+"""Seconds for which repeats of an answered request share one job. Far less than ended jobs are kept."""
 
 
 def job_id(body: Body, key: str, again: int = 0) -> str:
-    """The id of the job that the current caller has for this body and `key`, sent `again` after so many in vain.
+    """The id of the job that the current caller has for this body and `key`, after `again` failed jobs.
 
-    The name of the header is that of draft-ietf-httpapi-idempotency-key-header. Another body is another job.
+    The header is that of draft-ietf-httpapi-idempotency-key-header. Another body is another job.
     """
     text = json.dumps([caller().to_record(), body.digest, key, again], sort_keys=True)
     return sha256(text.encode()).hexdigest()[:_ID_CHARACTERS]
 
 
 class Submissions:
-    """Has `jobs` accept what `answers` has no answer to yet."""
+    """Submits compile requests to `jobs`. If `answers` has a stored answer, the job is over at once."""
 
     def __init__(
         self,
@@ -66,10 +66,10 @@ class Submissions:
         self._flights: Flights[Job, None] = Flights()
 
     async def submit(self, body: Body, key: str | None = None) -> Job:
-        """A job that comes to the answer of a compile request; over already when the request is a repeated one.
+        """The job of a compile request; it is over already when its answer is stored.
 
-        What the caller has sent with this `key` before is the same job. ForbiddenError for a caller who may have
-        nothing stored.
+        The same body and `key` from the same caller give the same job. ForbiddenError for a caller who may not have
+        programs compiled and stored.
         """
         self._tenancy.require_compile()
         begin = partial(self._submitted, body)
@@ -78,17 +78,17 @@ class Submissions:
         return job
 
     async def by_key(self, body: Body, key: str, begin: Callable[[str], Awaitable[Job]]) -> Job:
-        """The job that the caller has for this body and `key`. `begin` makes one with an id, where there is none."""
+        """The caller's job for this body and `key`. If there is none, `begin` makes one with the given id."""
         return await self._flights.join(job_id(body, key), lambda _: self._once(body, key, begin))
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel what is under way."""
         await self._flights.close()
 
     async def _submitted(self, body: Body, identifier: str | None = None) -> Job:
         answer = await self._answers.repeated(body)
         if answer is not None:
-            # However often that is asked for, there is one job for all in ANSWERED_S.
+            # All repeats of an answer within ANSWERED_S share one job.
             key = f"{sha256(answer).hexdigest()}.{clock.time() // ANSWERED_S:.0f}"
             return await self.by_key(body, key, partial(self._jobs.accept, body, answer))
         with ExitStack() as counted:
@@ -110,7 +110,7 @@ class Submissions:
         raise AssertionError("count() has no end")
 
     async def _is_in_vain(self, job: Job) -> bool:
-        """Whether a job has failed by what may be otherwise the next time, or what it came to is there no more."""
+        """Whether a job has failed with a retryable error, or its answer is lost."""
         if not job.is_over:
             return False
         error = job.record.error

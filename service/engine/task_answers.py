@@ -1,6 +1,6 @@
-"""What the short tasks return: written under foreign control, and read here as such, each kind in one place.
+"""Reads the answers of short tasks, which are untrusted: a request may have taken control of its process.
 
-A CrashedError says what is wrong with an answer; its stage is `return`, as for a compile.
+An invalid answer is a CrashedError with the stage `return`, as for a compile.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ INLINE_BYTES: Final = 256 << 10
 T = TypeVar("T")
 _Model = TypeVar("_Model", bound=BaseModel)
 _MOST_PLACE: Final = 512
-"""Characters of what a node was translated from."""
+"""Maximum characters of the place that a node was translated from."""
 _PROGRAMS: Final = (b'{"programs":[', b"]}")
 _OBJECT: Final = (b"{", b"}")
 
@@ -76,9 +76,9 @@ class _Renaming(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class UserNodes:
-    """The user's node of each canonical one, and what it was made from; nothing for a graph that was sent.
+    """The user's node of each canonical node, and its place in the source; no places for a graph that was sent.
 
-    `field` is the field of the request that it was made from.
+    `field` is the field of the request that has the source.
     """
 
     nodes: list[int]
@@ -90,8 +90,8 @@ class UserNodes:
 class Prepared:
     """What a compile request asks for: the actions in the order of its targets, the canonical graph and the renaming.
 
-    The graph is the one that every action names, and every action is one of this build and of this salt: what a request
-    asks for is its own affair, but not whose part of the store it comes from, nor what others find there.
+    Every action is checked to have this graph, this build and the caller's salt: a malicious request can neither reach
+    the part of the store of another tenant, nor change what others find there.
     """
 
     actions: tuple[Action, ...]
@@ -128,7 +128,7 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The compile requests of a batch, each a body or what is wrong with it, in their order."""
+    """The compile requests of a batch, each a body or its error, in their order."""
 
     requests: tuple[Body | TensorkilnError, ...]
 
@@ -145,7 +145,7 @@ class Split:
 
 
 async def believed(read: Callable[[Message], T], message: Message) -> T:
-    """What `read` makes of what a task says. It hashes, and does so in a thread when there is much of it."""
+    """What `read` makes of an answer. It hashes the parts, in a thread when they are large."""
     if sum(map(len, message.parts.values())) < INLINE_BYTES:
         return read(message)
     return await asyncio.to_thread(read, message)
@@ -157,14 +157,14 @@ def rendered(message: Message, renaming: bytes) -> Rendered:
 
 
 def believable(given: Rendered) -> Rendered:
-    """`given` itself, if its answers have the shape of some."""
+    """`given` itself. CrashedError unless its answers begin and end as answers do."""
     _shaped(given.answer, _PROGRAMS)
     _shaped(given.repeat, _PROGRAMS)
     return given
 
 
 def nodes_of(renaming: bytes) -> UserNodes:
-    """What the user knows each canonical node as."""
+    """The user's nodes by a renaming. CrashedError when it is invalid."""
     try:
         found = _Renaming.model_validate_json(renaming)
     except ValidationError as error:
@@ -182,7 +182,7 @@ def _header(model: type[_Model], header: Mapping[str, Any]) -> _Model:
 
 
 def _check(model: type[BaseModel], content: Mapping[str, Any]) -> None:
-    """That `content` is what `model` writes, less the options that do not change the bytes."""
+    """CrashedError unless `model` reads `content` and writes the same."""
     found = _header(model, content).model_dump(mode="json")
     if found != content:
         raise _crashed("It describes an action otherwise than the service does.")
@@ -195,7 +195,7 @@ def _part(message: Message, name: str) -> bytes:
 
 
 def _shaped(answer: bytes, ends: tuple[bytes, bytes]) -> bytes:
-    """`answer` itself. It is for whoever asked, and is not parsed; what is put around it has to stay JSON."""
+    """`answer` itself, if it has these `ends`. Only its requester reads it: it is not parsed, only extended."""
     if not (answer.startswith(ends[0]) and answer.endswith(ends[1])):
         raise _crashed("It is not the JSON that it should be.")
     return answer

@@ -15,10 +15,10 @@ _OFF, _PREFER, _REQUIRE = "off", "prefer", "require"
 
 
 class Tunings:
-    """Measurements are the result of an action with `tuned` = MEASURE: stored among `programs`, signed, and shared by
-    the callers whose actions have the same salt.
+    """Resolves the option `tuned` of actions to stored measurements.
 
-    An action that is compiled by them has their SHA-256 for its option `tuned`: equal actions give equal programs.
+    Measurements are the result of an action with `tuned` = MEASURE: stored among `programs`, signed, and shared by
+    callers with the same salt. An action that is compiled with them has their SHA-256 as its option `tuned`.
     """
 
     def __init__(self, tenancy: Tenancy, programs: Programs) -> None:
@@ -26,10 +26,10 @@ class Tunings:
         self._tenancy = tenancy
 
     async def settled(self, action: Action) -> Action | None:
-        """The action with the measurements that are stored, or without any; None when they have to be made first.
+        """The action with the stored measurements, or without any; None when they have to be made first.
 
-        NotFoundError when it requires some, or names some, that are not there; ForbiddenError for a caller who may not
-        read what all others would be given.
+        NotFoundError when it requires or names measurements that are not stored; ForbiddenError when it is to measure,
+        and the caller may not read the store.
         """
         if action.tuned == _OFF:
             return action
@@ -59,5 +59,5 @@ class Tunings:
 
 
 def to_measure(wanted: Wanted) -> Wanted:
-    """What is to be measured for something that is wanted."""
+    """The same target of a request with the action that measures schedules for it."""
     return replace(wanted, action=wanted.action.with_tuned(MEASURE), with_dumps=False, renaming=None)

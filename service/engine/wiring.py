@@ -1,4 +1,4 @@
-"""The parts of an engine, made and joined: the one place that knows all of them."""
+"""Builds an engine and connects its parts: the only module that knows all of them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def engine_of(
 ) -> Engine:
     """The engine of a service with these settings.
 
-    Requests are read, and answers written, in `reader`; graphs are compiled in `compiler`, and without one by a farm.
+    `reader` is the sandbox that reads requests and writes answers, `compiler` the one that compiles; None for a farm.
     """
     is_farm = compiler is None
     store = open_store(settings.store_location)

@@ -89,7 +89,7 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
     app.state.settings = settings
     app.state.place = None
     app.state.memory_limit = memory_limit
-    # Each is a connection; as many are left for all else.
+    # Each stream is a connection; half of the connections are left for other requests.
     app.state.streams = Shares(most_connections() // 2, "streams", "streams of events")
     app.add_middleware(RequestMemory, most=settings.intake_mib << 20)
     public = PUBLIC | _also_public(settings)

@@ -1,4 +1,4 @@
-"""Whom a service with its settings asks for a credential."""
+"""Which callers need a credential, by the settings."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _log = structlog.get_logger()
 
 
 def authenticator(settings: Settings) -> Authenticator:
-    """Knows the callers of the service. UnavailableError when the keyring cannot be used."""
+    """The authenticator of these settings. UnavailableError when the keyring cannot be used."""
     return Authenticator(Keyring(settings.identity_directory), settings.oidc, is_off=settings.auth == "off")
 
 
 def require_private_address(settings: Settings, host: str, uds: str | None) -> None:
-    """Say at the start whom the service serves. UnavailableError when it would serve strangers without asking."""
+    """Log if no credential is required. UnavailableError if the address is then open to other machines."""
     if authenticator(settings).asks:
         return
     if uds is None and not is_loopback(host):

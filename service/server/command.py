@@ -16,7 +16,7 @@ from tensorkiln.errors import TensorkilnError
 from .fork_servers import ForkServers
 
 FAILED: Final = 1
-"""The exit status of a service that has not started."""
+"""The exit status of a service that could not start."""
 _LAST_PORT: Final = 65_535
 _MOST_WORKERS: Final = 256
 
@@ -31,7 +31,7 @@ def main() -> int:
             move_into_leaf()
         else:
             die_with_parent(arguments.handed_down[0])
-        # While they load the compiler, this process loads its settings, and then what answers.
+        # While they load the compiler, this process loads its settings, and then the application.
         if arguments.private:
             begun.begin_for_one()
         return _serve(arguments, begun)
@@ -42,7 +42,7 @@ def main() -> int:
         return FAILED
     finally:
         begun.abandon()
-        # The end of the interpreter would search all that there is for garbage, for a quarter of a second.
+        # Otherwise the interpreter collects garbage at its end, which takes a quarter of a second.
         gc.freeze()
 
 
@@ -80,7 +80,7 @@ def _arguments() -> argparse.Namespace:
         "--workers", type=_count, default=1, help="processes that serve, over one store (default: %(default)s)"
     )
     parser.add_argument("--handed-down", type=int, nargs=3, help=argparse.SUPPRESS)
-    # For the one program that has started it, which waits for it.
+    # For the program that starts the service for itself, and waits for it.
     parser.add_argument("--private", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 

@@ -1,7 +1,7 @@
-"""The fork servers of a service, whose processes are begun before its own modules are imported.
+"""The fork servers of a service, which are started before the modules of the service are imported.
 
-One has graphs compiled, unless a farm does that, and another requests read. A private service, which has one caller,
-leaves both to the first.
+One is for compiles, unless a farm does these, and one reads requests. A private service, which has one caller, uses the
+first for both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ForkServers:
-    """None to start with. What is begun, and started by no sandbox, has to be abandoned."""
+    """Empty at first. Fork servers that are begun, but not started by a sandbox, have to be abandoned."""
 
     def __init__(self) -> None:
         self._spawned: dict[str, Spawned] = {}
@@ -26,12 +26,12 @@ class ForkServers:
         """Whether there is one caller, and one fork server."""
 
     def begin_for_one(self) -> None:
-        """Begin that of a private service, whose settings need not be known yet."""
+        """Begin the fork server of a private service. Its settings need not be known yet."""
         self.is_for_one = True
         self._spawned[COMPILING] = Spawned((COMPILING,))
 
     def begin(self, settings: Settings) -> None:
-        """Begin those of a service with these settings, and have them get ready."""
+        """Begin the fork servers of a service with these settings, and have them get ready."""
         for warm_up in self._wanted(settings):
             spawned = self._spawned.get(warm_up)
             if spawned is None or not spawned.suits(settings.isolation):
@@ -42,7 +42,7 @@ class ForkServers:
             self._abandon(warm_up)
 
     def sandboxes(self, settings: Settings) -> tuple[Sandbox, Sandbox | None]:
-        """What reads, and what compiles, None where a farm does. They may be the same."""
+        """The sandboxes that read and compile; None for a farm's. They may be the same."""
         from service.sandbox.sandbox import Sandbox
 
         made = {
@@ -61,16 +61,16 @@ class ForkServers:
 
     @property
     def _gives_way(self) -> bool:
-        # The one caller waits for its compile; there is nobody to be answered soon beside it.
+        # The one caller waits for its compile: there are no other requests to answer.
         return not self.is_for_one
 
     @property
     def _later(self) -> tuple[str, ...]:
-        # As that caller waits for its first compile, the compiler is used for the first time by that.
+        # The one caller waits for its first compile, so that this comes before any rehearsal.
         return (COMPILING, AFTERWARDS) if self.is_for_one else (AFTERWARDS,)
 
     def abandon(self) -> None:
-        """End those that no sandbox has started."""
+        """End the fork servers that no sandbox has started."""
         for warm_up in tuple(self._spawned):
             self._abandon(warm_up)
 

@@ -14,7 +14,7 @@ from tensorkiln.errors import UnavailableError
 
 BACKLOG: Final = 1024
 READY: Final = "tensorkiln is ready on"
-"""How the line begins by which a process says at which address it serves."""
+"""The beginning of the line that states the address that a process serves at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Listener:
 def listen(host: str, port: int, uds: str | None) -> Listener:
     """Bind `host`:`port` (0: any free port), or the Unix socket `uds`, which only this user can open.
 
-    UnavailableError when the address is in use or cannot be had.
+    UnavailableError when the address is in use or cannot be bound.
     """
     try:
         return _unix(Path(uds)) if uds is not None else _tcp(host, port)

@@ -1,7 +1,7 @@
-"""Several processes that serve at one address: each accepts when it is idle, and all have one store.
+"""Several processes that serve at one address: each accepts when it is idle, and all share one store.
 
-This process binds the socket, hands it down, and serves nobody. It passes signals on, starts again what dies, and no
-worker outlives it.
+This process binds the socket, hands it down to workers, and serves no requests. It passes signals on and restarts
+workers that die. No worker outlives it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .authentication import require_private_address
 from .listen import BACKLOG, READY, Listener, listen
 
 _AGAIN_S: Final = 1.0
-"""What dies is not started again sooner."""
+"""Seconds until a worker that died is restarted."""
 _SIGNALLED: Final = 128
 """What a shell adds to the number of the signal that ended a process."""
 _SERVICE: Final = (__package__ or "").rpartition(".")[0]
@@ -32,7 +32,7 @@ _log = structlog.get_logger()
 
 
 def serve_by_workers(settings: Settings, host: str, port: int, uds: str | None, workers: int) -> int:
-    """As `serve`, by so many processes. What the machine has is shared among them: see `Settings.for_one_of`."""
+    """As `serve`, with `workers` processes. They share the machine: see `Settings.for_one_of`."""
     configure_log(settings.log)
     require_private_address(settings, host, uds)
     with closing(listen(host, port, uds)) as listener:
@@ -52,11 +52,11 @@ class Workers:
         self._passed_on = 0
 
     async def serve(self) -> int:
-        """Until a signal; the exit status. That of the first worker when it does not start, which says why."""
+        """Serve until a signal; the exit status. If the first worker does not start, that is its status."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, partial(self._end, number))
-        # While workers are started again, who comes waits.
+        # New connections wait here while workers are restarted.
         self._listener.socket.listen(BACKLOG)
         first = await self._start(0)
         if first is not None:
@@ -68,12 +68,12 @@ class Workers:
         elif not self._is_ending:
             print(f"{READY} {self._listener.address}", flush=True)
         ended = await asyncio.gather(*(self._keep(place) for place in tuple(self._processes)))
-        # One that had not begun to serve has ended by the signal itself.
+        # A worker that did not serve yet was ended by the signal itself.
         bad = [_as_shells_say(status) for status in ended if status not in (0, -self._passed_on)]
         return failed if failed is not None else next(iter(bad), 0)
 
     async def _start(self, place: int) -> int | None:
-        """Have a worker at `place`, which is ready; its exit status if it is not, and ends."""
+        """Start a worker at `place`; None once it is ready, its exit status if it ends before that."""
         socket = self._listener.socket.fileno()
         process = await asyncio.create_subprocess_exec(
             *self._command,
@@ -93,7 +93,7 @@ class Workers:
         return _as_shells_say(await process.wait()) or 1
 
     async def _keep(self, place: int) -> int:
-        """Start the worker at `place` again whenever it dies; the exit status of the one that ends with all."""
+        """Restart the worker at `place` whenever it dies; the exit status of the last one, at shutdown."""
         while True:
             status = await self._processes[place].wait()
             if self._is_ending:
@@ -107,7 +107,7 @@ class Workers:
                 await self._start(place)
 
     def _end(self, number: int) -> None:
-        """Pass a signal on: a second one ends the grace of the first, as it does where there is one process."""
+        """Pass a signal on. A second one ends the grace period of the first, as it does with one process."""
         self._is_ending, self._passed_on = True, number
         for process in self._processes.values():
             if process.returncode is None:
@@ -119,10 +119,10 @@ def _as_shells_say(status: int) -> int:
 
 
 def command_of_a_worker(arguments: Sequence[str], parent: int) -> Sequence[str]:
-    """That of this very service with `arguments`, as a worker of the process `parent`."""
+    """The command that runs this service with `arguments`, as a worker of the process `parent`."""
     return (sys.executable, *_options(), "-m", _SERVICE, *arguments, "--handed-down", str(parent))
 
 
 def _options() -> list[str]:
-    """What this interpreter was told to do about warnings, and whether the working directory has modules for it."""
+    """The options of this interpreter for warnings and for the safe path."""
     return [*(["-P"] if sys.flags.safe_path else []), *(f"-W{option}" for option in sys.warnoptions)]

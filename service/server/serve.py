@@ -27,18 +27,18 @@ from .authentication import require_private_address
 from .fork_servers import ForkServers
 from .listen import BACKLOG, READY, Listener, listen
 
-# The code of a process that a signal has ended, less than what a shell reports of it.
+# The exit status after SIGINT, as shells have it.
 _INTERRUPTED: Final = 130
-# How soon a second Ctrl-C is heard.
+# Seconds until a second Ctrl-C is noticed.
 _LOOK_EVERY_S: Final = 0.05
-# Within this, those who were let go have read why.
+# Seconds for clients to read the answer that ends their request.
 _LET_GO_S: Final = 3
 
 _log = structlog.get_logger()
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready, and stops being ready before it stops. What keeps `app` from starting is raised."""
+    """Prints when it is ready, and reports not ready before it stops. Errors at the start of `app` are raised."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI, address: str, *, notice_s: float, grace_s: float) -> None:
         super().__init__(config)
@@ -50,7 +50,7 @@ class _Server(uvicorn.Server):
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         with self.capture_signals():
             async with self._app.router.lifespan_context(self._app):
-                # The verdict about the start may come after it.
+                # The startup checks may end after the start.
                 verdict: asyncio.Future[None] = self._app.state.engine.readiness.verdict
                 verdict.add_done_callback(self._leave_unless_good)
                 await self._serve(sockets)
@@ -60,7 +60,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for each in sockets or ():
-            each.listen(BACKLOG)  # that of the kernel, whatever asyncio was told
+            each.listen(BACKLOG)  # the queue of the kernel, whatever asyncio was told
         print(f"{READY} {self._address}", flush=True)
 
     def _leave_unless_good(self, verdict: asyncio.Future[None]) -> None:
@@ -74,7 +74,7 @@ class _Server(uvicorn.Server):
         while time.monotonic() < end and not self.force_exit:
             await asyncio.sleep(_LOOK_EVERY_S)
         engine.drain()
-        # Before uvicorn cuts them off: whoever waits still is told to come again.
+        # Before uvicorn cuts connections off: requests that still wait are answered that they can be retried.
         letting_go = asyncio.get_running_loop().call_later(self._grace_s, engine.ending.set)
         await super().shutdown(sockets)
         letting_go.cancel()
@@ -88,7 +88,7 @@ class _Server(uvicorn.Server):
 def serve(settings: Settings, begun: ForkServers, host: str, port: int, uds: str | None) -> int:
     """Serve until a signal, with fork servers that have `begun`; the exit status.
 
-    A TensorkilnError or an OSError when it cannot start; it says why.
+    TensorkilnError or OSError when it cannot start.
     """
     configure_log(settings.log)
     require_private_address(settings, host, uds)
@@ -97,14 +97,14 @@ def serve(settings: Settings, begun: ForkServers, host: str, port: int, uds: str
 
 
 def serve_as_worker(settings: Settings, begun: ForkServers, socket_of_all: int, place: int) -> int:
-    """As `serve`, at a socket that the parent of this process has handed down; it is the worker at `place`."""
+    """As `serve`, as the worker at `place`, at a socket that the parent process has handed down."""
     configure_log(settings.log)
     with closing(Listener(socket.socket(fileno=socket_of_all), f"the socket of {os.getppid()}")) as listener:
         return _serve(settings, begun, listener, place)
 
 
 def _serve(settings: Settings, begun: ForkServers, listener: Listener, place: int | None = None) -> int:
-    """`place` is that among several processes that accept at the same socket."""
+    """Serve; `place` is the number of this process, if several accept at the same socket."""
     if settings.tracing:
         require_exporter()
     give_back_large_blocks()
@@ -124,7 +124,7 @@ def _serve(settings: Settings, begun: ForkServers, listener: Listener, place: in
         log_level=logging.WARNING,
         access_log=False,
         server_header=False,
-        # asyncio accepts so many at once: of those that come to all workers, each takes one, and then looks again.
+        # asyncio accepts this many at once: a worker takes one, so that other workers get the next.
         backlog=BACKLOG if place is None else 1,
         http=connections(settings.arrival_s),
         h11_max_incomplete_event_size=HEAD_BYTES,

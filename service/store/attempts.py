@@ -1,8 +1,8 @@
-"""Attempts at compiles, by action: who is at one, so that a graph that is poison is begun MAX_CRASHES times in all.
+"""Attempts at compiles, by action, so that a graph that crashes the compiler is tried MAX_CRASHES times in all.
 
-An action has MAX_CRASHES places. Whoever begins a compile takes one by creating its record, which only one can; it
-is given back when the compile ends otherwise than by a crash. With a crash in every place, the graph is known.
-Who takes a place has a key: what nobody with a key has said, or what was said before, keeps no place.
+An action has MAX_CRASHES places. A process starts a compile by creating the record of a place, which only one process
+can. It removes the record when the compile ends without a crash. With a crash in every place, the action is refused.
+Records are signed: one without a valid signature, or an old one that is written again, does not hold a place.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HOLDER: Final = "holder"
 
 
 class Attempts:
-    """The attempts under `key`, and since when each of those who are at one has been silent."""
+    """The attempts under `key`, and the leases of their holders."""
 
     def __init__(self, crashes: Crashes, key: str) -> None:
         self._crashes = crashes
@@ -34,14 +34,14 @@ class Attempts:
         self._has_met_others = False
 
     async def begin(self) -> Attempt | Crash | None:
-        """An attempt that is the caller's; the last crash when there were enough; None while others are at theirs.
+        """A new attempt for the caller; the last crash if every place has one; None while others hold places.
 
-        UnavailableError when the store does not say which of these it is.
+        UnavailableError when the store fails.
         """
         found: list[Crash] = []
         for path in _paths(self._key):
             attempt = Attempt(self._crashes, self._key, path, len(found) + 1)
-            # Where others are, or one has crashed, more are likely: whoever looks first has nothing to write.
+            # If other places were taken, this one is likely taken too: reading it first saves a write.
             known = await self._crashes.records.get(path) if found or self._has_met_others else None
             standing = await self._claims.take(path, attempt.claim, partial(self._stands, path), known)
             if standing is None:
@@ -56,7 +56,7 @@ class Attempts:
         return self._crashes.read(self._key, record) if _HOLDER not in record else None
 
     async def _stands(self, path: str, record: Mapping[str, Any]) -> bool:
-        """Whether a place is taken: by a crash that is believed and not forgotten, or by somebody who lives."""
+        """Whether a place is taken: by a valid crash that is recent, or by a holder that is alive."""
         if _HOLDER not in record:
             return self._crash(record) is not None
         if not self._crashes.is_holding(path, record):
@@ -67,7 +67,7 @@ class Attempts:
 
 
 class Attempt:
-    """One attempt, the `number`th as far as is known. Inside the block its maker says that it lives."""
+    """One attempt, the `number`th as far as is known. It sends heartbeats inside the block."""
 
     def __init__(self, crashes: Crashes, key: str, path: str, number: int) -> None:
         self.number = number
@@ -81,14 +81,14 @@ class Attempt:
         self._is_over = asyncio.Event()
 
     def claim(self) -> Mapping[str, Any]:
-        """The record by which the place is the caller's from now on."""
+        """The record that claims the place. The lease begins now."""
         self._lease.renew()
         return self._crashes.holding(self._path, self._holder, 0)
 
     async def crash(self, problem: Awaitable[Mapping[str, Any]]) -> None:
-        """It has crashed, and is counted even if nobody waits for it any more. `problem` gives its document.
+        """Count the attempt as crashed, even if the caller is cancelled. `problem` gives its problem document.
 
-        One whose maker was silent for too long is not counted: others were begun in its place.
+        It is not counted if its lease is over and its place was given to another attempt.
         """
         self._has_crashed = True
         await asyncio.shield(self._crashes.see_to(self._count(problem)))
@@ -115,7 +115,7 @@ class Attempt:
             self._crashes.release(self._path)
 
     async def _stop(self) -> None:
-        """Say no more that it lives. What is being said is said to its end, so that it does not come after the last."""
+        """Stop the heartbeats. One that is being written is awaited, so that it does not replace a later record."""
         self._is_over.set()
         if self._beating is not None:
             await asyncio.wait({self._beating})

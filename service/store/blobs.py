@@ -26,7 +26,7 @@ _MAX_REMEMBERED: Final = 1 << 16
 # Files that are written at a time, and files that are read to be verified.
 _AT_ONCE: Final = 16
 FRESH_S: Final = 1800.0
-"""A blob that no record names is safe from eviction for at least so long after it was put."""
+"""Seconds after `put` in which a blob that no record names is safe from eviction."""
 
 _Signature: TypeAlias = tuple[object, ...]
 
@@ -43,14 +43,14 @@ class Blobs:
         self._readers = asyncio.Semaphore(_AT_ONCE)
 
     async def put(self, content: bytes, *, durable: bool = False) -> str:
-        """Keep `content`; its digest. One that is `durable` survives a power failure from then on.
+        """Store `content`; its digest. With `durable`, it survives a power failure from then on.
 
-        UnavailableError when the store does not take it.
+        UnavailableError when the store does not accept it.
         """
         digest = await digest_of(content)
         async with self._writers:
             with explained("The store does not take a blob"):
-                # One that is there is written again when an eviction might take it for forgotten.
+                # An existing blob is written again if an eviction might remove it meanwhile.
                 is_there = await self.holds([digest]) and await self._is_fresh(digest)
                 if is_there and (not durable or await self._objects.sync(_path(digest))):
                     return digest
@@ -109,11 +109,11 @@ class Blobs:
         return await asyncio.gather(*map(look, digests))
 
     async def _signature(self, digest: str) -> _Signature | None:
-        """What changes when the blob's file does, its size the last; None when there is none."""
+        """A value that changes with the blob's file, its size as the last item; None when there is no file."""
         with explained("The store does not answer"):
             try:
                 if self._root is not None:
-                    # Two microseconds; the store's own way takes a hundred, for each of a program's kernels.
+                    # Two microseconds for each kernel of a program, instead of a hundred by the store's own call.
                     found = os.stat(self._root / _path(digest))
                     return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
                 meta = await self._store.head_async(_path(digest))
@@ -122,9 +122,9 @@ class Blobs:
         return meta["e_tag"], meta["last_modified"], meta["size"]
 
     async def _is_fresh(self, digest: str) -> bool:
-        """Whether no eviction takes the blob for forgotten for a while. A file is made so.
+        """Whether the blob is safe from eviction for a while. A file is made safe by a new modification time.
 
-        It is not written again for that: it may be on the disk, and what replaces it is not yet.
+        It is not written again for that: the file may be durable already, and its replacement would not be.
         """
         if self._root is not None:
             return await self._renewed(self._root / _path(digest), digest)
@@ -157,7 +157,7 @@ def _path(digest: str) -> str:
 
 
 async def digest_of(content: bytes) -> str:
-    """The SHA-256 of `content`; others go on while much is hashed."""
+    """The SHA-256 of `content`; large content is hashed in a thread."""
     if len(content) <= _INLINE_BYTES:
         return sha256(content).hexdigest()
     return await asyncio.to_thread(lambda: sha256(content).hexdigest())

@@ -11,12 +11,12 @@ from .blobs import Blobs, digest_of
 
 
 class Bodies:
-    """Bodies in `blobs`, each under what `salt` says of its caller.
+    """Bodies in `blobs`, each prefixed with the `salt` of its caller.
 
-    Blobs are shared by content, and one that is there is not written again: by the time that this takes, one tenant
-    could tell whether another had sent the same body.
+    Blobs are shared by content, and an existing one is not written again. Without the prefix, a tenant could tell by
+    the time of a write whether another had sent the same body.
 
-    While one is written it is in memory twice, for which there has to be room by `memory_limit`.
+    While a body is written it is in memory twice; `memory_limit` must have room for it.
     """
 
     def __init__(self, blobs: Blobs, salt: Callable[[], str], memory_limit: MemoryLimit) -> None:
@@ -34,7 +34,7 @@ class Bodies:
         stored = await self._blobs.get(digest)
         if stored is None:
             return None
-        # Jobs of before there was a prefix are done as well.
+        # Versions without a prefix may have stored it.
         content = stored.removeprefix(self._prefix())
         return Body(content, await digest_of(content))
 

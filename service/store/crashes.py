@@ -1,4 +1,4 @@
-"""Compiles that crashed, by action, so that a graph that is poison is not tried for ever."""
+"""Crashed compiles, by action, so that a graph that crashes the compiler is not tried for ever."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tensorkiln.trust.verify import CLOCK_SKEW_S
 from .records import Records
 
 MAX_CRASHES: Final = ATTEMPTS
-"""How often a compile that crashes is begun, by all workers together."""
+"""How often a compile that crashes is started, by all workers together."""
 REMEMBERED_S: Final = 600.0
 """Seconds after which a crash is forgotten. The compiler's build is part of the action: another one starts afresh."""
 FOLDER: Final = "crashes/"
@@ -32,7 +32,7 @@ class Crash:
 
 
 class Crashes:
-    """Crashes in `records`, sealed by `notary`: one that is not is not believed."""
+    """Crashes in `records`, sealed by `notary`: records without a valid seal are ignored."""
 
     def __init__(self, records: Records, notary: Notary) -> None:
         self.records = records
@@ -40,39 +40,39 @@ class Crashes:
         self._writing: set[asyncio.Task[None]] = set()
 
     def read(self, key: str, record: Mapping[str, Any]) -> Crash | None:
-        """The crash that a record is; None when it is none, is not believed, or is too far from now."""
+        """The crash in a record; None when its seal is not valid, or its time is REMEMBERED_S or more from now."""
         content = self._notary.opened("crash", key, record)
         crash = Crash(**content) if content is not None else None
         return crash if crash is not None and abs(clock.time() - crash.at) < REMEMBERED_S else None
 
     async def write(self, path: str, key: str, problem: Mapping[str, Any]) -> None:
-        """Remember a crash in a place."""
+        """Write a crash to the place at `path`."""
         await self.records.put(path, self._notary.sealed("crash", key, asdict(Crash(problem, clock.time()))))
 
     def holding(self, path: str, holder: str, beat: int) -> dict[str, Any]:
-        """The record by which `holder` says for the `beat`th time that it is at the attempt in a place."""
+        """The heartbeat with the number `beat` by which `holder` keeps the place at `path`."""
         return self._notary.sealed("attempt", path, {"holder": holder, "beat": beat, "at": clock.time()})
 
     def is_holding(self, path: str, record: Mapping[str, Any]) -> bool:
-        """Whether a record is what somebody with a key said of this place, minutes ago at most."""
+        """Whether a record is a valid heartbeat for this place, at most CLOCK_SKEW_S from now."""
         content = self._notary.opened("attempt", path, record)
         return content is not None and abs(clock.time() - content["at"]) <= CLOCK_SKEW_S
 
     def release(self, path: str) -> None:
-        """Give a place back, which nobody has to wait for."""
+        """Give a place back, in the background."""
         self.see_to(self._remove(path))
 
     def see_to(self, writing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Have this done, even if the caller is cancelled."""
+        """Run `writing` in a task, which goes on if the caller is cancelled."""
         task = asyncio.create_task(writing)
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
         return task
 
     async def settle(self) -> None:
-        """Come back when all is written that was begun."""
+        """Wait until the tasks of `see_to` are done."""
         await asyncio.gather(*self._writing, return_exceptions=True)
 
     async def _remove(self, path: str) -> None:
-        with suppress(UnavailableError):  # the lease ends
+        with suppress(UnavailableError):  # the lease ends anyway
             await self.records.delete(path)

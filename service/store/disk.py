@@ -1,8 +1,8 @@
-"""The files of a store in a directory. What somebody has been promised is on the disk before they are told.
+"""The files of a store in a directory. A durable write is on the disk before it returns.
 
-obstore (0.12) renames what it has written, synchronises nothing, and has no option to. A rename may reach the disk
-before the bytes do, and then a torn file replaces one that was whole. It also takes three times the processor time for
-a small file.
+obstore (0.12) renames the files that it writes without fsync, and has no option for it. The rename may reach the disk
+before the bytes, and then a torn file replaces a whole one. It also takes three times the processor time for a small
+file.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from tensorkiln.whole_file import sync_folder
 T = TypeVar("T")
 
 STORE_MODE: Final = 0o700
-"""Of the directory of a store, which is for its owner alone."""
+"""The mode of the directory of a store: only its owner has access."""
 
-# A disk takes several at once for little more than one. Not the threads that hash: nobody who needs no disk waits here,
-# nor does who needs it at some time for those who need it now.
+# Several fsyncs at once take little longer than one. These threads do not hash, so that hashing never waits for a disk.
+# Durable writes have their own, so that other reads and writes do not wait for them.
 _SYNCHRONISING: Final = ThreadPoolExecutor(8, "kiln-disk")
 _WORKING: Final = ThreadPoolExecutor(8, "kiln-files")
 
 
 class Disk:
-    """The files below `root`, which is made again when it is gone. What cannot be done is an OSError."""
+    """The files below `root`, which is made when it is missing. Methods raise OSError when they fail."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -40,21 +40,21 @@ class Disk:
     async def read(self, path: str) -> bytes:
         """The content of the file at `path`. FileNotFoundError when there is none."""
         file = self._root / path
-        # What is not there is asked for often, and needs no thread.
+        # Missing files are common, and need no thread.
         os.stat(file)
         return await _in_thread(lambda: _read(file))
 
     async def write(self, path: str, content: bytes, *, durable: bool) -> None:
-        """Have `content` at `path`.
+        """Write or replace the file at `path`.
 
-        After a power failure meanwhile, that is as it was or as it is to be, if it is `durable`.
+        With `durable`, a power failure meanwhile leaves either the old content or the new.
         """
         await _in_thread(lambda: self._write(self._root / path, content, os.replace, durable), durable)
 
     async def create(self, path: str, content: bytes, *, durable: bool) -> bool:
-        """Have `content` at `path` unless something is there; whether it was written.
+        """Write `content` to `path` unless there is a file; whether it was written.
 
-        What is there is durable then, whoever wrote it, if it is to be `durable`.
+        With `durable`, an existing file is made durable too.
         """
         try:
             await _in_thread(lambda: self._write(self._root / path, content, os.link, durable), durable)
@@ -65,7 +65,7 @@ class Disk:
         return True
 
     async def sync(self, path: str) -> bool:
-        """Make durable what is at `path`; False when nothing is."""
+        """Make the file at `path` durable; False when there is none."""
         try:
             await _in_thread(lambda: self._sync(self._root / path), durable=True)
         except FileNotFoundError:
@@ -73,14 +73,14 @@ class Disk:
         return True
 
     async def delete(self, path: str) -> None:
-        """Have nothing at `path`. FileNotFoundError when nothing is."""
+        """Remove the file at `path`. FileNotFoundError when there is none."""
         await _in_thread(lambda: os.unlink(self._root / path))
 
     def _write(self, path: Path, content: bytes, put: Callable[[Path, Path], None], durable: bool) -> None:
         if durable:
             make_folder(self._root, STORE_MODE)
             make_folder(path.parent)
-        # What obstore calls an unfinished file, too: no listing has it, and a scrub removes it.
+        # obstore names unfinished files in the same way: no listing has them, and a scrub removes them.
         unfinished = path.with_name(f"{path.name}#{randbelow(1 << 60)}")
         try:
             with self._made(unfinished) as file:
@@ -96,7 +96,7 @@ class Disk:
             self._keep(path.parent)
 
     def _made(self, path: Path) -> BinaryIO:
-        """A new file; its folder is most often there."""
+        """A new file. Its folder is made if it is missing."""
         try:
             return open(path, "xb")
         except FileNotFoundError:
@@ -109,7 +109,7 @@ class Disk:
         self._keep(path.parent)
 
     def _keep(self, folder: Path) -> None:
-        """Make the names in a folder durable, and the folder, which somebody else may have made this moment."""
+        """Make the names in a folder durable, and the folder itself: another process may have just made it."""
         sync_folder(folder)
         if folder in self._kept:
             return
@@ -133,7 +133,7 @@ async def _in_thread(work: Callable[[], T], durable: bool = False) -> T:
 
 
 def _read(path: Path) -> bytes:
-    # What is no file but has a name of ours is not to be waited for, as a pipe is.
+    # O_NONBLOCK, as opening a pipe would block.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

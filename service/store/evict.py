@@ -1,4 +1,4 @@
-"""Keep a store within its bounds, the least recently used out first, without breaking what stays."""
+"""Keeps a store within its bounds: evicts the least recently used first, without breaking what stays."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .records import Records
 from .rights import target_of
 
 GRACE_S: Final = 2 * FRESH_S
-"""A blob is written before the record that names it: none that is younger than this is removed."""
+"""Seconds for which a new blob is kept: it is written before the record that names it."""
 ENDED_KEPT_S: Final = 86400.0
-"""How long whoever asked for a job may take to ask what came of it, however small the store is to be."""
+"""Seconds for which an ended job is kept for its caller, whatever the bounds are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class Evicted:
 async def evict(store: ObjectStore, bounds: Bounds, *, grace_s: float = GRACE_S) -> Evicted:
     """Remove records that are too old, then the oldest until the rest fits, then the blobs that no record names.
 
-    Crashes go as soon as they are forgotten. A job that has ended has ENDED_KEPT_S before it is a record like others,
-    and so have the programs of its answer. A repeated answer and an ended job go before their programs, and a record
-    before the blobs that only it needs, so whoever finds a record finds its blobs, or compiles again.
-    A right to read goes after what it is to, unless that is there, or is named by what stays.
-    What is used or written meanwhile stays.
+    A crash is removed once it is older than REMEMBERED_S. An ended job and the programs of its answer are kept for
+    ENDED_KEPT_S; then they are records like others. A repeated answer or an ended job is removed before its programs,
+    and a record before the blobs that only it needs, so that no record outlives its blobs.
+    A right to read is removed when its target is neither stored nor named by a record that stays.
+    Objects that are used or written meanwhile stay.
     """
     inventory = await take_inventory(store)
     now = clock.time()
@@ -105,7 +105,7 @@ def _chosen(inventory: Inventory, bounds: Bounds, now: float) -> list[str]:
 
 
 def _last_used(inventory: Inventory) -> Mapping[str, float]:
-    """When each record was last used: a program by each answer with it, too, a moment later, as that goes first."""
+    """When each record was last used. An answer counts as use of its programs, a moment later: it is removed first."""
     used = {path: item.used for path, item in inventory.records.items()}
     for path, digests in inventory.answers.items():
         for program in map(path_of, digests):
@@ -122,7 +122,7 @@ def _kept_s(path: str) -> float:
 
 
 async def _withdraw(store: ObjectStore, right: Item) -> bool:
-    """Remove a right, unless what it is to has come meanwhile: whoever brought it may have given the right before."""
+    """Remove a right, unless its target was stored meanwhile: the right may have been granted before that."""
     if not await remove(store, right):
         return False
     digest = target_of(right.path)

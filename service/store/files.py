@@ -1,6 +1,6 @@
-"""The files of a store in a directory, as the store's library lists them; what that fails over costs itself alone.
+"""Lists the files of a store in a directory as obstore does, but skips single entries on which obstore fails.
 
-obstore (0.12) lists nothing of a folder in which there is one name that it cannot say, or a link that leads to itself.
+obstore (0.12) lists nothing of a folder with one name of unusual characters, or with a link that leads to itself.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ T = TypeVar("T")
 _Identity: TypeAlias = tuple[int, int]
 
 _NOWHERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
-"""What says of a path that it leads nowhere. With another error nobody knows what is there."""
+"""Errors which say that there is nothing at a path. Other errors do not say what is there."""
 _UNSAYABLE: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-"""Control characters, and what stands for bytes that are not UTF-8."""
+"""Control characters, and the surrogates of bytes that are not UTF-8."""
 _LONGEST: Final = 200
-"""Bytes of a name. A file's may have 255, and to a record's are added those of attempts, of claims, of writers."""
+"""Maximum bytes of a record's name. A file's may have 255: attempts, claims and writers add suffixes."""
 _UNFINISHED: Final = re.compile(r"[^#]*#[0-9]+")
 
 
 def file_names(folder: Path) -> list[str]:
-    """The names of the files in a folder, but for those that are too long for a record.
+    """The names of the files in a folder, except those that are too long for a record.
 
-    OSError when it cannot be listed; one that is not there has none.
+    Empty for a missing folder. OSError when it cannot be listed.
     """
     return [
         entry.name
@@ -39,9 +39,9 @@ def file_names(folder: Path) -> list[str]:
 
 
 def files_below(root: Path, prefix: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The paths below `root` of the files in the folder `prefix` and in those there. OSError as in `file_names`.
+    """The files in the folder `prefix` and its subfolders, by path below `root`. OSError as in `file_names`.
 
-    A link is what it leads to, but for one to a folder that it is in.
+    Links are followed, except links to a folder that they are in.
     """
     beginning = frozenset(map(_identity, Path(os.path.realpath(root / prefix)).parents))
     folders: list[tuple[str, frozenset[_Identity | None]]] = [(prefix, beginning)]
@@ -78,7 +78,7 @@ def _is_unfinished(entry: os.DirEntry[str]) -> bool:
 
 
 def _if_there(look: Callable[[], T]) -> T | None:
-    """What a look at a path gives; None when it leads nowhere."""
+    """The result of `look` at a path; None when there is nothing."""
     try:
         return look()
     except OSError as error:

@@ -31,11 +31,11 @@ PROGRAMS: Final = "programs/"
 REQUESTS: Final = "requests/"
 RECORDS: Final = (PROGRAMS, REQUESTS, NEAREST)
 HISTORY: Final = (CRASHES, ENDED_FOLDER)
-"""Records of what has been: nothing is wrong with one whose blobs are gone."""
+"""Records of the past: they stay valid when their blobs are gone."""
 QUARANTINE: Final = "quarantine/"
 
 _PIECE: Final = 1000
-"""Files that are looked at before others have their turn."""
+"""Files that are listed in one call to a thread."""
 _DIGEST: Final = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
@@ -58,8 +58,8 @@ class Item:
 class Inventory:
     """The blobs by digest, the records by path, and the blobs that each record needs.
 
-    `others` are the blobs that anything else in the store names. `answers` has the programs that each repeated answer,
-    and that of each ended job, is about. `rights` are the rights to read, by path.
+    `others` are the blobs that any other object in the store names. `answers` has the programs of each repeated answer
+    and of the answer of each ended job. `rights` are the rights to read, by path.
     """
 
     blobs: Mapping[str, Item] = field(default_factory=dict[str, Item])
@@ -76,9 +76,9 @@ class Inventory:
 
 
 async def take_inventory(store: ObjectStore) -> Inventory:
-    """Everything in `store` at about this time. A record that cannot be read needs nothing.
+    """Everything in `store` at about this time. A record that cannot be read needs no blobs.
 
-    Nor does one of how far a job is that is not open: a service wrote it after another had ended the job.
+    Nor does the progress of a job that is not open: a service wrote it after another had ended the job.
     """
     records: dict[str, Item] = {}
     needs: dict[str, tuple[str, ...]] = {}
@@ -113,7 +113,7 @@ async def take_inventory(store: ObjectStore) -> Inventory:
             others.update(named)
         else:
             records[item.path], needs[item.path] = item, ()
-    # The blobs after the records: what was put in between is not taken for forgotten, it is new.
+    # Blobs after records: a blob that was put in between is new, and not evicted.
     blobs = {item.path.rpartition("/")[2]: item async for item in items(store, BLOBS)}
     return Inventory(blobs, records, needs, frozenset(others), answers, rights)
 
@@ -126,7 +126,7 @@ async def items(store: ObjectStore, prefix: str) -> AsyncGenerator[Item]:
             found = files_below(root, prefix.rstrip("/"))
             while piece := await asyncio.to_thread(lambda: list(islice(found, _PIECE))):
                 for path, status in piece:
-                    # As the store itself says when a file was written, by which an eviction knows it again.
+                    # The precision of obstore: an eviction compares this time with that of obstore.
                     yield Item(path, status.st_size, status.st_mtime_ns // 1000 / 1_000_000)
             return
         async for chunk in store.list(prefix.rstrip("/") or None):
@@ -144,9 +144,9 @@ async def read(store: ObjectStore, path: str) -> bytes | None:
 
 
 def needed_blobs(path: str, content: bytes, record: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The digests of the blobs that `record` cannot do without, which is at `path` as `content`.
+    """The digests of the blobs that `record` needs; it is stored at `path`, as the bytes `content`.
 
-    None when it says something else than such records do.
+    None when it does not have the fields of such a record.
     """
     if path.startswith(NEAREST):
         return ()
@@ -163,7 +163,7 @@ def needed_blobs(path: str, content: bytes, record: Mapping[str, Any]) -> tuple[
 
 
 def signed_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the maker of a stored program has signed, believed or not; empty when the record says something else."""
+    """The signed content of the record of a program, not verified; empty when the record is malformed."""
     with suppress(ValueError, KeyError, TypeError, RecursionError):
         signed = json.loads(record["signed"])["record"]
         if isinstance(signed, dict):
@@ -172,5 +172,5 @@ def signed_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _named_in(content: bytes) -> tuple[str, ...]:
-    # Many jobs come to the same blobs: each digest is in memory once.
+    # Many jobs name the same blobs: each digest is in memory once.
     return tuple(sys.intern(digest.decode()) for digest in _DIGEST.findall(content))

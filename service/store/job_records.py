@@ -1,9 +1,9 @@
-"""Jobs as the store has them: an accepted job is there until it has ended, whatever becomes of the service.
+"""The records of jobs: an accepted job stays in the store until it has ended, even if its service is lost.
 
-`jobs/open` has what is to be done, `jobs/ended` what is over, `jobs/owners` the signs of life of services, and
-`jobs/claims` who took up a job that somebody left, which one service does. `jobs/progress` has how far a job is, for
-services that do not have it; nothing depends on it. A job whose record cannot be read has failed by that.
-What is in the first two survives a power failure: the rest is found out anew.
+`jobs/open` has the jobs to do, `jobs/ended` those that are over, `jobs/owners` the heartbeats of services, and
+`jobs/claims` the claims by which exactly one service takes over an orphan. `jobs/progress` has the progress of jobs,
+for other services; nothing depends on it. A job whose record cannot be read fails.
+The records of the first two survive a power failure.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OWNERS_FOLDER: Final = "jobs/owners/"
 _CLAIMS: Final = "jobs/claims"
 _TRIES: Final = 5
 _LAST_TIME: Final = 253_402_300_799.0
-"""The end of the year 9999, in seconds since the epoch: no answer can tell a later time."""
+"""The end of the year 9999, in seconds since the epoch: no answer can state a later time."""
 
 _log = structlog.get_logger()
 _DONE: Final = "done"
@@ -44,7 +44,7 @@ _DONE: Final = "done"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a job. `id` is the attempt and a count, as in `1.3`; that of the last is `1.done`."""
+    """An event of a job. `id` is the attempt and a count, as in `1.3`; that of the last event is `1.done`."""
 
     id: str
     kind: str
@@ -52,7 +52,7 @@ class Event:
 
     @staticmethod
     def last(attempt: int, data: Mapping[str, Any]) -> Event:
-        """The end of a job. Its id is no count: who ends a job may not know of all that has happened to it."""
+        """The end of a job. Its id has no count: the service that ends a job may not know all of its events."""
         return Event(f"{attempt}.{_DONE}", _DONE, data)
 
 
@@ -71,14 +71,14 @@ def _problem(error: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A job. `body` is the digest of its request, `answer` that of its answer; both are blobs. `caller` is whose it is.
+    """A job. `body` is the digest of its request, `answer` that of its answer; both are blobs. `caller` has sent it.
 
     `blobs` and `programs` are what the answer names, the latter by their action digests.
-    `body_bytes` is how long the request is, at most.
-    `accepted` is in seconds since the epoch, `attempt` counts how often somebody took it up or its compile was begun
-    again, `lost` the services that were lost while they worked on it. `owner` is the one that has it, empty for none.
-    `error` is a problem document. `trace` is the `traceparent` of the request. Of a job whose record was damaged, body
-    and caller are empty.
+    `body_bytes` is an upper bound for the length of the request.
+    `accepted` is in seconds since the epoch, `attempt` counts how often a service took it over or its compile was
+    restarted, `lost` the services that were lost while they worked on it. `owner` is the service that has it, empty for
+    none. `error` is a problem document. `trace` is the `traceparent` of the request. `body` and `caller` are empty for
+    a job whose record was damaged.
     """
 
     id: str
@@ -101,16 +101,16 @@ class JobRecord:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing happens to it any more."""
+        """Whether the job is over."""
         return self.state in ENDED
 
     @property
     def before_end(self) -> tuple[Event, ...]:
-        """The events but the last of a job that is over."""
+        """The events without the end of the job."""
         return tuple(event for event in self.events if event.kind != _DONE)
 
     def failed(self, error: Mapping[str, Any]) -> JobRecord:
-        """The job once it has failed by `error`, a problem document, whatever else had come of it."""
+        """The job as failed with `error`, a problem document, in place of any other outcome."""
         done = Event.last(self.attempt, {"state": "failed", "queue_ms": self.queue_ms, "run_ms": None})
         outcome = {"error": error, "answer": None, "blobs": (), "programs": (), "run_ms": None}
         return replace(self, state="failed", **outcome, events=(*self.before_end, done))
@@ -121,7 +121,7 @@ _PROGRAMS: Final = TypeAdapter(tuple[Sha256, ...])
 
 
 def programs_of(record: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The programs that a stored record of a job names; none when it says something else than such records do."""
+    """The programs that a stored record of a job names; empty when the record is malformed."""
     try:
         return _PROGRAMS.validate_python(record.get("programs", ()) if record is not None else ())
     except ValidationError:
@@ -149,33 +149,33 @@ class JobRecords:
         return progress if progress is not None and progress.attempt >= record.attempt else record
 
     async def ended(self, job: str) -> JobRecord | None:
-        """How a job has ended; None while it has not, for which nothing is read."""
+        """The record of an ended job; None while it has not ended, which takes no read."""
         path = _ended(job)
         return await self._read(path) if await self._records.in_use([path]) else None
 
     async def publish(self, record: JobRecord) -> None:
-        """Have other services know how far an open job is."""
+        """Write the progress of an open job, for other services."""
         await self._records.put(f"{PROGRESS_FOLDER}{record.id}", asdict(record))
 
     async def unpublish(self, job: str) -> None:
-        """A job is over: nobody needs to know how far it is."""
+        """Remove the progress of a job that is over."""
         await self._records.delete(f"{PROGRESS_FOLDER}{job}")
 
     async def write(self, record: JobRecord) -> None:
-        """Keep an open job as it is now."""
+        """Write the record of an open job."""
         await self._records.put(f"{OPEN_FOLDER}{record.id}", asdict(record), durable=True)
 
     async def renew(self, record: JobRecord) -> JobRecord | None:
-        """Keep an open job as it is now, unless it has ended: how it has, upon which it is open no more."""
+        """Write the record of an open job. If the job has ended, remove it, and return the record of the end."""
         await self.write(record)
-        # Who ends it meanwhile removes what was written only if that was there.
+        # A service that ended the job meanwhile may have removed its open record before this one was written.
         ended = await self.ended(record.id)
         if ended is not None:
             await self._close(record)
         return ended
 
     async def end(self, record: JobRecord) -> JobRecord:
-        """Keep how a job has ended, unless it has already; the record that stands."""
+        """Write the end of a job unless it has one; the record that counts."""
         for _ in range(_TRIES):
             is_new = await self._records.create(_ended(record.id), asdict(record), durable=True)
             standing = record if is_new else await self._read(_ended(record.id))
@@ -190,20 +190,20 @@ class JobRecords:
         return await self._records.names(OPEN_FOLDER.removesuffix("/"), MAX_OPEN)
 
     async def orphan(self, job: str, owner: str) -> JobRecord | None:
-        """An open job whose owner is no more, taken over by `owner`; None when there is nothing to take.
+        """Take over an open job of a lost service for `owner`; None when it cannot be taken over.
 
-        A job that is `owner`'s already is one that it has lost hold of.
+        If it is a job of `owner` already, `owner` has abandoned it.
         """
         record = await self._open(job)
         if record is None:
             return None
         if await self._read(_ended(job)) is not None:
-            await self._close(record)  # the service that ended it was gone before it could
+            await self._close(record)  # the service that ended it was lost before it could
             return None
         is_anothers = record.owner != owner and await self.is_alive(record.owner)
         if is_anothers or not await self._claim(record, owner):
             return None
-        # A compile that was begun again has a number, too, and events that somebody may have seen by it.
+        # Restarted compiles count as attempts too, and clients may have seen events with their numbers.
         progress = await self._read(f"{PROGRESS_FOLDER}{job}")
         attempt = 1 + max(record.attempt, 0 if progress is None else progress.attempt)
         lost = record.lost + (record.state == "running")
@@ -211,22 +211,22 @@ class JobRecords:
         return taken if await self.renew(taken) is None else None
 
     async def beat(self, owner: str) -> None:
-        """Other services leave the jobs of `owner` alone for a lease."""
+        """Write a heartbeat of `owner`: other services leave its jobs alone for a lease."""
         self._beats += 1
         await self._records.put(f"{OWNERS_FOLDER}{owner}", {"beat": self._beats})
 
     async def release(self, owner: str, jobs: Iterable[str]) -> None:
-        """What `owner` still has is for others from now on; over `jobs`, which it has begun, it was not lost."""
+        """Release the jobs of `owner` for other services. It does not count as lost over the started `jobs`."""
         await asyncio.gather(*(self._lay_down(job, owner) for job in jobs))
         await self._records.delete(f"{OWNERS_FOLDER}{owner}")
 
     async def owner(self, job: str) -> str:
-        """Who has an open job; empty for nobody."""
+        """The service that has an open job; empty for none."""
         record = await self._open(job)
         return record.owner if record is not None else ""
 
     async def is_alive(self, owner: str) -> bool:
-        """Whether a service has said within a lease that it lives, as far as is known since it was first asked for."""
+        """Whether a service has sent a heartbeat within a lease, which begins when it is first asked for."""
         found = await self._records.get(f"{OWNERS_FOLDER}{owner}") if owner else None
         beat = found.get("beat") if found is not None else None
         if isinstance(beat, int):
@@ -251,7 +251,7 @@ class JobRecords:
         return None
 
     async def _open(self, job: str) -> JobRecord | None:
-        """The record of an open job. One that cannot be read ends the job, unless its owner is known and lives."""
+        """The record of an open job. One that cannot be read fails the job, unless its owner is known to be alive."""
         path = f"{OPEN_FOLDER}{job}"
         try:
             content = await self._records.intact(path)
@@ -266,11 +266,11 @@ class JobRecords:
         return None
 
     async def _claim(self, record: JobRecord, owner: str) -> bool:
-        """Whether `owner` is the one that takes up a job; a claim of one that died before it did so is replaced."""
+        """Claim an orphan for `owner`; whether that succeeded. The claim of a service that was lost is replaced."""
 
         async def stands(claim: Mapping[str, Any]) -> bool:
             claimer = str(claim.get("owner", ""))
-            # One's own is of a claim upon which it could not be written that one had the job.
+            # A claim of this owner is left from a take-over whose job record could not be written.
             return claimer != owner and await self.is_alive(claimer)
 
         path = f"{_CLAIMS}/{record.id}.{record.attempt}"

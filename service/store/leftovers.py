@@ -1,4 +1,4 @@
-"""What killed services leave in a store: files that nobody will finish, and signs of life that nobody will give up."""
+"""Removes what killed services leave in a store: unfinished files, and old heartbeats and orders."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .job_records import OWNERS_FOLDER
 from .location import ObjectStore, directory_of, explained
 
 LEFT_S: Final = 3600.0
-"""A file or a sign of life that is older was left by a writer that was killed."""
+"""Seconds after which an unfinished file or a heartbeat was left by a killed process."""
 ORDER_LEFT_S: Final = 86_400.0
-"""So old an order of a farm is of a service that is no more."""
+"""Seconds after which an order of a farm was left by a lost service."""
 READINESS: Final = "readiness/"
-"""What a service writes and removes, to see whether the store takes it."""
+"""The folder of records that a service writes and removes to test the store."""
 ORDERS_FOLDER: Final = "farm/"
 MEMBERS_FOLDER: Final = "members/"
 """The heartbeats of the members of a farm."""

@@ -52,7 +52,7 @@ class FullStoreError(UnavailableError):
 
 @contextmanager
 def explained(what: str) -> Generator[None]:
-    """Failures of the store inside the block as UnavailableError. FileNotFoundError passes: it is an answer."""
+    """Raise failures of the store in the block as UnavailableError. FileNotFoundError passes: it is a valid answer."""
     try:
         yield
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""What is stored that comes near to an action which is not: two small records for each program.
+"""The index of stored programs that explains misses by the nearest one: two small records for each program.
 
-One lists the programs of the same graph, one those for the same target and options; a look at a miss reads these two.
-What another namespace stores is in records of its own, whose paths cannot be guessed. An entry is a hint: one whose
-program is gone is passed over and dropped, and one that two services lose between them costs an explanation, no more.
+One lists the programs of the same graph, one those for the same target and options; explaining a miss reads these two.
+Each namespace has records of its own, whose paths cannot be guessed. An entry is a hint: one whose program is gone is
+skipped and dropped, and one that is lost in a race of two services only costs an explanation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_OF_GRAPH: Final = 32
 MAX_OF_TARGET: Final = 8
 """Programs for one target with the same options that are remembered, the newest."""
 
-# Entries whose programs are looked for, of each record, before it is said that there is none.
+# Entries of each record whose programs are looked up before the search ends.
 _MAX_LOOKS: Final = 4
 _LOCKS: Final = 64
 
@@ -64,7 +64,7 @@ def shown(action: Action) -> dict[str, Any]:
 
 
 def shown_salt(salt: str) -> str:
-    """What is shown of a salt."""
+    """The SHA-256 of a salt; empty for no salt."""
     return sha256(salt.encode()).hexdigest() if salt else ""
 
 
@@ -80,7 +80,7 @@ class Nearest:
         self._locks = tuple(asyncio.Lock() for _ in range(_LOCKS))
 
     async def add(self, action: Action, scope: str) -> None:
-        """Remember that `action` is stored. A store that fails is logged: the program is there all the same."""
+        """Add `action`, which is stored. A failure is only logged: the program is stored all the same."""
         entry = _Entry(digest=action.digest, components=shown(action))
         try:
             await asyncio.gather(
@@ -93,8 +93,8 @@ class Nearest:
     async def to(self, action: Action, scope: str) -> Neighbour | None:
         """The stored program with the fewest components that differ: of the same graph, if there is one.
 
-        One that does not differ at all was stored, and is not there or not to be believed. None when nothing is near,
-        and when the store fails.
+        If none differ, the program itself was stored, and is now missing or not trusted. None when nothing is near, and
+        when the store fails.
         """
         try:
             of_graph, of_target = await asyncio.gather(
@@ -134,7 +134,7 @@ class Nearest:
 
 
 def entries_of(record: Mapping[str, Any] | None) -> tuple[_Entry, ...]:
-    """The entries of a record of the index, the newest first; none of one that this version did not write."""
+    """The entries of a record of the index, the newest first; empty when this version did not write it."""
     try:
         return _Entries.model_validate(record).entries if record is not None else ()
     except ValidationError:
@@ -142,7 +142,7 @@ def entries_of(record: Mapping[str, Any] | None) -> tuple[_Entry, ...]:
 
 
 async def forget(records: Records, path: str, digests: Iterable[str]) -> None:
-    """Drop the entries of these programs from the record at `path`, and the record with the last of them."""
+    """Drop the entries of these programs from the record at `path`, and the record once it is empty."""
     gone = set(digests)
     left = [entry for entry in entries_of(await records.get(path)) if entry.digest not in gone]
     if left:

@@ -1,4 +1,4 @@
-"""The objects of a store by their paths: files where it is a directory, and else what obstore makes of them."""
+"""The objects of a store by path: files in a directory, or objects in a bucket through obstore."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .location import ObjectStore, directory_of
 
 
 def objects_of(store: ObjectStore) -> Disk | Bucket:
-    """Those of `store`. What fails is an error that `explained` explains, or FileNotFoundError."""
+    """The objects of `store`. Methods raise errors that `explained` translates, or FileNotFoundError."""
     root = directory_of(store)
     return Disk(root) if root is not None else Bucket(store)
 
 
 class Bucket:
-    """An object store, with the methods of `Disk`. It answers when it has what it was given: all is durable."""
+    """An object store, with the methods of `Disk`. All writes are durable when they return."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store

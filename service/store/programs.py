@@ -17,7 +17,7 @@ from .blobs import Blobs
 from .records import Records
 
 MEASURE: Final = "measure"
-"""The option `tuned` of an action that comes to measurements."""
+"""The option `tuned` of an action whose result is measurements."""
 DAMAGED: Final = "the stored program was damaged"
 _SIGNED: Final = "signed"
 _SECONDS: Final = "seconds"
@@ -26,10 +26,10 @@ _TIMES: Final = TypeAdapter(dict[str, Annotated[float, Field(ge=0.0, allow_inf_n
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What was compiled: digests of the program's record, of its artifacts, and of its stages' dumps by name.
+    """A compiled program: digests of the program's record, of its artifacts, and of its stages' dumps by name.
 
-    `seconds` is what each stage took, as far as that is known: nobody signs it. `signature` is the `SignedRecord` that
-    says the rest, as JSON; empty until the entry is saved. An entry that `is_measured` has measurements for a program.
+    `seconds` is the time of each stage, if known; it is not signed. `signature` is the `SignedRecord` of the rest, as
+    JSON; empty until the entry is saved. With `is_measured`, the program is measurements of schedules.
     """
 
     program: str
@@ -41,13 +41,13 @@ class Entry:
 
     @property
     def blobs(self) -> tuple[str, ...]:
-        """Everything that must be there for the entry to be of use."""
+        """The digests of all blobs that the entry needs."""
         return (self.program, *self.artifacts, *self.stages.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """Nothing usable is stored, and why; `reason` is empty when nothing is."""
+    """Nothing usable is stored. `reason` says why; empty when nothing is stored at all."""
 
     reason: str = ""
 
@@ -63,7 +63,7 @@ class Programs:
     async def entry(self, digest: str) -> Entry | None:
         """The entry of an action digest, whether or not its blobs are there.
 
-        None when its signature is not valid, and for what is no program: measurements of schedules.
+        None when its signature is not valid, and for measurements of schedules, which are not a program.
         """
         entry = await self._entry(digest)
         return None if entry is not None and entry.is_measured else entry
@@ -94,13 +94,13 @@ class Programs:
         return (found, program) if program is not None else Miss(DAMAGED)
 
     async def save(self, action: Action, entry: Entry) -> Entry:
-        """Make `entry`, whose blobs are stored, the answer of `action`; the entry with its signature."""
+        """Store `entry`, whose blobs are stored, as the result of `action`; the entry with its signature."""
         signed = self._signed_now(action, entry)
         await self._records.put(path_of(action.digest), _content(signed), durable=True)
         return signed
 
     async def offer(self, action: Action, entry: Entry) -> Entry:
-        """Make `entry` the answer of `action` unless it has one that is of use: of several workers the first counts."""
+        """As `save`, unless `action` has a usable entry, which is returned then: of several workers the first wins."""
         signed = self._signed_now(action, entry)
         if await self._records.create(path_of(action.digest), _content(signed), durable=True):
             return signed
@@ -108,7 +108,7 @@ class Programs:
         return earlier if isinstance(earlier, Entry) else await self.save(action, entry)
 
     async def doubt(self, action: Action) -> UntrustedArtifactError | None:
-        """Why what is stored of `action` is not believed here, where settings or keys are the reason."""
+        """Why the stored program of `action` is not trusted here; None unless settings or keys are the reason."""
         record = await self._records.get(path_of(action.digest))
         return self._notary.doubt(record.get(_SIGNED, ""), action.digest) if record is not None else None
 
@@ -132,7 +132,7 @@ def _content(entry: Entry) -> dict[str, Any]:
 
 
 def _seconds(stored: Any) -> dict[str, float]:
-    """What is stored beside the signed record and may be anything."""
+    """The times of the stages, which are not signed; empty when they are malformed."""
     try:
         return _TIMES.validate_python(stored)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""Small JSON objects at given paths. Each begins with the SHA-256 of the rest: a damaged one is a missing one."""
+"""Small JSON objects at given paths. Each begins with the SHA-256 of the rest: a damaged one counts as missing."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Records:
             await self._objects.write(path, sealed, durable=durable)
 
     async def create(self, path: str, content: Mapping[str, Any], *, durable: bool = False) -> bool:
-        """Write the record at `path` unless there is one; whether it was written. Of several writers one is.
+        """Write the record at `path` unless there is one; whether it was written. Of several writers one succeeds.
 
-        With `durable`, the one that is there then survives a power failure, whoever wrote it.
+        With `durable`, the record then survives a power failure, even if another process wrote it.
         """
         sealed = _sealed(content)
         with explained("The store does not take a record"):
@@ -62,7 +62,7 @@ class Records:
         return None
 
     async def intact(self, path: str) -> dict[str, Any] | None:
-        """The record at `path`; None when it is missing. DamagedRecord when it is damaged, and is left there."""
+        """The record at `path`; None when it is missing. DamagedRecord when it is damaged; it is not removed."""
         with explained("The store does not give a record"):
             try:
                 sealed = await self._objects.read(path)
@@ -75,14 +75,14 @@ class Records:
         return content
 
     def touch(self, path: str) -> None:
-        """Have eviction see that the record at `path` is in use. An object store keeps the time of its writing."""
+        """Mark the record at `path` as used, for eviction. An object store only has the time of writing."""
         if self._root is not None:
             _touched(self._root / path)
 
     async def in_use(self, paths: Collection[str]) -> bool:
-        """Touch the records at these paths; whether there is one at each, be it damaged."""
+        """Touch the records at these paths; whether there is one at each, damaged or not."""
         if self._root is not None:
-            # Without tasks: with them, whoever asks would wait for its turn among others.
+            # Without tasks, which would have the caller wait for other tasks.
             return all([_touched(self._root / path) for path in paths])
         return all(await asyncio.gather(*map(self._is_there, paths)))
 
@@ -112,7 +112,7 @@ class Records:
 
 
 def _touched(path: Path) -> bool:
-    """Whether there is a file that has been used now."""
+    """Mark a file as used; whether there is one."""
     try:
         used = os.stat(path).st_mtime
     except OSError:
@@ -131,7 +131,7 @@ def unsealed(content: bytes) -> dict[str, Any] | None:
     try:
         record: Any = json.loads(body)
     except (ValueError, RecursionError):
-        return None  # whoever can write to the store can make a digest, too
+        return None  # anyone who can write to the store can compute the digest
     return cast(dict[str, Any], record) if isinstance(record, dict) else None
 
 

@@ -1,4 +1,4 @@
-"""The answers of requests that came before, by the digest of their bodies: an identical request is not even parsed."""
+"""Answers to earlier requests, by the digest of their bodies: an identical request is not even parsed."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """An answer, and what must be there for it to be true: blobs, and programs by their action digests.
+    """An answer, and what must be stored for it to be valid: blobs, and programs by their action digests.
 
-    `keys` are the ids of those that vouch for it: each must be valid. `isolation` is the level that each program was
-    compiled with at least: no lower one than the service believes.
+    `keys` are the ids of the keys that signed these: each must be valid. `isolation` is the minimum level with which
+    the programs were compiled: it must not be below the one that the service requires.
     """
 
     answer: bytes
@@ -54,8 +54,8 @@ class Repeats:
     """Answers in `records` and `blobs`, and up to `memory_bytes` of them in memory.
 
     `epoch` (the compiler's build and the operator's salt) is part of the key: answers of another build are not found.
-    Answers in the store are sealed by `notary`: one that is not is not found. Nor is one from when less isolation was
-    enough, wherever it is.
+    Answers in the store are sealed by `notary`: others are ignored. So are answers from a time when less isolation was
+    enough.
     """
 
     def __init__(self, records: Records, blobs: Blobs, epoch: str, memory_bytes: int, notary: Notary) -> None:
@@ -72,9 +72,9 @@ class Repeats:
         return sha256(f"{self._epoch}\n{body_digest}".encode()).hexdigest()
 
     async def find(self, key: str) -> Repeat | None:
-        """What an identical request was answered, if everything that it names is there and undamaged.
+        """The answer to an identical request, if everything that it names is there and undamaged; otherwise None.
 
-        It uses its programs, too: whoever is given it may ask for them.
+        Its programs count as used too: the caller may ask for them next.
         """
         repeat = self._memory.get(key) or await self._stored(key)
         if repeat is None:
@@ -87,7 +87,7 @@ class Repeats:
         return repeat
 
     def remember(self, key: str, repeat: Repeat) -> None:
-        """Give an answer to requests with this key while this service lives."""
+        """Keep the answer for this key in memory."""
         self._forget(key)
         if len(repeat.answer) > self._memory_bytes:
             return
@@ -98,7 +98,7 @@ class Repeats:
             self._held -= len(oldest.answer)
 
     async def save(self, key: str, repeat: Repeat) -> None:
-        """Give an answer to requests with this key from now on; while this service lives, if the store takes none."""
+        """Store the answer for this key; if the store does not accept it, only keep it in memory."""
         try:
             by = await self._put(key, repeat)
         except UnavailableError as error:
@@ -108,7 +108,7 @@ class Repeats:
             self.remember(key, replace(repeat, keys=(*repeat.keys, by)))
 
     async def _put(self, key: str, repeat: Repeat) -> str:
-        """The name of the key that has sealed what is stored."""
+        """Store a sealed answer; the id of the key that sealed it."""
         digest = await self._blobs.put(repeat.answer)
         said = RepeatRecord.model_validate({**asdict(repeat), "answer": digest})
         record = self._notary.sealed("answer", key, said.model_dump(mode="json"))
@@ -144,7 +144,7 @@ def _path(key: str) -> str:
 
 
 def stated(stored: Mapping[str, Any] | None) -> RepeatRecord | None:
-    """What a stored record says, believed or not; None when it says something else than this version writes."""
+    """The content of a stored record, not verified; None when it is not what this version writes."""
     try:
         return RepeatRecord.model_validate(stored)
     except ValidationError:

@@ -1,1 +1,1 @@
-"""What requests and answers say, on both sides of the sandbox: the service and the process that reads what was sent."""
+"""The content of requests and answers, for both sides of the sandbox: the service and the processes in it."""

@@ -1,4 +1,4 @@
-"""What is in answers, and in the records of jobs as well."""
+"""Models that are in answers and in the records of jobs."""
 
 from __future__ import annotations
 

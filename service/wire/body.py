@@ -1,4 +1,4 @@
-"""The body of a request, which is hashed while it arrives and read in the sandbox alone."""
+"""The body of a request. It is hashed while it arrives, and parsed only in the sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why nothing had to be compiled, as answers and figures say it."""
+"""Reasons of cache hits, in answers and metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors about nodes of a graph, told about what the graph was made from."""
+"""Translates errors about nodes of a graph into errors about the source of the graph."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Final
 from tensorkiln.errors import TensorkilnError
 
 NODE: Final = re.compile(r"/nodes/([0-9]{1,9})(?!\w)")
-"""A node in a pointer. No graph has a node of more digits: what has is no node, and too long for `int`."""
+"""A node in a pointer. Longer numbers are not nodes of any graph, and may be too long for `int`."""
 _WHOLE: Final = {"stablehlo": "the module", "builder": "the text"}
 
 
 def in_terms_of_source(error: TensorkilnError, places: Sequence[str], field: str) -> TensorkilnError:
     """The same error with the operation of a module, or the place in a text, instead of each node.
 
-    `places` has those of the nodes, `field` is the field of the request that they are in.
+    `places` has the places of the nodes, `field` is the field of the request with the source.
     """
 
     def place(match: re.Match[str]) -> str:

@@ -17,7 +17,7 @@ _DEPTH_EXCEEDED: Final = "recursion limit"
 def parse_object(text: bytes) -> dict[str, Any]:
     """The object that `text` spells.
 
-    RequestError when it is not the JSON of an object, or says something twice; LimitExceededError when it is
+    RequestError when it is not the JSON of an object, or repeats a key; LimitExceededError when it is
     nested too deep.
     """
     try:

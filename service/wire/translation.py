@@ -1,4 +1,4 @@
-"""What the sandbox makes of a StableHLO module, or of lines of the builder."""
+"""The translation of a StableHLO module, or of lines of the builder, to a graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sandbox says about a graph that is valid."""
+"""The report about a valid graph."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def main() -> int:
 
 
 async def _work(settings: Settings) -> None:
-    """Work until SIGTERM, which lets what is begun come to its end, or SIGQUIT, which does not.
+    """Work until SIGTERM, which lets started orders finish, or SIGQUIT, which does not.
 
     UnavailableError when the isolation, the key or the store is not what a worker needs.
     """

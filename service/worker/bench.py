@@ -1,4 +1,4 @@
-"""Where a worker works: its sandbox, the store, and a key to sign with."""
+"""A worker of a farm, with its sandbox, the store, and a key to sign with."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ from tensorkiln.errors import InfrastructureError, TensorkilnError, UnavailableE
 from .heartbeat import Heartbeat
 
 _HEARTBEAT_S: Final = 0.5
-"""How often a worker writes the heartbeat of an order with its progress, and looks whether it is wanted still."""
+"""How often a worker writes the heartbeat of an order with its progress, and looks whether it was cancelled."""
 _END_S: Final = 2.0
-"""So long the process of a compile may take to go; then it is taken to have had a processor all along."""
+"""Seconds to wait for the process of a compile to end; then its processor time is taken to be its wall time."""
 _PAUSE_S: Final = 1.0
-"""A store that fails is not asked for orders again sooner."""
+"""Seconds until a store that failed is asked for orders again."""
 
 _log = structlog.get_logger()
 
 
 class Bench:
-    """Carries orders out with these settings, in `sandbox`; `store` has them, and `keyring` the key of what is made.
+    """Takes orders from `store`, carries them out in `sandbox`, and signs the programs with the key of `keyring`.
 
-    Only what is signed here is believed by the services of the farm.
+    The services of the farm trust only signed programs.
     """
 
     def __init__(self, settings: Settings, store: ObjectStore, keyring: Keyring, sandbox: Sandbox) -> None:
@@ -78,14 +78,14 @@ class Bench:
             max_output_mib=settings.compile_output_mib,
             wall=settings.isolation,
             required=settings.require_isolation,
-            # It is what a worker is there for: giving way would be to those that begin, which are for nobody yet.
+            # Compiling is the whole task of a worker: it has nothing to give way to.
             gives_way=False,
         )
         keyring = Keyring(settings.keys_directory, public_directory=settings.public_keys)
         return Bench(settings, open_store(settings.store_location), keyring, sandbox)
 
     async def start(self) -> None:
-        """Try the key and the store, start the fork server, and sign in. UnavailableError with what cannot be used."""
+        """Check the key and the store, start the fork server, and start heartbeats. UnavailableError if one fails."""
         self._keyring.publish()
         self._keyring.signer()
         failure = await self._store_look.look()
@@ -95,12 +95,12 @@ class Bench:
         await self._heartbeat.start()
 
     async def close(self) -> None:
-        """Sign out, and end the fork server."""
+        """Leave the roster, and end the fork server."""
         await self._heartbeat.close()
         await self._sandbox.close()
 
     async def work(self, ending: asyncio.Event) -> None:
-        """Take orders until `ending`, and see those through that are begun. Cancelled, it gives them back."""
+        """Take orders until `ending`, and finish those that are started. When cancelled, give them back."""
         end = asyncio.create_task(ending.wait())
         working: set[asyncio.Task[str]] = set()
         try:
@@ -129,9 +129,9 @@ class Bench:
             return None
 
     async def carry_out(self, task: Task) -> str:
-        """What became of an order that is this worker's.
+        """Carry out an order that this worker has claimed; its outcome, for the log.
 
-        One that the store keeps from its end is begun again when the lease is over, and so is one that meets a defect.
+        If its result cannot be written, or a defect prevents it, the order is retried when the lease is over.
         """
         outcome = "lost"
         with continuing(task.trace), self._heartbeat.at_work():
@@ -170,12 +170,12 @@ class Bench:
         finally:
             making.cancel()
             over.set()
-            # A heartbeat that is broken off may be written all the same, after everything else.
+            # A heartbeat that is cancelled may still be written, after the result.
             await asyncio.wait({heartbeats}, timeout=_END_S)
             heartbeats.cancel()
         is_known, wanted = await asyncio.gather(cost.spending.settled(_END_S), self._ledger.find(task.id))
         if making.cancelled() or wanted != task:
-            # Not what others say of it, who are at another attempt.
+            # Leave the claim if another attempt is open: it may be of another worker.
             if wanted is None:
                 await self._ledger.release(task.id)
             return "given up"
@@ -207,7 +207,7 @@ class Bench:
     async def _send_heartbeats(
         self, task: Task, news: list[Mapping[str, Any]], making: asyncio.Task[Made], over: asyncio.Event
     ) -> None:
-        """Send heartbeats until the order is given up or `over`. What ends before the first needs none."""
+        """Send heartbeats until the order is cancelled or `over`. An order that ends before the first needs none."""
 
         async def send(beat: int) -> bool:
             if await self._ledger.find(task.id) != task:

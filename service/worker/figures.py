@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def figures(address: str, is_ready: Callable[[], bool]) -> Generator[None]:
-    """Inside the block, /metrics at `address` has the figures of this process; /readyz is 200 while it `is_ready`.
+    """Inside the block, /metrics at `address` has the metrics of this process; /readyz is 200 while it `is_ready`.
 
-    UnavailableError when the address is none, or in use. With an empty address nothing is told.
+    UnavailableError when the address is invalid or in use. With an empty address nothing is served.
     """
     if not address:
         yield
@@ -56,7 +56,7 @@ def figures(address: str, is_ready: Callable[[], bool]) -> Generator[None]:
 
 def _server(host: str, port: int, answer: Any) -> ThreadingWSGIServer:
     class Server(ThreadingWSGIServer):
-        # Of the address, the kind is not stated: IPv4 or IPv6.
+        # The address may be IPv4 or IPv6.
         address_family = socket.getaddrinfo(host, port)[0][0]
 
     return make_server(host, port, answer, Server, _Silent)
@@ -64,4 +64,4 @@ def _server(host: str, port: int, answer: Any) -> ThreadingWSGIServer:
 
 class _Silent(WSGIRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
-        """Whoever asks is not logged."""
+        """Log no requests."""

@@ -1,4 +1,4 @@
-"""A worker as the services see it: that it lives, and that it compiles."""
+"""Heartbeats of a worker, by which services see that it is alive and compiles."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from service.sandbox.sandbox import Sandbox
 from tensorkiln.errors import UnavailableError
 
 TRY_EVERY_S: Final = 6.0
-"""With the patience of a check, and the time until a service looks, what breaks is seen within 15 s."""
+"""Seconds between canaries. With the timeout of a check and the look of a service, defects are seen within 15 s."""
 _AGAIN_S: Final = 1.0
-"""How soon a canary that was not compiled is tried again."""
+"""Seconds until a canary that failed is tried again."""
 
 _log = structlog.get_logger()
 
 
 class Heartbeat:
-    """Signs in `roster` as `name`, and compiles the canary in `sandbox` now and then, while it has a place for it.
+    """Writes heartbeats to `roster` as `name`, and compiles the canary in `sandbox` periodically, when it has a place.
 
-    `places` is how many orders it does at a time. It `is_fit` while the last canary was compiled: until it is, no order
-    is begun.
+    `places` is how many orders the worker does at a time. It `is_fit` if the last canary was compiled; otherwise it
+    starts no orders.
     """
 
     def __init__(self, sandbox: Sandbox, roster: Roster, name: str, places: int) -> None:
@@ -47,24 +47,24 @@ class Heartbeat:
         self.is_fit = True
 
     async def start(self) -> None:
-        """Compile the first canary, and sign from now on."""
+        """Compile the first canary, and start the heartbeats."""
         await self._try()
         self._running = [asyncio.create_task(each) for each in (self._register(), self._try_again())]
 
     async def close(self) -> None:
-        """Be there no more."""
+        """Stop, and leave the roster."""
         for each in self._running:
             each.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         await self._canary.close()
         role, self._role = self._role, None
         if role is not None:
-            with suppress(UnavailableError):  # the lease ends
+            with suppress(UnavailableError):  # the lease ends anyway
                 await self._roster.deregister(role, self._name)
 
     @contextmanager
     def at_work(self) -> Generator[None]:
-        """An order has a place inside the block; no canary is begun while orders have all of them."""
+        """Hold a place for an order inside the block. No canary starts while orders hold all places."""
         self._busy += 1
         if self._busy >= self._places:
             self._idle.clear()
@@ -75,7 +75,7 @@ class Heartbeat:
             self._idle.set()
 
     def is_ready(self) -> bool:
-        """Whether it has signed within a lease as one that compiles."""
+        """Whether it has sent a heartbeat as a fit worker within a lease."""
         return self._role == "worker" and clock.monotonic() - self._registered_at < LEASE_S
 
     async def _try_again(self) -> None:

@@ -1,1 +1,1 @@
-"""The engine that is a farm: a service writes orders into the store, and workers take them from there."""
+"""The back end that is a farm: a service writes orders to the store, and workers take them from there."""

@@ -1,4 +1,4 @@
-"""The engine that is a farm: workers take orders from the store, and what becomes of them is read there."""
+"""The back end that is a farm: workers take orders from the store, and write their results there."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .reaper import Reaper
 from .roster import Roster
 
 LOOK_EVERY_S: Final = {True: 0.02, False: 0.25}
-"""How often is looked for orders and results, where the store is a directory, and where it is not.
+"""Seconds between looks for orders and results, by whether the store is a directory.
 
-A directory is listed in a tenth of a millisecond, a bucket in tens of them.
+Listing a directory takes a tenth of a millisecond, listing a bucket tens of milliseconds.
 """
 _WATCH_EVERY_S: Final = 0.25
 _RESTORE_EVERY_S: Final = 1.0
 _PAUSE_S: Final = 1.0
-# A key that a worker has just made is seen a second later, where the directory is the same.
+# A new key of a worker is seen within a second, if the directory of keys is shared.
 _KEY_PATIENCE_S: Final = 3.0
 
 _log = structlog.get_logger()
@@ -38,7 +38,7 @@ _log = structlog.get_logger()
 class FarmEngine:
     """Keeps orders in `ledger`; the results are in `programs` and `blobs`, and the workers in `roster`.
 
-    `deadline_s` is what one attempt of a compile may take, `is_near` whether the store is a directory.
+    `deadline_s` is the deadline of one attempt of a compile, `is_near` whether the store is a directory.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class FarmEngine:
         self._watching: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Begin to watch."""
+        """Start to watch orders and heartbeats."""
         loops = (
             ("watch its orders", self._look_every_s, self._watch),
             ("read the heartbeats of the farm", BEAT_S, self._update_roster),
@@ -66,9 +66,9 @@ class FarmEngine:
         self._watching = [asyncio.create_task(periodically(*each, at_once=True)) for each in loops]
 
     async def make(self, order: Order, on_progress: OnProgress) -> Made:
-        """As the protocol has it. Attempts whose worker was lost are made again before this ends.
+        """See `CompileEngine.make`. An attempt whose worker is lost is repeated, MAX_ATTEMPTS times in all.
 
-        A worker sees within half a second that the order at which it is was taken back.
+        A worker notices within half a second that its order was cancelled.
         """
         wanted = order.wanted
         task = Task(
@@ -91,14 +91,14 @@ class FarmEngine:
             await asyncio.shield(self._forget(pending))
 
     async def _outcome(self, order: Order, result: Result, attempt: int) -> Made:
-        """What the result of this attempt says, or the error that it is.
+        """The program of the result of this attempt. Raises its error, if it is one.
 
-        UnavailableError when what was made is gone. UntrustedArtifactError when the farm's settings keep it from being
-        believed.
+        UnavailableError when the program is not in the store. UntrustedArtifactError when settings or keys of the farm
+        differ, so that the program is not trusted here.
         """
         gone = UnavailableError("The program that the farm compiled is not in the store; send the request again.")
         error = gone if result.problem is None else error_from_problem(result.problem)
-        # Of an order that was given up, what a worker said may be lost, or not believed, and not what it made.
+        # A lost worker may have stored its program all the same: look for it.
         if error is not gone and (result.worker or order.replaces):
             raise error
         found = await self._find(order.wanted)
@@ -119,13 +119,13 @@ class FarmEngine:
             await asyncio.sleep(_PAUSE_S)
 
     async def close(self) -> None:
-        """Stop watching. Workers go on: what they make is found in the store."""
+        """Stop watching. Workers go on, and store what they compile."""
         for task in self._watching:
             task.cancel()
         await asyncio.gather(*self._watching, return_exceptions=True)
 
     async def _forget(self, pending: Pending) -> None:
-        """Nobody waits for an order any more. What the store does not remove now is swept one day."""
+        """Remove an order that has ended or was cancelled. If the store fails, its upkeep removes the order later."""
         del self._pending[pending.task.id]
         if not self._pending:
             self._is_busy.clear()
@@ -138,7 +138,7 @@ class FarmEngine:
             _log.warning("a finished order could not be deleted", reason=error.message)
 
     async def _watch(self) -> None:
-        """See what has ended, what goes on, and what has to be offered again."""
+        """Collect results, check the leases of workers, and offer lost orders again."""
         await self._is_busy.wait()
         await self._collect()
         now = clock.monotonic()
@@ -155,7 +155,7 @@ class FarmEngine:
                 continue
             pending = self._pending.get(identifier)
             if pending is None:
-                # Of a worker that did not see in time that the order was taken back.
+                # The worker finished before it noticed that the order was cancelled.
                 await self._ledger.close(identifier)
                 continue
             result = await self._ledger.result(pending.task) if not pending.result.done() else None
@@ -168,7 +168,7 @@ class FarmEngine:
                 pending.finish(result)
 
     async def _update_roster(self) -> None:
-        """See who is there, and be seen by the other services while the farm has orders of this one."""
+        """Read the heartbeats of members, and write one of this service while it has orders."""
         if self._pending:
             await self._roster.register("service", self._owner)
         elif self._is_registered:
@@ -178,7 +178,7 @@ class FarmEngine:
 
 
 def _unlike(doubt: UntrustedArtifactError) -> UntrustedArtifactError:
-    """The end of an order that the same workers would only make again, to be believed no more than now."""
+    """The error of an order whose program is not trusted here. A retry by the same workers would not change that."""
     setting = "KILN_REQUIRE_ISOLATION" if doubt.details["reason"] == "isolation" else "KILN_KEYS"
     return UntrustedArtifactError(
         f"{doubt.message} Services and workers of a farm need the same {setting}.", details=doubt.details

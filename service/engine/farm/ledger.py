@@ -148,7 +148,7 @@ class Ledger:
         return None
 
     async def claim(self, task: Task, worker: str) -> bool:
-        """Claim the task for `worker`; whether it has it now. A file that is not believed is no claim."""
+        """Claim the task for `worker`; whether that succeeded. A file without a valid signature is not a claim."""
 
         async def stands(found: Mapping[str, Any]) -> bool:
             return self._believed("claim", task, found, at_any_time=True) is not None
@@ -186,11 +186,11 @@ class Ledger:
         return State(**content) if content is not None else None
 
     async def finish(self, task: Task, result: Result) -> None:
-        """Say how an attempt has ended, whatever somebody else says there: that of another one is not believed."""
+        """Write the result of an attempt, in place of any file there: one of another attempt is not valid."""
         await self._put("result", task, result)
 
     async def finished(self) -> list[str]:
-        """The tasks of which somebody, worker or not, says how they have ended."""
+        """The tasks that have a result, verified or not."""
         return await self._records.names(_path("done"), _MOST)
 
     async def result(self, task: Task) -> Result | None:

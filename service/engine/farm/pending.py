@@ -19,10 +19,10 @@ MAX_ATTEMPTS: Final = 5
 
 
 class Pending:
-    """`task` is the present attempt at `order`, as it is to be in the store; `result` is set at the end.
+    """An open order. `task` is its current attempt, as the store should have it; `result` is set at the end.
 
-    `worker` is at it, empty while nobody is known to be. `refused` counts the leases for which it was somebody's who is
-    not believed.
+    `worker` is the worker that has claimed it, empty while none is known. `refused` counts the leases in which the only
+    claim was invalid.
     """
 
     def __init__(self, order: Order, task: Task, on_progress: OnProgress) -> None:
@@ -42,25 +42,25 @@ class Pending:
 
     @property
     def lease_is_over(self) -> bool:
-        """Whether nothing was heard of it for a lease."""
+        """Whether the lease of the current attempt is over."""
         return self._lease.is_over
 
     def renew_lease(self) -> None:
-        """Nobody listened for a while: its worker has a whole lease again."""
+        """Renew the lease, after a time in which no heartbeats could be read."""
         self._lease.renew()
 
     def unclaimed(self) -> None:
-        """Nobody is at it."""
+        """Record that no worker has claimed it."""
         self._lease.renew()
         self.refused = 0
 
     def claimed_by_stranger(self) -> None:
-        """For a lease it was somebody's who is not believed."""
+        """Record that for one lease its only claim was invalid."""
         self._lease.renew()
         self.refused += 1
 
     def claimed_by(self, worker: str) -> None:
-        """A worker is at the attempt."""
+        """Record that `worker` has claimed the attempt."""
         if not self.worker:
             self._set_waiting(False)
             self.worker = worker
@@ -69,41 +69,41 @@ class Pending:
 
     @property
     def run_s(self) -> float:
-        """Seconds for which a worker has been at the present attempt.
+        """Seconds for which a worker has had the current attempt.
 
-        One that is lost was at it for a lease after it was last heard of at most, however late its loss is found.
+        A lost worker counts for at most one lease after its last heartbeat, however late the loss is noticed.
         """
         return min(clock.monotonic(), self._lease.renewed_at + LEASE_S) - self._begun_at if self.worker else 0.0
 
     def heartbeat(self, state: State) -> None:
-        """A worker gave a sign of life, maybe one that is known already, which somebody may have put there again."""
+        """Renew the lease by a heartbeat, unless it is an old one: an attacker may have written it again."""
         if self._lease.heartbeat(state.beat):
             self.report(state.news)
 
     def report(self, news: Sequence[Mapping[str, Any]]) -> None:
-        """All news of this attempt, of which the first have been told."""
+        """Report the events of this attempt that are new; `news` has all of them."""
         for each in news[self._reported :]:
             self._on_progress(each)
         self._reported = max(self._reported, len(news))
 
     def charge(self, result: Result) -> None:
-        """What an attempt has taken, by the word of the worker that made it."""
+        """Charge the cost of an attempt, as its worker states it."""
         self.order.cost.seconds += result.run_s
         self.order.cost.spending.add(result.cpu_s)
 
     def finish(self, result: Result) -> None:
-        """This is how it ended, unless it was given up meanwhile."""
+        """Set the result, unless the order was cancelled meanwhile."""
         if not self.result.done():
             self._set_waiting(False)
             self.result.set_result(result)
 
     def abandon(self) -> None:
-        """Nobody waits for it any more."""
+        """Stop waiting for a result."""
         self._set_waiting(False)
         self.result.cancel()
 
     def next_attempt(self, result: Result | None) -> None:
-        """The present one came to a result that is not the order's, or is lost; it is paid for all the same."""
+        """Charge the current attempt, which failed with `result` or was lost (None), and begin the next."""
         if result is None:
             self.order.cost.lose(self.run_s)
         else:
@@ -114,7 +114,7 @@ class Pending:
         self._on_progress({"stage": "retry", "attempt": self.task.attempt})
 
     def _set_waiting(self, yes: bool) -> None:
-        """Whether it waits for a worker, while it has its turn here."""
+        """Count time as waiting for a worker, or as running."""
         if yes != self._is_waiting:
             self._is_waiting = yes
             change = 1 if yes else -1

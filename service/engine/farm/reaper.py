@@ -1,7 +1,7 @@
-"""Sees who is at the orders of a service, and offers again those whose worker was lost.
+"""Checks the workers of a service's orders, and offers an order again when its worker was lost.
 
-Every service reaps its own orders, so that none has to lead; orders of a service that is gone are made again by the
-one that takes up its jobs.
+Every service reaps its own orders, so there is no leader. If a service is lost, the service that takes over its jobs
+makes new orders.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Reaper:
         self._checked_at = clock.monotonic()
 
     async def check(self) -> None:
-        """See who is at which order, and whose worker still is. UnavailableError when the store does not say so."""
+        """Read the claims, and retry orders whose worker was lost. UnavailableError when the store cannot be read."""
         claimed = set(await self._ledger.claimed())
-        # Workers go on while the store is away, and are not lost because nobody could hear them.
+        # Workers go on while the store is down, and are not lost because their heartbeats could not be read.
         if clock.monotonic() - self._checked_at > LEASE_S:
             for pending in self._pending.values():
                 pending.renew_lease()
@@ -54,14 +54,14 @@ class Reaper:
         self._checked_at = clock.monotonic()
 
     async def offer(self, pending: Pending) -> None:
-        """Have the attempt be in the store as it was given, with its graph, whatever has become of them meanwhile."""
+        """Write the attempt and its graph to the store, even if they were there before."""
         await self._blobs.put(pending.order.wanted.graph)
         await self._ledger.open(pending.task)
-        if pending.result.done():  # nobody waits for it since
+        if pending.result.done():  # it was cancelled meanwhile
             await self._ledger.close(pending.task.id)
 
     async def restore(self) -> None:
-        """Offer again what waits for a worker and is not in the store any more."""
+        """Offer again the orders that wait for a worker and are missing in the store."""
         waiting = [each for each in self._pending.values() if not each.worker and not each.result.done()]
         if waiting:
             opened = set(await self._ledger.opened())
@@ -70,15 +70,15 @@ class Reaper:
                     await self.offer(pending)
 
     async def retry(self, pending: Pending, result: Result | None = None) -> None:
-        """Offer another attempt, or end the order when there were enough.
+        """Offer another attempt, or end the order after MAX_ATTEMPTS.
 
-        `result` is what the present one came to, which was not lost then.
+        `result` is that of the current attempt, None if its worker was lost or gave it back.
         """
         if pending.result.done():
-            return  # nobody waits for it since, and what it took is paid for
+            return  # it has ended or was cancelled, and is charged already
         if pending.task.attempt < MAX_ATTEMPTS:
             pending.next_attempt(result)
-            # What is not open is taken by nobody, as long as the claim is there of who was at it.
+            # `close` deletes the order before its claim, so that no worker takes the old attempt in between.
             await self._ledger.close(pending.task.id)
             await self.offer(pending)
             return
@@ -87,13 +87,13 @@ class Reaper:
             pending.order.cost.lose(pending.run_s)
             pending.finish(lost)
         elif result.problem is not None and result.problem.get("code") == LostWorkerError.code:
-            # It says how many attempts there were, so that nobody begins anew.
+            # With the number of attempts, so that the job is not started over.
             pending.finish(replace(result, problem=lost.problem))
         else:
             pending.finish(result)
 
     async def _read_claim(self, pending: Pending) -> None:
-        # A claim that somebody has put in the place of the worker's is replaced by the next sign of life.
+        # If the worker's claim was overwritten by a forged one, its next heartbeat replaces that.
         state = await self._ledger.state(pending.task)
         worker = pending.worker or (state.worker if state is not None else await self._ledger.worker(pending.task))
         if worker:
@@ -107,7 +107,7 @@ class Reaper:
             _log.warning("a worker was lost", worker=pending.worker, attempt=pending.task.attempt, **about)
             await self.retry(pending)
             return
-        # It is claimed by nobody who is believed, and workers that are will not mind that.
+        # The only claim is invalid: verified workers ignore it.
         pending.claimed_by_stranger()
         if pending.refused >= MAX_ATTEMPTS and not self._roster.count("worker"):
             _log.error("no verified worker takes an order", **about)

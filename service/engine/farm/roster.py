@@ -1,7 +1,7 @@
-"""Who takes part in a farm, as the store has it: workers, and services that have orders.
+"""The members of a farm, as the store has them: workers, and services that have orders.
 
-Each writes a file of its own again and again. Of a service it is seen only whether it has been written since. What a
-worker writes is signed with its key, for its name, and counts once: what is put there again is no sign of life.
+Each rewrites a file of its own as its heartbeat. Of a service's file, only the time of writing counts. A worker signs
+its heartbeats with its key, for its name; each is numbered, so that an old one that is written again does not count.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from tensorkiln.compiler_build import build
 from .statements import Statements, generation
 
 Role: TypeAlias = Literal["worker", "unfit", "service"]
-"""`worker` is one that compiles, `unfit` one whose canary fails, `service` a service that has orders."""
+"""`worker` is a worker that compiles, `unfit` a worker whose canary fails, `service` a service with orders."""
 
 _LEAST: Final = 2
-"""Orders that are given beyond the share, so that the last of many services has some."""
+"""Orders that a service hands out beyond its share, so that each of many services has some."""
 
 
 class Roster:
     """The members with the same build of the compiler as this process: others get no orders from here.
 
-    Workers sign with `statements`, and are believed by it.
+    `statements` signs and verifies the heartbeats of workers.
     """
 
     def __init__(self, store: ObjectStore, records: Records, statements: Statements) -> None:
@@ -45,7 +45,7 @@ class Roster:
         self._made = 0
 
     async def register(self, role: Role, name: str, places: int = 0) -> None:
-        """Say that `name` lives as `role`, a worker that does so many orders at a time."""
+        """Write a heartbeat of `name` as `role`; `places` is how many orders a worker does at a time."""
         self._made += 1
         path = self._path(role, name)
         content = {"number": self._made, "role": role, "places": places}
@@ -54,11 +54,11 @@ class Roster:
         await self._records.put(path, content)
 
     async def deregister(self, role: Role, name: str) -> None:
-        """`name` takes part no more."""
+        """Remove the file of `name`."""
         await self._records.delete(self._path(role, name))
 
     async def refresh(self) -> None:
-        """See who has signed."""
+        """Read the heartbeats that have changed."""
         listed = {item.path: item.used async for item in items(self._store, self._folder)}
         changed = [path for path, written in listed.items() if self._written.get(path) != written]
         await asyncio.gather(*(self._refresh(path, listed[path]) for path in changed))
@@ -68,12 +68,12 @@ class Roster:
 
     async def _refresh(self, path: str, written: float) -> None:
         if path.startswith(self._path("service", "")):
-            # `refresh` has told a new time from the last one, though the clock of the store may have gone back.
+            # `refresh` found another time of writing. It may be earlier: the clock of the store may have gone back.
             self._leases.renew(path)
             self._members[path] = "service", 0
             return
         record, about = await self._records.get(path), _about(path)
-        # A file that is written again while this looks is of somebody who lives, and whose clock may be wrong.
+        # An old file is a leftover at first sight. If it is rewritten, its worker is alive with a wrong clock.
         if path not in self._written and self._statements.has_lived("member", about, record, written):
             return
         stated = self._statements.believed("member", about, path, record)
@@ -85,7 +85,7 @@ class Roster:
             self._unbelieved.discard(path)
 
     def count(self, role: Role) -> int:
-        """How many have signed as `role` within a lease, as it was last seen."""
+        """How many members with this role have a lease, by the heartbeats that were read last."""
         return len(self._places(role))
 
     def _places(self, role: Role) -> list[int]:
@@ -94,7 +94,7 @@ class Roster:
         ]
 
     def lacks_workers(self) -> str:
-        """Why nobody would begin an order; empty where somebody would."""
+        """Why no worker would start an order; empty if one would."""
         if self.count("worker"):
             return ""
         unfit = self.count("unfit")
@@ -108,10 +108,10 @@ class Roster:
         return "no worker of the farm is alive"
 
     def width(self, most: int, ahead: float) -> int:
-        """How many orders a service best hands out: its share of `ahead` for each that workers do at a time.
+        """How many orders this service should hand out: its share of `ahead` for each place of the workers.
 
-        What is handed out has its turn before everything that comes later, whosesoever it is: the rest is better off
-        where tenants take turns. `most` at most, and where no worker signs.
+        Orders that are handed out come before all later ones, of any tenant. The others wait in the service, where
+        tenants take turns. At most `most`, which is also the answer without a worker.
         """
         places = self._places("worker")
         if not places:
@@ -119,7 +119,7 @@ class Roster:
         return min(most, _LEAST + math.ceil(ahead * sum(places) / max(1, self.count("service"))))
 
     def _path(self, role: Role, name: str) -> str:
-        """One that is unfit is a worker still, in the same file: what it signed as another is no sign beside it."""
+        """The path of a member. A worker has one file in both roles, so that it never counts in both."""
         return f"{self._folder}{'service' if role == 'service' else 'worker'}.{name}"
 
 

@@ -22,7 +22,7 @@ Kind: TypeAlias = Literal["member", "claim", "result"]
 FRESH_S: Final = float(CLOCK_SKEW_S)
 """The maximum age of a heartbeat in seconds, and how far it may be ahead of the local clock."""
 _PROTOCOL: Final = 6
-"""Changes with what services and workers write for one another, of which those before understand nothing."""
+"""The version of what services and workers write for each other. Members with another version ignore it."""
 _SIGNS_OF_LIFE: Final[frozenset[Kind]] = frozenset({"member", "claim"})
 _SEAL: Final = "seal"
 _SEAL_CHARACTERS: Final = 200
@@ -37,7 +37,7 @@ def generation() -> str:
 
 
 class Statements:
-    """Signed, and believed, by the keys of `notary`. Who only believes needs no private key."""
+    """Signs and verifies statements by the keys of `notary`. Verifying needs no private key."""
 
     def __init__(self, notary: Notary) -> None:
         self._notary = notary
@@ -78,9 +78,9 @@ class Statements:
         return None
 
     def has_lived(self, kind: Kind, about: Mapping[str, Any], record: Mapping[str, Any] | None, written: float) -> bool:
-        """Whether a record, in a file that was last `written` then, is what somebody left behind who is no more.
+        """Whether a record is left over from a lost member.
 
-        It was to be believed at that time, and is too old now.
+        It was valid when its file was last `written`, in seconds since the epoch, and is too old now.
         """
         if record is None or self._doubt(kind, about, record, written) is not None:
             return False
@@ -101,5 +101,5 @@ def _stated(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sealed(kind: Kind, about: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
-    """What the signature is over. No other seal of a key has these names at its top."""
+    """The content that is signed. Nothing else that is sealed has these top-level names."""
     return {"farm": kind, "about": dict(about), "stated": dict(stated)}
