@@ -21,7 +21,7 @@ from .symbols import canonical_names
 
 
 def canonicalize(graph: Graph) -> Canonical:
-    """The canonical form: equal for graphs that differ only in names, in the order of nodes or symbols, or in dead nodes.
+    """The canonical form, equal for graphs that differ only in names, order of nodes or symbols, or dead nodes.
 
     Dead nodes, sinks, declarations of destinations and repeated placeholders are removed. An assign stays where its
     target or its result can be observed; a dead node stays where removing it would lose a condition on the call. Every
@@ -121,7 +121,7 @@ def _dims(graph: Graph, nodes: list[AnyNode]) -> list[Dim]:
 
 
 def _stated_shape(types: Mapping[int, TensorType], graph: Graph, var: int) -> tuple[Dim, ...]:
-    """The shape in the metadata, which repeats the inferred one or is a condition on the call; else the inferred one."""
+    """The shape in the metadata, which is the inferred one or a condition on the call; else the inferred shape."""
     stated = graph.vars_metadata.get(var)
     return types[var].shape if stated is None else stated.shape
 

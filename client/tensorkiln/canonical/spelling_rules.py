@@ -141,7 +141,7 @@ def _without_windows_of_one(spelling: Spelling, node: ReduceAxis) -> ReduceAxis:
 
 
 def _with_rows_apart(spelling: Spelling, node: ReduceAxis) -> Made:
-    """Where the rows (or batches) of a matrix product were joined from several axes, join them in its result instead."""
+    """Where rows (or batches) of a matrix product were joined from several axes, join them in its result instead."""
     factors, result = spelling.nodes.get(node.in_var), spelling.types[node.out_var]
     if not isinstance(factors, Binop) or factors.op is not BinopKind.MUL or node.reduce_op_kind is not ReduceKind.SUM:
         return node
