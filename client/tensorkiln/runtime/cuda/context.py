@@ -71,7 +71,7 @@ class Context:
             return self.driver.create_event(timed=True)
 
     def upload(self, pairs: Sequence[tuple[DeviceBlock, Array]]) -> None:
-        """Copy arrays to the starts of blocks, and wait. The stream of copies must be allowed to write to the blocks."""
+        """Copy arrays to the starts of blocks, which must be prepared for the stream of copies, and wait."""
         if pairs:
             held = [self.send(block.address, array) for block, array in pairs]
             self.finish_copies()

@@ -257,7 +257,7 @@ def _inner_plan(outer: CudaProgram, symbols: Mapping[str, int], number: int) -> 
 
 
 def _block_bytes(loaded: CudaProgram, layout: Layout) -> int:
-    """Bytes of a call's temporaries with room for its loops: the `block_size` of its plan, computed without a device."""
+    """Bytes of a call's temporaries with room for its loops: its plan's `block_size`, computed without a device."""
     operations = [loaded.program.schedule.items[item].operation for item in layout.outline.phase.items]
     loops = inner_loops(operations)
     blocks = {
