@@ -49,7 +49,7 @@ class _Step:
 
 
 class SymbolSolver:
-    """Solves symbols from the places of each call. `solved` are the symbols that places determine, `unsolved` the others.
+    """Solves symbols from the places of each call. `solved` are those that the places determine, `unsolved` the others.
 
     `known` are symbols whose values each call supplies. `ranges` are inclusive; without one, every integer is valid.
     """

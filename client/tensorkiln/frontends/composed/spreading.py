@@ -82,7 +82,7 @@ def conv_of_spread(
     phases, places = [3 + 2 * axis for axis in range(rank)], [2 + 2 * axis for axis in range(rank)]
     filters = weight.reshape(split).flip(phases).permute([0, *phases, 1, *places])
     shape = (outputs * prod(steps), per_group, *taps)
-    # Made contiguous: a contraction cannot read permuted filters efficiently.
+    # Stored contiguously: a contraction does not read permuted filters.
     filters = x.builder.append("contiguous", weight.dtype, shape, in_var=filters.reshape(shape).var)
     made = conv(x, filters, None, 1, [(count - 1, count - 1) for count in taps], 1, groups)
     batch, _, *counts = made.shape
