@@ -73,7 +73,7 @@ def model_of(name: str, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -
 
 
 def _declared(translation: Translation, name: str, uop: Any) -> Tensor:
-    """Declare an input. If it is a whole buffer, the buffer becomes the input, since outputs may view it differently."""
+    """Declare an input. If it is a whole buffer, that becomes the input, since outputs may view it differently."""
     if is_open(uop) or uop.device is None:
         raise CallInputError(f"the input {name!r} has no storage: it is a constant. Make it by Tensor.empty")
     if not isinstance(uop.device, str):
