@@ -10,7 +10,7 @@ from ...dtypes import DType
 from .call import Call, Operator
 
 _EVERY_HEAD = 2
-"""Mask types: 0 (queries, keys), 1 padded keys per batch, 2 (batch, heads, queries, keys). Nonzero entries are masked."""
+"""The mask type for (batch, heads, queries, keys); 0 is (queries, keys), 1 (batch, keys). Nonzero entries are masked."""
 
 
 def _wide(x: Tensor) -> Tensor:

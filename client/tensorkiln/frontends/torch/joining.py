@@ -8,7 +8,7 @@ from .call import Call, Operator
 
 
 def _cat(call: Call) -> Tensor:
-    """Concatenate, with operands cast to the result's type; empty rank-1 operands are skipped, a legacy rule of torch."""
+    """Concatenate, with operands cast to the result's type; skips empty rank-1 operands, a legacy rule of torch."""
     given = call.tensors("tensors")
     rank = len(call.result_shape())
     tensors = [x.cast(call.dtype) for x in given if x.shape != (0,) or rank == 1]

@@ -37,7 +37,7 @@ class TorchModel(Model):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
-        """Read a plain `Model`, without `calling` and `state`, from a file that `save` wrote; errors as `Model.load`."""
+        """Read a plain `Model`, without `calling` and `state`, from a file of `save`; errors as for `Model.load`."""
         return Model.load(path)
 
     def compile_module(
