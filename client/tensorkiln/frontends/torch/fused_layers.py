@@ -10,7 +10,7 @@ from ...dtypes import DType
 from .call import Call, Operator
 
 _EVERY_HEAD = 2
-"""The mask type for (batch, heads, queries, keys); 0 is (queries, keys), 1 (batch, keys). Nonzero entries are masked."""
+"""The mask type (batch, heads, queries, keys); 0 is (queries, keys), 1 (batch, keys). Nonzero entries are masked."""
 
 
 def _wide(x: Tensor) -> Tensor:
