@@ -92,7 +92,7 @@ class EmbeddedService:
             self._is_ready = False
 
     def forget(self) -> None:
-        """In a forked child: leave the parent's service alone, and close the inherited pipe, which would keep it alive."""
+        """In a forked child: leave the service to the parent, and close the inherited pipe, which keeps it alive."""
         if self._process is not None:
             _close_pipes(self._process)
             self._process.returncode = 0

@@ -85,7 +85,7 @@ class Transport:
     async def post(
         self, path: str, body: bytes, headers: Headers = _NONE, *, programs: int = 1, deadline: Deadline | None = None
     ) -> bytes:
-        """Like `get`, with a JSON body; 202 is success too. A large body is compressed, unless sent to a Unix socket."""
+        """Like `get`, with a JSON body; 202 is success too. A large body to a URL is compressed."""
         return await self._answer("POST", path, programs, self._soonest(deadline), body, {**_JSON, **headers})
 
     async def delete(self, path: str, *, programs: int = 1, deadline: Deadline | None = None) -> bytes:
@@ -196,7 +196,7 @@ class Transport:
         return await self._runner.in_loop(tried)
 
     async def _packed(self, payload: Payload, address: Address) -> tuple[bytes | None, Headers]:
-        """The body to send and its content-coding headers. Over a Unix socket it is not coded, which would only cost."""
+        """The body to send and its content-coding headers. No coding over a Unix socket, where it would only cost."""
         if address.socket is not None or not self._takes_codings or not payload.is_large:
             return payload.plain, _NONE
         return await self._runner.offload(payload.coded)
