@@ -34,7 +34,7 @@ NETWORKS = (
 )
 
 REFERENCE_FITS = ("bvlc_alexnet", "shufflenet", "squeezenet")
-"""Networks that fit the reference evaluator, which keeps every value, including products in convolutions: 1 to 3 GiB."""
+"""Networks that fit the reference evaluator, which keeps every value, even products in convolutions: 1 to 3 GiB."""
 
 Array = np.ndarray[Any, Any]
 

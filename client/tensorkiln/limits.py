@@ -24,7 +24,7 @@ MOST_TURNS = (1 << 31) - 1
 """Turns of a loop."""
 
 MAX_JSON_DEPTH = 201
-"""Levels of brackets in the text of a graph: the limit of pydantic's parser. Graphs within all other limits stay below."""
+"""Levels of brackets in the text of a graph: the limit of pydantic's parser, above what all other limits allow."""
 
 MAX_ELEMENTS = 1 << 48
 """Elements of one value."""

@@ -32,7 +32,7 @@ _BINDINGS: Final = frozenset({0, 1, 2})
 """Allowed symbol bindings: local, global and weak."""
 _FILE: Final = 4
 _SYMBOL_KINDS: Final = frozenset({0, 1, 2, 3, _FILE})
-"""Allowed symbol types: none, data, function, section and file. Excludes common, thread-local and indirect functions."""
+"""Allowed symbol types: none, data, function, section, file. Excludes common, thread-local and indirect functions."""
 _ABSOLUTE: Final = 0xFFF1
 
 _WIDTHS: Final = {

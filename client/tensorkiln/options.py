@@ -39,7 +39,7 @@ class CompileOptions(Record):
     tuned: Annotated[str, Field(pattern=r"^(off|prefer|require|measure|[0-9a-f]{64})$")] = "off"
 
     def is_answered_by(self, options: Mapping[str, object]) -> bool:
-        """Whether a program with these action options (as JSON, without `dump_stages`) answers a request with `self`."""
+        """Whether a program with these action options (as JSON, without `dump_stages`) answers such a request."""
         mine, tuned = self.model_dump(mode="json", exclude={"dump_stages"}), options.get("tuned")
         is_measured = isinstance(tuned, str) and re.fullmatch(SHA256_PATTERN, tuned) is not None
         may_be = {"prefer": is_measured or tuned == "off", "require": is_measured, "measure": is_measured}

@@ -41,7 +41,7 @@ def graph_json(graph: WrittenGraph) -> bytes:
 
 
 def compile_body(graph: WrittenGraph, targets: Sequence[Target], options: CompileOptions) -> bytes:
-    """The body for one graph and one or several targets. Equal requests give equal bytes, which the service looks up."""
+    """The body for one graph and its targets. Equal requests give equal bytes, which the service looks up."""
     wire = [target.model_dump(mode="json") for target in targets]
     named = json.dumps(wire[0] if len(wire) == 1 else wire, separators=(",", ":"))
     return b'{"graph":%b,"target":%b,"options":%b}' % (

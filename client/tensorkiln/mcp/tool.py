@@ -80,7 +80,7 @@ class Requests(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """`call` returns a JSON object. `takes` are its arguments, by name in `PROPERTIES`; `needs` are the required ones."""
+    """`call` returns a JSON object. `takes` are its arguments, by name in `PROPERTIES`; `needs` those required."""
 
     name: str
     description: str

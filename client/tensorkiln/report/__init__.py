@@ -9,7 +9,7 @@ from ..on_first_use import on_first_use
 if TYPE_CHECKING:
     from .report import Report as Report
 
-# The server's front end imports `.page` alone, without the program models.
+# Code that only serves stored records imports `.page` alone, without the program models.
 __getattr__ = on_first_use(__name__, {"report": "Report"})
 
 __all__ = ["Report"]

@@ -1,6 +1,6 @@
 """The HTML page of a report: the built template, with the data of one or two programs in inert script elements.
 
-It imports only the standard library, so that the server's front end can make pages of stored records.
+It imports only the standard library, so that code that serves stored records can make pages of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """Displays of graphs, programs and their parts: `repr` lines, and HTML tables for notebooks.
 
-The records call these functions. To avoid import cycles, the functions only read the records' fields.
+The records call these functions, which do not import the record classes and only read their fields.
 """
