@@ -1,4 +1,4 @@
-"""The errors of the builder: each is an `InvalidGraphError`, and what Python would raise in its place."""
+"""The errors of the builder: each is an `InvalidGraphError` and also the corresponding Python exception."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ class OperandError(InvalidGraphError, TypeError):
 
 
 class UnknownNameError(InvalidGraphError, AttributeError):
-    """A tensor, a builder or this package has nothing of that name."""
+    """A tensor, a builder or this package has no attribute of that name."""
