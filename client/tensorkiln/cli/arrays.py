@@ -53,7 +53,7 @@ def as_dtype(array: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 class _Plain:
-    """Wraps a file, so that NumPy does not detect a real file, to which it writes directly without reporting failures."""
+    """Hides a real file from NumPy, which would write to it directly without reporting failures."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

@@ -84,7 +84,7 @@ def _devices(architecture: Architecture) -> str:
 
 
 def _runs(target: Target, native: Target | None) -> str:
-    """Whether the target runs on this machine, and the features that it lacks."""
+    """The table cell about this machine: `runs`, or the features that it lacks."""
     if native is None:
         return ""
     if (target.triple or "").partition("-")[0] != (native.triple or "").partition("-")[0]:

@@ -65,6 +65,6 @@ def laid_out(array: Array, layout: Layout | None, symbols: Mapping[str, int]) ->
     if array.size:
         steps = [stride * whole.itemsize for stride in strides]
         np.lib.stride_tricks.as_strided(whole[offset:], array.shape, steps)[...] = array
-    # Of the storage itself: a view would have a base, from which torch would build it once more.
+    # Built on the storage, not as a view: torch would rebuild a view from its base.
     memory = tensor_of(whole)
     return torch.empty(0, dtype=memory.dtype).set_(memory.untyped_storage(), offset, array.shape, strides)
