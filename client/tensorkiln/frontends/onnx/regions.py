@@ -109,7 +109,7 @@ def _samples(
 
 
 def _counts(node: Node, axis: int, cells: int, least: float, scale: float) -> Host:
-    """The number of samples per cell for each region: the cell's extent in elements. Regions must be known at import."""
+    """The number of samples per cell for each region: the cell's extent in elements. Regions must be static."""
     rois = node.host(1).astype(np.float32) * np.float32(scale)
     extent = rois[:, 3 - axis] - rois[:, 1 - axis]
     return np.maximum(np.ceil(np.maximum(extent, least) / cells if least else extent / cells), 0).astype(np.int64)

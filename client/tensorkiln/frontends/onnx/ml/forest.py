@@ -77,7 +77,7 @@ class Growing:
         return number
 
     def branch(self, number: int, feature: int, value: float, mode: str, missing: bool, sides: tuple[int, int]) -> None:
-        """Make a node compare a feature; `sides` are the true and the false child. `missing`: NaN goes to the true one."""
+        """Make a node compare a feature; `sides` are the true and the false child. `missing`: NaN counts as true."""
         if feature < 0:
             self._node.invalid(f"a node asks for the feature {feature}")
         if not all(0 <= side < len(self._features) for side in sides):
