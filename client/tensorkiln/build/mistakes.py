@@ -10,4 +10,4 @@ class OperandError(InvalidGraphError, TypeError):
 
 
 class UnknownNameError(InvalidGraphError, AttributeError):
-    """A tensor, a builder or this package has no attribute of that name."""
+    """A tensor, a builder or this package has nothing of that name."""
