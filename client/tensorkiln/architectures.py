@@ -1,4 +1,4 @@
-"""The CUDA architectures that programs are compiled for, and what NVIDIA says of each.
+"""The supported CUDA architectures, with NVIDIA's figures for each.
 
 An architecture is listed when LLVM 22's NVPTX back end and an assembler of NVIDIA's (ptxas of CUDA 12.9 or 13) know it
 and the CUDA programming guide has figures for it; so sm_88, which that guide leaves out, is not. Sources:
@@ -20,7 +20,7 @@ from typing import Final
 KIB: Final = 1 << 10
 
 STATIC_SHARED_BYTES: Final = 48 * KIB
-"""Shared memory that a block may have by its code; more must be dynamic and opted in to. The same for every one."""
+"""The most static shared memory of a block, in bytes, on all architectures; more must be dynamic, by opt-in."""
 MAX_THREADS_PER_BLOCK: Final = 1024
 MAX_BLOCK: Final = (1024, 1024, 64)
 """Threads of a block along x, y and z, whose product is bounded by `MAX_THREADS_PER_BLOCK`."""
@@ -33,8 +33,8 @@ Capability = tuple[int, int]
 
 
 class Scope(StrEnum):
-    """Which devices can run code for an architecture: its own capability and all later ones, later ones of the same
-    family, or no other.
+    """The devices that can run code for an architecture: its own capability and all later ones, later ones of the same
+    family, or only its own.
     """
 
     LATER = "later"
@@ -44,9 +44,9 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """`ptx` is the least PTX ISA version that has the architecture, as ten times major plus minor.
+    """`ptx` is the least PTX ISA version that supports the architecture, as ten times major plus minor.
 
-    `shared_bytes` is what a block can have in all, dynamic shared memory opted in to.
+    `shared_bytes` is the most shared memory of a block, with opt-in dynamic shared memory.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Architecture:
         return device >= self.capability
 
 
-# CUDA 13 calls 11.0 what was 10.1 before, and sm_110 what was sm_101: code for the one is code for the other.
+# CUDA 13 renamed capability 10.1 to 11.0, and sm_101 to sm_110; their code is interchangeable.
 _RENAMED: Final[Mapping[Capability, Capability]] = MappingProxyType({(10, 1): (11, 0)})
 
 # Compute capability, KiB of shared memory of a block, and the least PTX ISA of the name with each suffix.
@@ -105,4 +105,4 @@ def _architectures() -> dict[str, Architecture]:
 
 
 ARCHITECTURES: Final[Mapping[str, Architecture]] = MappingProxyType(_architectures())
-"""By name, oldest first."""
+"""All architectures by name, oldest first."""

@@ -1,4 +1,4 @@
-"""Compiled bytes by their SHA-256, fetched once and verified every time they enter the process."""
+"""A cache of artifacts by SHA-256, verified whenever they are fetched or read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class ArtifactCache:
-    """Artifacts in memory and, when `directory` is given, on disk; the least recently used go first.
+    """Artifacts in memory and, when `directory` is given, on disk; the least recently used are evicted first.
 
     Safe for several threads, and for several processes on one directory. Each file is verified when it is read.
     """
@@ -57,7 +57,7 @@ class ArtifactCache:
         return data
 
     async def kept(self, digest: str) -> bytes | None:
-        """The artifact, if it is here; nothing is fetched."""
+        """The artifact if it is cached, else None; nothing is fetched."""
         data = self._remembered(digest)
         if data is None:
             data = await self._offload(lambda: self._read(digest))

@@ -41,7 +41,7 @@ class Buffer(Record):
 
     @property
     def storage(self) -> tuple[str, int]:
-        """What the buffers of one storage have in common."""
+        """The key of the buffer's storage: equal for buffers that share one."""
         return ("buffer", self.id) if self.alias_group is None else ("group", self.alias_group)
 
     @model_validator(mode="after")

@@ -1,8 +1,8 @@
-"""A compiled program with its artifacts in one file, to be carried to the machine that runs it.
+"""A compiled program with its artifacts in one file, to be copied to the machine that runs it.
 
 The file is a zip archive of stored entries: `manifest.json`, `program.json`, `names.json` and `artifacts/<SHA-256>`.
-The same program gives the same bytes. Nothing in it is extracted to a path: entries are read by the names that the
-manifest implies. Who compiled the program is said in a file beside: `tensorkiln.trust.carried`.
+Equal programs give equal bytes. Nothing is extracted to a path: entries are read by the names that the manifest
+implies. The signature is in a separate file: `tensorkiln.trust.carried`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A program in the names of its graph, the SHA-256 of its signed form, and its artifacts by their SHA-256."""
+    """A program with its graph's names, the SHA-256 of its signed (canonical) form, and its artifacts by SHA-256."""
 
     program: CompiledProgram
     signed: str
@@ -109,11 +109,11 @@ def _names(program: CompiledProgram, record: bytes) -> Names:
 
 
 def read_bundle(path: str | os.PathLike[str]) -> Bundle:
-    """The program in a file, every byte of it verified.
+    """Read the program in a file and verify every byte.
 
-    RequestError when the file is not a bundle, differs in any byte from what `write_bundle` writes, or is of a
-    version that this SDK does not know; LimitExceededError when a part is too large; UnavailableError when a part has
-    been changed; OSError when the file cannot be read.
+    RequestError when the file is not a bundle, differs in any byte from the output of `write_bundle`, or has an
+    unknown version; LimitExceededError when a part is too large; UnavailableError when a part was modified; OSError
+    when the file cannot be read.
     """
     name = os.fspath(path)
     with open(path, "rb") as file:
@@ -128,7 +128,7 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
 
 def _read(file: BinaryIO, archive: zipfile.ZipFile, name: str) -> Bundle:
     entries = StoredEntries(archive, name, MAX_TOTAL_BYTES, "bundle_bytes")
-    # What a bundle's writer never makes, compression for one, is refused before anything is read.
+    # Refuse entries that `write_bundle` never writes, such as compressed ones, before reading anything.
     for path in entries.paths:
         entries.require_stored(path)
     manifest = _parse_manifest(entries.content(_MANIFEST, MAX_MANIFEST_BYTES, _LIMIT), name)

@@ -1,4 +1,4 @@
-"""Files that can be fetched or made again, on disk, within a bound."""
+"""A bounded LRU cache of files on disk, whose contents can be fetched or computed again."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from typing import Final
 
 _UNFINISHED: Final = ".new-"
 _UNFINISHED_S: Final = 3600.0
-"""A file that has been in the making for so long will not be finished: its writer was killed."""
+"""Seconds after which an unfinished file is abandoned: its writer was killed."""
 
 
 class LocalCache:
-    """Files by name in `directory`, `max_bytes` of them; the least recently used go first.
+    """Files by name in `directory`, `max_bytes` in total; the least recently used are evicted first.
 
-    A disk that cannot be read or written makes the cache slower and never makes a call fail. Safe for several threads,
-    and for several processes on one directory: files appear by rename only. Each reader verifies a file, and
-    removes a damaged one.
+    Disk errors make the cache slower but never make a call fail. Safe for several threads, and for several processes on
+    one directory: files appear by rename only. Callers must verify the files that they read, and remove damaged ones.
     """
 
     def __init__(self, directory: Path, max_bytes: int) -> None:
@@ -27,7 +26,7 @@ class LocalCache:
         self._max_bytes = max_bytes
 
     def read(self, name: str) -> bytes | None:
-        """The file with this name, which is now the most recently used; None when there is none."""
+        """The contents of a file, which becomes the most recently used; None when there is none."""
         path = self._directory / name
         with suppress(OSError):
             content = path.read_bytes()
@@ -37,7 +36,7 @@ class LocalCache:
         return None
 
     def write(self, name: str, content: bytes) -> None:
-        """Keep `content` under this name; a file that is larger than the whole cache is not kept."""
+        """Store `content` under this name; content larger than the whole cache is not stored."""
         if len(content) > self._max_bytes:
             return
         with suppress(OSError):
@@ -53,7 +52,7 @@ class LocalCache:
             self._evict()
 
     def remove(self, name: str) -> None:
-        """Forget a file."""
+        """Remove a file, if it exists."""
         with suppress(OSError):
             (self._directory / name).unlink()
 

@@ -1,4 +1,4 @@
-"""Bodies of requests in a content coding (RFC 9110 section 8.4), where that saves more than it costs."""
+"""Compression of request bodies by a content coding (RFC 9110 section 8.4), where it pays."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from types import MappingProxyType
 from typing import Final, cast
 
 CODED_FROM_BYTES: Final = 64 << 10
-"""What is shorter goes out in a moment anyway."""
+"""The least body size in bytes that is compressed; shorter ones are sent fast anyway."""
 MAX_RATIO: Final = 100
-"""A service refuses what swells by more than 200: half of that leaves room for others' bounds."""
-# The fastest of each: of the JSON of graphs the higher ones make little less, in several times the time.
+"""The largest compression ratio sent. A service refuses ratios above 200; half of that allows for stricter proxies."""
+# The fastest level: for graphs' JSON, higher levels save little and take several times as long.
 _LEVEL: Final = 1
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Payload:
-    """A body, and the same in a content coding, which is made once however often it is sent."""
+    """A request body, and its compressed form, which is computed once for all retries."""
 
     def __init__(self, plain: bytes | None) -> None:
         self.plain = plain
@@ -29,11 +29,11 @@ class Payload:
 
     @property
     def is_large(self) -> bool:
-        """Whether a coding may pay."""
+        """Whether compression may pay."""
         return self.plain is not None and len(self.plain) >= CODED_FROM_BYTES
 
     def coded(self) -> tuple[bytes | None, Mapping[str, str]]:
-        """What to send and the headers that say how it is coded: none where no coding makes it shorter by much."""
+        """The body to send and its content-coding headers; uncoded when compression saves too little."""
         with self._lock:
             if self._coded is None:
                 self._coded = _coded(self.plain or b"")
@@ -53,7 +53,7 @@ def _gzip(plain: bytes) -> bytes:
 
 
 def _chosen() -> tuple[str, Callable[[bytes], bytes]]:
-    """zstd where Python has it (3.14) or its backport is installed, and otherwise gzip."""
+    """zstd if Python has it (3.14) or its backport is installed, else gzip."""
     try:
         zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
     except ImportError:

@@ -1,7 +1,7 @@
-"""The published limits of one compile: what its module and its code may grow to.
+"""The published limits of one compile: the sizes of its module and its code.
 
-Above them a compile ends with `limit.exceeded`, the same on every machine, rather than at its deadline or out of
-memory, which depend on the machine. The figures beside them were measured.
+A compile above them fails with `limit.exceeded` on every machine, instead of by its deadline or by lack of memory,
+which depend on the machine. The figures beside them are measured.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Final
 MAX_OPERATIONS: Final = 2_000_000
 """Operations of the module after a stage.
 
-A GPU takes the most: 31 a node of a graph of 10 000 nodes (313 000), 34 of DenseNet-121 (109 000). At that rate 50 000
-nodes, the most of a graph, stay below. Two million are some 700 MiB.
+A GPU target needs the most: 31 per node for a graph of 10 000 nodes (313 000), 34 for DenseNet-121 (109 000). At that
+rate 50 000 nodes, the limit of a graph, stay below. Two million operations take some 700 MiB.
 """
 
 MAX_CODE_BYTES: Final = 64 << 20

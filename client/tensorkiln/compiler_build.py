@@ -1,6 +1,6 @@
-"""What compiled a program: a digest over the compiler's sources and the versions of what it is made of.
+"""The build id of the compiler: a digest over its sources and the versions of its dependencies.
 
-Nothing of the compiler is imported for it.
+Computed without importing the compiler.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ SERVER: Final = "tensorkiln_server"
 """The package of the server, whose distribution may be absent."""
 COMPILER: Final = ("dialect", "stablehlo", "passes")
 PARTS: Final = ("torch-mlir", "llvmlite", "numpy", "ml_dtypes", "nvidia-nvjitlink")
-"""The assembler is one of them although it may be absent: a cubin is as it makes it."""
+"""Dependencies that determine the output. Includes the assembler, which may be absent, because it makes cubins."""
 
-# The build of a wheel has rewritten imports, and compiles what the repository compiles.
+# A wheel has rewritten imports; undo them, so that its build id equals that of the repository.
 _MOVED: Final = f"from {SERVER}.".encode()
 _HERE: Final = b"from "
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """`build_id` changes with any source file of the compiler and with the version of any part."""
+    """`build_id` changes with any source file of the compiler and with the version of any dependency."""
 
     build_id: str
     versions: dict[str, str]

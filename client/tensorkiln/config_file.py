@@ -1,7 +1,7 @@
-"""The settings that a user keeps: `config.toml` in the configuration directory, below the environment.
+"""The user's configuration file `config.toml`, which environment variables override.
 
-The file has the variables of `tensorkiln.settings` and `tensorkiln.trust.policy` as keys, without `KILN_` and in lower
-case. A variable that is set, be it to nothing, wins over its key.
+Its keys are the variables of `tensorkiln.settings` and `tensorkiln.trust.policy`, without `KILN_` and in lower case. A
+variable that is set, even to an empty value, overrides its key.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NAMES: Final = {str: "a string", int: "a whole number", float: "a number", bool
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """The variables of the environment, and below them those of the file at `path`."""
+    """The variables of the environment, which override those of the file at `path`."""
 
     environment: Mapping[str, str]
     file: Mapping[str, str]
@@ -43,32 +43,32 @@ class Variables:
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> Variables:
-        """RequestError when there is a file that cannot be used, or that shows its API key to others."""
+        """Read the configuration. RequestError for an unusable file, or one with an API key that others can read."""
         path = config_directory(environment) / FILE
         return Variables(environment, _read(path), path)
 
     def get(self, variable: str) -> str | None:
-        """What a variable is set to."""
+        """The value of a variable, or None."""
         return self.environment.get(variable, self.file.get(variable))
 
     def path_of(self, argument: str, given: str | os.PathLike[str] | None, variable: str) -> Path | None:
-        """The path that the argument of this name is `given`, else that of a variable; None when neither states one."""
+        """The path `given` for the argument, else the variable's path; None when neither is set."""
         if given:
             return stated_path(argument, given)
         stated = self.get(variable)
         return stated_path(self.name(variable), stated) if stated else None
 
     def name(self, variable: str) -> str:
-        """What to call it where it is wrong."""
+        """The name of a setting in an error: its variable, or its key and file."""
         if variable in self.environment or variable not in self.file:
             return variable
         return f"{variable.removeprefix('KILN_').lower()} in {self.path}"
 
 
 def config_directory(environment: Mapping[str, str]) -> Path:
-    """Where the file lies, and the keys that services showed: `KILN_CONFIG_DIR` or what is usual on the system.
+    """The directory of the file and of services' keys: `KILN_CONFIG_DIR` or the system's default.
 
-    RequestError when there can be no such directory.
+    RequestError when the user has no such directory.
     """
     stated = environment.get("KILN_CONFIG_DIR")
     return stated_path("KILN_CONFIG_DIR", stated) if stated else user_config_directory(environment)
@@ -96,7 +96,7 @@ def _read(path: Path) -> dict[str, str]:
 
 
 def _require_private(path: Path, status: os.stat_result) -> None:
-    """A key that others can read, or have written, is not one's own."""
+    """RequestError when other users can read the file with the API key, or own it."""
     if os.name != "posix":
         return
     if status.st_mode & 0o077:
@@ -106,11 +106,11 @@ def _require_private(path: Path, status: os.stat_result) -> None:
 
 
 def _text(key: str, value: Any, path: Path) -> str:
-    """A value as its variable would have it."""
+    """A value of the file as the text of its variable."""
     types = _TYPES.get(key)
     if types is None:
         raise RequestError(f"The configuration {path} has the key {key!r}; the keys are {', '.join(sorted(_TYPES))}.")
-    # True is an int, to Python.
+    # In Python, bool is a subclass of int.
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         wanted = " or ".join(_NAMES[each] for each in types)
         shown = "of another type, and is not shown here" if key in _SECRET else repr(value)
@@ -118,7 +118,7 @@ def _text(key: str, value: Any, path: Path) -> str:
     if isinstance(value, bool):
         return str(int(value))
     text = _joined(key, value, path) if isinstance(value, list) else str(value)
-    # Nothing, in a variable, means that it is not set. Here it is somebody who states keys and comes to none.
+    # An empty variable counts as unset. An empty key in the file is refused: it would silently pin no keys.
     if key == "trusted_keys" and not any(each.strip() for each in text.split(",")):
         raise RequestError(f"{key} in {path} is {value!r}: name a key, or leave it out to have no pins.")
     return text

@@ -18,14 +18,14 @@ from .proxy_environment import environment_errors
 T = TypeVar("T")
 
 CONNECT_TIMEOUT_S: Final = 5.0
-# As many as there are requests under way; those above the second number are not kept for later ones.
+# Unlimited concurrent connections; at most 20 idle ones are kept for later requests.
 _LIMITS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
 
 
 class Connections:
-    """A pool of them, whose requests all have `headers`.
+    """A connection pool, whose requests all have `headers`.
 
-    It belongs to the loop that is running, and to this process: one that is forked needs another.
+    It belongs to the running event loop and to this process: a forked child needs another.
     """
 
     def __init__(self, address: Address, headers: Mapping[str, str]) -> None:
@@ -44,12 +44,12 @@ class Connections:
 
     @property
     def is_of_process(self) -> bool:
-        """Whether this process has made them, and not the one that it was forked from."""
+        """Whether this process created them, not a parent before a fork."""
         return self._process == os.getpid()
 
     @property
     def is_here(self) -> bool:
-        """Whether the loop that is running can use them."""
+        """Whether the running loop can use them."""
         return self.is_of_process and self._loop is asyncio.get_running_loop()
 
     def stream(
@@ -61,15 +61,15 @@ class Connections:
         *,
         quiet_s: float | None = None,
     ) -> AbstractAsyncContextManager[httpx2.Response]:
-        """The answer to a request, once its head is there; httpx2.HTTPError when there is none.
+        """Send a request; the answer is available once its headers have arrived. httpx2.HTTPError on failure.
 
-        After `quiet_s` seconds without a byte it is broken.
+        `quiet_s` is the timeout in seconds without a received byte.
         """
         timeout = httpx2.Timeout(quiet_s, connect=CONNECT_TIMEOUT_S)
         return self._http.stream(method, path, content=body, headers=headers, timeout=timeout)
 
     async def read(self, items: AsyncIterator[T], deadline: Deadline | None) -> AsyncGenerator[T]:
-        """The parts of an answer as they come. The same errors; different tasks may ask for one after the other."""
+        """The parts of an answer as they arrive; errors as for `stream`. Different tasks may fetch successive parts."""
         while True:
             async with self.until(deadline):
                 try:
@@ -80,7 +80,7 @@ class Connections:
 
     @asynccontextmanager
     async def until(self, deadline: Deadline | None) -> AsyncGenerator[None]:
-        """httpx2.ReadTimeout for a block that is not done at the deadline, or when the connections are closed."""
+        """httpx2.ReadTimeout when the block is not done at the deadline, or when the connections are closed."""
         try:
             async with asyncio.timeout(None if deadline is None else deadline.left_s) as timeout:
                 self._timeouts.add(timeout)
@@ -92,7 +92,7 @@ class Connections:
             raise httpx2.ReadTimeout("the answer is too slow") from None
 
     async def close(self) -> None:
-        """Close them, and end whatever is waited for. Those of another loop are left to it."""
+        """Close the connections and abort their requests. Does nothing outside their own loop."""
         if not self.is_here:
             return
         for timeout in self._timeouts:
@@ -101,7 +101,7 @@ class Connections:
         await self._http.aclose()
 
     def leave(self) -> None:
-        """Have their loop close them, and wait for nothing."""
+        """Let their loop close them, without waiting."""
         if self.is_of_process:
             asyncio.run_coroutine_threadsafe(self.close(), self._loop)
 
@@ -113,5 +113,5 @@ def _local(address: Address) -> httpx2.AsyncHTTPTransport | None:
 
 
 def _may_need_certificates(address: Address) -> bool:
-    """Whether any TLS is spoken: to load certificates takes most of the time of building a client."""
+    """Whether any URL needs TLS. Loading certificates takes most of the time of creating a client."""
     return any(url.lower().startswith("https:") for url in (address.url, *getproxies().values()))

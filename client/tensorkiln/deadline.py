@@ -1,4 +1,4 @@
-"""How long somebody waits, whatever they wait for meanwhile."""
+"""Deadlines of calls."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The end of `seconds` that somebody has given: `at`, a time of `time.monotonic`."""
+    """A deadline at the time `at` of `time.monotonic`, set from a duration of `seconds`."""
 
     seconds: float
     at: float
 
     @staticmethod
     def after(seconds: float) -> Deadline:
-        """The end of so many seconds from now."""
+        """The deadline `seconds` from now."""
         return Deadline(seconds, time.monotonic() + seconds)
 
     @property
     def left_s(self) -> float:
-        """Seconds until then, 0 when it is over."""
+        """Seconds left, 0 after the deadline."""
         return max(self.at - time.monotonic(), 0.0)
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left of it."""
+        """Whether the deadline has passed."""
         return time.monotonic() >= self.at

@@ -1,8 +1,8 @@
-"""A network from end to end: `python -m tensorkiln.demo` compiles SqueezeNet, runs it here and checks the result.
+"""End-to-end demo: `python -m tensorkiln.demo` compiles SqueezeNet, runs it on this machine and checks the result.
 
-The network and its expected output ship with the `onnx` package, with every weight the same, which makes every class
-equally likely. `--random-weights` is the harder check: weights drawn at random, and the logits, relative to the largest
-of them, against the NumPy reference evaluator.
+The network and its expected output ship with the `onnx` package; all weights are equal, so all classes are equally
+likely. `--random-weights` is the harder check: it draws weights at random, and compares the logits, relative to the
+largest one, with the NumPy reference evaluator.
 Exit code 0 means that the outputs agree to a relative 1e-3 and an absolute 1e-4, 1 that they do not, 2 that the
 network could not be compiled or run.
 """
@@ -34,14 +34,14 @@ NETWORKS = (
 )
 
 REFERENCE_FITS = ("bvlc_alexnet", "shufflenet", "squeezenet")
-"""The reference evaluator keeps every value of a graph, the products inside a convolution included: 1 to 3 GiB here."""
+"""Networks that fit the reference evaluator, which keeps every value, even products in convolutions: 1 to 3 GiB."""
 
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How far outputs are from what they should be."""
+    """The error of outputs against the expected ones."""
 
     largest_error: float
     is_close: bool
@@ -62,7 +62,7 @@ def network(name: str) -> Model:
 
 
 def random_network(name: str, seed: int = 0) -> Model:
-    """The same network up to its logits, with random weights: a softmax of large logits would hide every error."""
+    """The network up to its logits, with random weights. A softmax of large logits would hide every error."""
     import onnx
 
     proto = onnx.load(_data(f"light_{name}.onnx"))
@@ -74,7 +74,7 @@ def random_network(name: str, seed: int = 0) -> Model:
 
 
 def shipped_output(name: str) -> Array:
-    """What the network gives for `example_image`."""
+    """The expected output of the network for `example_image`."""
     from onnx import TensorProto, numpy_helper
 
     tensor = TensorProto()
@@ -89,7 +89,7 @@ def _data(file: str) -> Path:
 
 
 def example_image(model: Model) -> Array:
-    """The ramp from 0 to 1 that the expected outputs were computed from."""
+    """The input of the expected outputs: a ramp from 0 to 1."""
     (var,) = model.inputs.values()
     shape = [dim for dim in model.graph.types[var].shape if isinstance(dim, int)]
     count = int(np.prod(shape))
@@ -126,7 +126,7 @@ def _sizes(sizes: Sequence[int]) -> str:
 
 
 def show_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """With rich where it is installed, in plain columns where it is not."""
+    """Print a table, with rich if it is installed, else in plain columns."""
     try:
         from rich.console import Console
         from rich.table import Table
@@ -142,7 +142,7 @@ def show_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def run(name: str, url: str | None, is_random: bool, repeats: int) -> Comparison:
-    """Import, compile, run and compare one network, and print what it took."""
+    """Import, compile, run and check one network, and print times and memory."""
     model = random_network(name) if is_random else network(name)
     image = example_image(model)
     print(f"{name}: {len(model.graph.nodes)} nodes, {len(model.parameters)} parameters")

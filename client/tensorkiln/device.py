@@ -1,7 +1,7 @@
-"""A device as a back end offers it: renderer, compiler, runtime, allocator, and the kernels compiled on it.
+"""A back end's device: renderer, compiler, runtime, allocator, and the kernels compiled for it.
 
-The way of a kernel: `render` turns its node graph into a `ProgramSpec` with source, `compile` that into a
-`CompiledSpec`, the runtime factory that into a kernel program, which executes.
+`render` turns a kernel's node graph into a `ProgramSpec` with source, `compile` turns that into a `CompiledSpec`, and
+the runtime factory turns that into an executable kernel program.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class Renderer(Protocol):
 
     @property
     def device(self) -> str:
-        """The device rendered for, such as `CUDA:1`."""
+        """The target device, such as `CUDA:1`."""
         ...
 
     def render(self, ast: LaunchNode, name: str | None) -> ProgramSpec:
-        """The kernel with its source; without a name it is called `kernel`."""
+        """Render the kernel to source; the default name is `kernel`."""
         ...
 
     def decompositor(self) -> Rule | None:
-        """What rewrites operations that the device lacks, or None when it lacks none."""
+        """The rule that rewrites operations that the device lacks; None when it lacks none."""
         ...
 
 
@@ -41,16 +41,16 @@ class Compiler(Protocol):
 
     @property
     def cache_key(self) -> str:
-        """Everything besides the kernel that can change the result: compiler, version, architecture, flags."""
+        """All inputs of the compile other than the kernel: compiler, version, architecture, flags."""
         ...
 
     def compile(self, spec: ProgramSpec) -> CompiledSpec:
-        """Source for a just-in-time runtime, bytes for the others."""
+        """Compile to source for a just-in-time runtime, to bytes for others."""
         ...
 
 
 class KernelProgram(Protocol):
-    """An executable kernel without state: threads may execute it at the same time on different buffers."""
+    """A stateless executable kernel: several threads may execute it at the same time on different buffers."""
 
     @property
     def name(self) -> str: ...
@@ -82,7 +82,7 @@ RuntimeFactory = Callable[[CompiledSpec], KernelProgram]
 
 
 class KernelCache:
-    """Compiled kernels by content. Threads that miss the same key at the same time get one compile between them."""
+    """Compiled kernels by content, with single-flight compiles: concurrent misses of a key compile once."""
 
     def __init__(self) -> None:
         self._entries: dict[CacheKey, CompiledSpec] = {}
@@ -90,7 +90,7 @@ class KernelCache:
         self._lock = threading.Lock()
 
     def get(self, key: CacheKey, compile: Callable[[], CompiledSpec]) -> CompiledSpec:
-        """The kernel under `key`, compiled if it is missing. A compile that fails leaves no entry."""
+        """The kernel under `key`, compiled if it is missing. A failed compile leaves no entry."""
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
@@ -131,16 +131,16 @@ class Device:
 
     @property
     def base_device_key(self) -> str:
-        """The kind of the device without its number: what runs on `CUDA:0` runs on `CUDA:1`."""
+        """The kind of the device without its number: kernels for `CUDA:0` also run on `CUDA:1`."""
         return self.spec.partition(":")[0]
 
     def compile(self, ast: LaunchNode, name: str | None = None) -> CompiledSpec:
-        """The kernel under `ast`, from the cache where possible; what the device lacks is rewritten first."""
+        """Compile the kernel under `ast`, or take it from the cache. Operations that the device lacks are rewritten."""
         key = (content_digest(ast), self.compiler.cache_key, self.base_device_key)
         return self.cache.get(key, lambda: self._compile(ast, name))
 
     def load(self, ast: LaunchNode, name: str | None = None) -> KernelProgram:
-        """The kernel under `ast`, ready to execute."""
+        """Compile and load the kernel under `ast`, ready to execute."""
         return self.runtime(self.compile(ast, name))
 
     def _compile(self, ast: LaunchNode, name: str | None) -> CompiledSpec:

@@ -1,4 +1,4 @@
-"""Element types: the seed's five and the extensions of the wire format."""
+"""Element types: the five of the original format and the extensions of the wire format."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class DType(StrEnum):
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element in a buffer: bool and what has less than 8 bits take 1, unit takes 0."""
+        """Bytes of one element in a buffer: bool and types below 8 bits take 1, unit takes 0."""
         return (_TRAITS[self].bits + 7) // 8
 
     @property
@@ -54,15 +54,15 @@ class DType(StrEnum):
 
     @property
     def is_narrow(self) -> bool:
-        """True for what is stored, moved and cast, and not computed with: floats of 8 and 4 bits, integers of 4 and 2.
+        """True for types without arithmetic, only stored, moved and cast: floats of 8 and 4 bits, integers of 4 and 2.
 
-        `is_float`, `is_integer`, `is_signed` and `is_unsigned` are false of them, and tell how their `wide` is.
+        For these, `is_float`, `is_integer`, `is_signed` and `is_unsigned` are false; use those of `wide`.
         """
         return self in _WIDE
 
     @property
     def wide(self) -> DType:
-        """The dtype that a narrow one is computed in, which has all its values: float32, int8 or uint8. Else itself."""
+        """The dtype in which a narrow one is computed, exactly: float32, int8 or uint8; any other dtype itself."""
         return _WIDE.get(self, self)
 
     @property

@@ -1,4 +1,4 @@
-"""Relocatable ELF objects, as far as loading one depends on it (System V ABI, generic part, chapter 4)."""
+"""Reader for relocatable ELF objects, limited to what loading needs (System V ABI, generic part, chapter 4)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from typing import Final
 
 MAGIC: Final = b"\x7fELF\x02\x01"
-"""Of 64-bit little-endian files, the only ones that are read."""
+"""The magic bytes of 64-bit little-endian files, the only supported ones."""
 
 NO_BYTES: Final = 8
-"""The kind of a section that takes memory and no bytes of the file."""
+"""The kind of a section that occupies memory but no bytes of the file."""
 SYMBOL_TABLE: Final = 2
 RELOCATIONS: Final = 4
 """The kind of a section of relocations with addends."""
 UNDEFINED: Final = 0
-"""The home of a symbol that the object leaves to its loader."""
+"""The home of an undefined symbol, which the loader resolves."""
 
 _NAME_BYTES: Final = 4096
-"""Names of our kernels have 15; in a hostile object all might be one long text."""
+"""The most bytes of a name. The compiler's names have 15; a hostile object may have very long ones."""
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION: Final = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL: Final = struct.Struct("<IBBHQQ")
@@ -28,7 +28,7 @@ _RELOCATION: Final = struct.Struct("<QQq")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """`offset` and `size` in bytes; what `link` and `info` number depends on the kind."""
+    """`offset` and `size` are in bytes; the meaning of `link` and `info` depends on the kind."""
 
     name: str
     kind: int
@@ -41,7 +41,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """`home` is the number of a section, `UNDEFINED`, or one of the reserved numbers; `value` its place there."""
+    """`home` is a section number, `UNDEFINED`, or a reserved number; `value` is the offset there."""
 
     name: str
     binding: int
@@ -61,9 +61,9 @@ class ElfObject:
     symbols: tuple[Symbol, ...]
 
     def relocations(self, section: Section) -> Iterator[tuple[int, int, int]]:
-        """`(offset in bytes, number of the symbol, type)` of each relocation in a section of them.
+        """`(offset in bytes, symbol number, type)` of each relocation in a relocation section.
 
-        ValueError when they do not fill it.
+        ValueError when its size is not a multiple of a relocation's.
         """
         if section.size % _RELOCATION.size:
             raise ValueError(f"the section {section.name} ends with a piece of a relocation")
@@ -72,7 +72,7 @@ class ElfObject:
 
 
 def read_object(content: bytes) -> ElfObject:
-    """What the headers and the symbol table say. ValueError when it is not such a file, or contradicts itself."""
+    """Read the headers and the symbol table. ValueError when the file is not a well-formed ELF object."""
     if not content.startswith(MAGIC):
         raise ValueError("it is not 64-bit little-endian ELF")
     try:

@@ -1,7 +1,7 @@
 """A private compile service in a child process, for clients that name no URL.
 
-One per process and home directory, started by the first request and shared by every client, listening on a Unix socket
-that only this user can open. It ends with this process, and is started again when it has died.
+There is one per process and home directory, started by the first request, shared by all clients, and listening on a
+Unix socket that only this user can open. It ends with this process, and is restarted after it has died.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .errors import UnavailableError
 URL = "http://embedded.invalid"
 STOP_GRACE_S = 10.0
 
-# -P: a folder called `tensorkiln_server` in the user's working directory is not ours.
+# -P: do not import from the working directory, which may have a folder called `tensorkiln_server`.
 _WATCHED = (sys.executable, "-P", "-m", "tensorkiln.parent_watchdog")
 _READY = b"tensorkiln is ready on "
-# Of a service that does not start, or sees soon after that it cannot go on.
+# The exit status of a service that cannot start, or fails soon after.
 _FAILED = 1
 # The kernel's limit on a Unix socket's path, with the terminating zero: 108 bytes on Linux, 104 on macOS.
 _MAX_SOCKET_PATH = 103
@@ -40,14 +40,14 @@ _KEPT_LINES = 40
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The base URL of a service, and the Unix socket that answers for it when there is one."""
+    """The base URL of a service, and the path of its Unix socket if it has one."""
 
     url: str
     socket: str | None = None
 
 
 class EmbeddedService:
-    """A service whose store lies under `home`; it may take `startup_timeout_s` seconds to get ready."""
+    """A service with its store under `home`; it may take `startup_timeout_s` seconds to become ready."""
 
     def __init__(self, home: Path, startup_timeout_s: float) -> None:
         self._home = home
@@ -65,10 +65,10 @@ class EmbeddedService:
         return process.pid if process is not None and process.poll() is None else None
 
     def address(self) -> Address:
-        """Where the service listens, after starting it if it is not running.
+        """The address of the service, which is started if it is not running.
 
-        `UnavailableError` says what to install when there is no server here, and what the service printed when it does
-        not get ready.
+        UnavailableError, with an installation hint when the server is not installed, or with the service's log when it
+        does not become ready.
         """
         with self._lock:
             directory = self._begun()
@@ -77,7 +77,7 @@ class EmbeddedService:
             return Address(URL, str(directory / "s"))
 
     def begin(self) -> None:
-        """Start it, if it is not running, and leave it to `address` to wait until it serves; the same errors."""
+        """Start the service if it is not running, without waiting until it is ready; errors as for `address`."""
         with self._lock:
             self._begun()
 
@@ -92,13 +92,13 @@ class EmbeddedService:
             self._is_ready = False
 
     def forget(self) -> None:
-        """After a fork the service is the parent's: leave it alone, and let go of the pipe that would hold it."""
+        """In a forked child: leave the service to the parent, and close the inherited pipe, which keeps it alive."""
         if self._process is not None:
             _close_pipes(self._process)
             self._process.returncode = 0
 
     def _begun(self) -> Path:
-        """The directory of a process that was started and has not ended since it was ready."""
+        """Start the process unless it runs or is starting; return its directory."""
         if self._directory is None:
             self._directory = _private_directory()
         if self._process is None or (self._is_ready and self.pid is None):
@@ -110,7 +110,7 @@ class EmbeddedService:
             process, self._process = self._process, None
             _end(process)
             if process.returncode == _FAILED and time.monotonic() - self._began < self._startup_timeout_s:
-                # It has seen that it cannot go on and said why; the next one would say the same.
+                # It failed right after its start, for a reason that a restart would not change.
                 raise _failure(f"ended with status {_FAILED}", log)
         _require_server()
         path.unlink(missing_ok=True)
@@ -163,7 +163,7 @@ def _spawn(path: Path, log: Path, home: Path) -> subprocess.Popen[bytes]:
                 stdout=subprocess.PIPE,
                 stderr=output,
                 env=_environment(home),
-                # Ctrl-C at the terminal is for the program; its end is what ends the service.
+                # Ctrl-C at the terminal must not reach the service; it ends with this process.
                 start_new_session=True,
             )
     except OSError as error:
@@ -171,15 +171,14 @@ def _spawn(path: Path, log: Path, home: Path) -> subprocess.Popen[bytes]:
 
 
 def _environment(home: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
-    # Only this user can open its socket, which identifies the caller.
-    # Its log is a file that is read only after a failure, and the user's disk may be full. To search all that is
-    # installed for plugins of pydantic takes a while.
+    # No authentication: only this user can open the socket. Only warnings are logged, because the log is read only
+    # after a failure. A small disk floor, because the user's disk may be full. The search for pydantic plugins is slow.
     quiet = {"KILN_LOG": "warning", "KILN_DISK_FLOOR_MIB": "64", "PYDANTIC_DISABLE_PLUGINS": "__all__"}
     return {**quiet, **inherited, "KILN_HOME": str(home), "KILN_AUTH": "off"}
 
 
 def _await_ready(process: subprocess.Popen[bytes], log: Path, timeout_s: float) -> None:
-    """Until the service has said that it serves, which is all that it writes to its standard output."""
+    """Wait for the service's ready line, its only output to standard output. UnavailableError when it does not come."""
     assert process.stdout is not None
     with process.stdout as output, selectors.DefaultSelector() as selector:
         selector.register(output, selectors.EVENT_READ)
@@ -211,7 +210,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(STOP_GRACE_S)
     except subprocess.TimeoutExpired:
-        # The service leads its own process group, so its fork server goes with it.
+        # The service leads its own process group: this also kills its fork server.
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
@@ -221,7 +220,7 @@ _services_lock = threading.Lock()
 
 
 def embedded_service(home: Path, startup_timeout_s: float) -> EmbeddedService:
-    """The service of this process for `home`; it is not started before its address is asked for."""
+    """The service of this process for `home`; `address` or `begin` starts it."""
     with _services_lock:
         return _services.setdefault(home, EmbeddedService(home, startup_timeout_s))
 

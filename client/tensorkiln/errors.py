@@ -57,7 +57,7 @@ class TensorkilnError(Exception):
         self.details: dict[str, Any] = dict(details or {})
 
     def __str__(self) -> str:
-        # A pointer has the names of fields as somebody wrote them.
+        # A pointer may contain unprintable field names from the request.
         where = f" (at {', '.join(map(_printable, self.pointers))})" if self.pointers else ""
         return f"{self.message}{where}"
 
@@ -214,7 +214,7 @@ class RateLimitedError(TensorkilnError):
 
     @property
     def retry_after_s(self) -> int:
-        """Whole seconds after which the request has a chance, 1 or more."""
+        """Whole seconds to wait before a retry, 1 or more."""
         stated = self.details.get("retry_after_s", 1)
         return max(1, int(stated)) if isinstance(stated, int | float) and math.isfinite(stated) else 1
 
@@ -262,7 +262,7 @@ class CallTurnsError(CallError):
 
     @classmethod
     def beyond(cls, most: int, pointers: Sequence[str] = ()) -> CallTurnsError:
-        """The error of a loop that has taken `most` turns and would go on."""
+        """The error for a loop that would continue after `most` turns."""
         message = f"a loop goes on after {most} turns, the most that it may take; give other inputs, or a greater most"
         return cls(message, pointers=pointers, details={"most": most})
 

@@ -28,7 +28,7 @@ __all__ = ["Constraint", "Graph", "VarMetadata", "json_schema"]
 
 
 class _SchemaVersion:
-    """A literal that is an integer as it stands: true and 1.0 are equal to 1, and neither is a version."""
+    """A literal that must be an integer: `true` and `1.0` equal 1 in Python, but are not versions."""
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -140,7 +140,7 @@ class Graph(Record):
 
     @staticmethod
     def of_region(region: Region, symbols: Mapping[str, tuple[int, int]]) -> Graph:
-        """The graph inside of a node of a graph that has these symbols. The same errors as of validation."""
+        """The graph of a loop's region, with the symbols of the outer graph. Raises the same errors as validation."""
         fields = {
             "schema_version": 1,
             "name": "",
@@ -179,7 +179,7 @@ class Graph(Record):
 
 
 def _known_keys(graph: Graph) -> int:
-    """How many keys of its objects the text of a graph has at the least: those that its records were made of."""
+    """A lower bound of the number of object keys in a graph's text: the fields that its records were built from."""
     records = (graph, *graph.nodes, *graph.vars_metadata.values(), *graph.symbolic_vars)
     return len(graph.vars_metadata) + sum(map(len, map(_FIELDS_SET, records)))
 

@@ -1,6 +1,6 @@
-"""Coroutines that wait in blocking calls: they never suspend, and run to their end without an event loop.
+"""Running of coroutines that use only blocking calls: they never suspend and need no event loop.
 
-What the client does is written once, as coroutines. Over blocking parts `run` makes plain functions of them.
+The client's methods are written once, as coroutines. Over blocking parts, `run` turns them into plain functions.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ T = TypeVar("T")
 
 
 class Offload(Protocol):
-    """Does work that takes a while where it keeps nobody from theirs."""
+    """Runs slow work where it does not block other tasks."""
 
     async def __call__(self, work: Callable[[], T], /) -> T: ...
 
 
 async def inline(work: Callable[[], T], /) -> T:
-    """`Offload` for those who have nobody to keep waiting."""
+    """An `Offload` that runs the work at once, for blocking clients."""
     return work()
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that never suspends; RuntimeError when it does."""
+    """Run a coroutine that never suspends; RuntimeError when it does."""
     try:
         coroutine.send(None)
     except StopIteration as done:

@@ -1,4 +1,4 @@
-"""A warning for graphs whose arrays fit few machines: a size was often meant to be another."""
+"""A warning for graphs whose arrays fit few machines, often because of a mistaken size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LargeGraphWarning(UserWarning):
 
 
 def said_of_large(arrays: Iterable[tuple[str, DType, tuple[Dim, ...]]], symbols: Mapping[str, tuple[int, int]]) -> str:
-    """What to say of arrays, each with its name, that take more than `LARGE_BYTES` at the least sizes; else nothing."""
+    """The warning for arrays that take more than `LARGE_BYTES` at the least values of the symbols; else empty."""
     least = {name: low for name, (low, _) in symbols.items()}
     sizes = [(name, _bytes(dtype, shape, least)) for name, dtype, shape in arrays]
     total = sum(size for _, size in sizes)

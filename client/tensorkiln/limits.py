@@ -1,6 +1,6 @@
 """The published limits of a graph.
 
-Each is answered by `limit.exceeded` with its name, the maximum and the actual value.
+Exceeding one raises `limit.exceeded` with its name, the maximum and the actual value.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ MAX_EXPRESSION_DEPTH = 64
 """Levels of a dimension expression; a leaf (an integer or a symbol) is one level."""
 
 MAX_EXPRESSION_TERMS = 256
-"""Terms of a dimension expression once it is multiplied out, before equal ones are added up."""
+"""Terms of a dimension expression after expansion, before equal terms are merged."""
 
 MAX_KERNEL_DEPTH = 32
 """Levels of `kernel` nodes nested through their `ast`."""
 
 MAX_LOOP_DEPTH = 4
-"""Levels of `while` nodes inside of each other."""
+"""Levels of nested `while` nodes."""
 
 MOST_TURNS = (1 << 31) - 1
 """Turns of a loop."""
 
 MAX_JSON_DEPTH = 201
-"""Levels of brackets in the text of a graph: what pydantic's parser takes. All other limits together stay below it."""
+"""Levels of brackets in the text of a graph: the limit of pydantic's parser, above what all other limits allow."""
 
 MAX_ELEMENTS = 1 << 48
 """Elements of one value."""

@@ -1,4 +1,4 @@
-"""What somebody may have meant by a name that does not exist, and how an error quotes what they wrote."""
+"""Suggestions for unknown names, and quotation of user input in errors."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ DTYPE_NAMES: Final[Mapping[str, str]] = {
     "float4": "float4_e2m1fn",
     "none": "unit",
 }
-"""What others call the dtypes."""
+"""Other libraries' names of the dtypes."""
 
 
 def nearest(word: str, known: Iterable[str], others: Mapping[str, str] | None = None) -> str | None:
-    """The name that is most like `word`, or the one that `others` calls so; None where nothing is like it."""
+    """The known name most similar to `word`, or its synonym in `others`; None when no name is similar."""
     if len(word) > _SHOWN:
         return None
     bare = word.strip().lower().rpartition(".")[2] or word
@@ -67,7 +67,7 @@ def nearest(word: str, known: Iterable[str], others: Mapping[str, str] | None = 
 
 
 def did_you_mean(word: object, known: Iterable[str], others: Mapping[str, str] | None = None) -> str:
-    """`; did you mean float32?`; where nothing is like the word, what is known if that is short, else nothing."""
+    """`; did you mean float32?`; without a similar name the known names if they are few, else an empty string."""
     names = list(known)
     meant = nearest(word, names, others) if isinstance(word, str) else None
     if meant is not None:
@@ -76,7 +76,7 @@ def did_you_mean(word: object, known: Iterable[str], others: Mapping[str, str] |
 
 
 def kind_of(value: object) -> str:
-    """What a value is, with its article: `an array`, `a list`, `None`."""
+    """The type of a value, with its article: `an array`, `a list`, `None`."""
     if value is None:
         return "None"
     name = {"ndarray": "array"}.get(type(value).__name__, type(value).__name__)
@@ -84,12 +84,12 @@ def kind_of(value: object) -> str:
 
 
 def ended(text: str) -> str:
-    """The text as a sentence that ends."""
+    """The text with a final full stop, unless it ends with a question mark."""
     return text if text.endswith("?") else f"{text}."
 
 
 def quoted(value: object) -> str:
-    """What somebody wrote, short and in one line, with escapes for what a terminal or a log would act upon."""
+    """A value from the user, shortened to one line, with control characters escaped."""
     if isinstance(value, str):
         return repr(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!r}…"
     try:

@@ -1,4 +1,4 @@
-"""What to say where the path of a file stands for what is in it."""
+"""Messages for a file path given in place of the file's content."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _READERS: Final = {
 
 
 def is_path(text: str) -> bool:
-    """Whether a text is meant as the path of a file: no JSON looks like one."""
+    """Whether a text looks like a file path, which no JSON does."""
     return _PATH.fullmatch(text.strip()) is not None
 
 
 def path_for_graph(path: str) -> str:
-    """What to say of a path that stands where a graph belongs."""
+    """The message for a path given in place of a graph."""
     reader = _READERS.get(PurePath(path.strip()).suffix.lower(), "Path(path).read_text()")
     return f"{quoted(path)} is the path of a file: give its content, by {reader}, or use the command kiln compile."

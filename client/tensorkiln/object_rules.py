@@ -1,7 +1,7 @@
-"""What machine code of a kernel may be: the compiler emits nothing else, and the SDK loads nothing else.
+"""Rules for the object code of kernels. The compiler emits, and the SDK loads, nothing else.
 
-A kernel is called through its entry alone, keeps no state, and needs no more of its process than three functions that
-move bytes. What a loader or the C library would run, look up or resolve beyond that is refused by the headers.
+A kernel is called only through its entry, keeps no state, and needs only three C functions, which move bytes. Any other
+code that a loader or the C library would run, look up or resolve is refused, by the headers of the object.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from .elf import NO_BYTES, RELOCATIONS, SYMBOL_TABLE, UNDEFINED, ElfObject, Section, Symbol
 
 LOADABLE_SYMBOLS: Final = frozenset({"memcpy", "memmove", "memset", "_GLOBAL_OFFSET_TABLE_"})
-"""What the C library of every process that loads an object has; the last is the linker's own."""
+"""Symbols that the C library of every process provides; the last is defined by the linker."""
 
 X86_64: Final = 62
 AARCH64: Final = 183
@@ -22,37 +22,37 @@ _STRINGS, _DATA, _EMPTY = 3, 1, 0
 _UNWIND: Final = 0x70000001
 _ADDRESSED: Final = 0x6FFF4C03
 _KINDS: Final = frozenset({_EMPTY, _DATA, SYMBOL_TABLE, _STRINGS, RELOCATIONS, NO_BYTES, _UNWIND, _ADDRESSED})
-"""Of sections. Those of functions to run before or after, of dynamic linking and of groups are not among them."""
+"""Allowed section kinds. Excludes constructors and destructors, dynamic linking, and groups."""
 _RUN_BY_LOADERS: Final = (".init", ".fini", ".ctors", ".dtors", ".preinit_array")
 _WRITABLE: Final = 1
 _EXECUTABLE: Final = 4
 _THREAD_LOCAL: Final = 1 << 10
 
 _BINDINGS: Final = frozenset({0, 1, 2})
-"""Local, global and weak."""
+"""Allowed symbol bindings: local, global and weak."""
 _FILE: Final = 4
 _SYMBOL_KINDS: Final = frozenset({0, 1, 2, 3, _FILE})
-"""None, data, function, section and file: not common, thread-local, or a function that chooses a function."""
+"""Allowed symbol types: none, data, function, section, file. Excludes common, thread-local and indirect functions."""
 _ABSOLUTE: Final = 0xFFF1
 
 _WIDTHS: Final = {
     X86_64: {1: 8, 24: 8, 25: 8} | dict.fromkeys((2, 4, 9, 26, 41, 42), 4),
     AARCH64: {257: 8, 260: 8} | dict.fromkeys((261, *range(274, 281), *range(282, 287), 299, 311, 312), 4),
 }
-"""Bytes that each type of relocation changes, by machine (the processor supplements of the ABI).
+"""The allowed relocation types by machine, with the bytes that each changes (processor supplements of the ABI).
 
-They are addresses of data and code: absolute, relative to the place, of a page, or through the global offset table.
-Those of thread-local storage, of chosen functions and of dynamic linking are not among them.
+They are addresses of data and code: absolute, PC-relative, page-relative, or through the global offset table. Excludes
+thread-local storage, indirect functions and dynamic linking.
 """
 
 
 def foreign_symbols(code: ElfObject) -> list[str]:
-    """The symbols, sorted, that the code leaves to its loader and that a loader need not have."""
+    """The undefined symbols, sorted, that are not in `LOADABLE_SYMBOLS`."""
     return sorted({symbol.name for symbol in code.symbols[1:] if symbol.home == UNDEFINED} - LOADABLE_SYMBOLS)
 
 
 def object_problems(code: ElfObject) -> list[str]:
-    """What of the code is not a kernel's, foreign symbols aside, each named once. ValueError when it cannot be read."""
+    """Violations of the rules, except foreign symbols, each listed once. ValueError when the object is malformed."""
     found: dict[str, None] = {}
     if code.kind != _RELOCATABLE:
         found[f"a file of type {code.kind}, not a relocatable object"] = None

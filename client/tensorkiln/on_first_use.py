@@ -1,6 +1,6 @@
-"""Names of a package that are imported when they are first asked for, each from the module that has it.
+"""Lazy names of a package: each is imported from its module at first use.
 
-Who needs one module of a package, a record of the wire for one, does not load all the others.
+Importing one module of a package then does not load all the others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .uncollected import uncollected
 
 
 def on_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
-    """The `__getattr__` of `package`; `modules` has the names that each module defines, with blanks between them."""
+    """The `__getattr__` of `package`; `modules` maps each module to its names, separated by spaces."""
     homes = {name: module for module, names in modules.items() for name in names.split()}
 
     def get(name: str) -> object:

@@ -1,4 +1,4 @@
-"""What a compile request may ask of the compiler beyond the target."""
+"""The options of a compile request."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CompileOptions(Record):
     tuned: Annotated[str, Field(pattern=r"^(off|prefer|require|measure|[0-9a-f]{64})$")] = "off"
 
     def is_answered_by(self, options: Mapping[str, object]) -> bool:
-        """Whether a program may be the answer whose action has these options, as JSON and without `dump_stages`."""
+        """Whether a program with these action options (as JSON, without `dump_stages`) answers such a request."""
         mine, tuned = self.model_dump(mode="json", exclude={"dump_stages"}), options.get("tuned")
         is_measured = isinstance(tuned, str) and re.fullmatch(SHA256_PATTERN, tuned) is not None
         may_be = {"prefer": is_measured or tuned == "off", "require": is_measured, "measure": is_measured}
@@ -47,7 +47,7 @@ class CompileOptions(Record):
 
 
 def option_reason(error: ValidationError) -> str:
-    """The first thing that is wrong with the options that pydantic refused."""
+    """The message for the first error in the options."""
     first = error.errors(include_url=False)[0]
     if not first["loc"]:
         return 'they are given by name, as in {"fast_math": true}.'

@@ -1,6 +1,6 @@
-"""One event loop in a thread: what the blocking clients of this process send, and wait for, runs there.
+"""One event loop in a thread, in which all blocking clients of the process send requests and wait.
 
-asyncio is imported when the loop is opened: what is kept needs none of it.
+asyncio is imported when the loop is opened, because cached answers do not need it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ T = TypeVar("T")
 
 
 _LOOK_S: Final = 0.5
-"""How often a thread that waits looks for signals."""
+"""Seconds between a waiting thread's checks for signals."""
 _END_S: Final = 20.0
-"""For so long an interrupted call is waited for: a service that does not answer keeps no process."""
+"""Seconds that an interrupted call is waited for, so that an unresponsive service does not block the process."""
 
 
 class _DaemonThreads(ThreadPoolExecutor):
-    """A thread for each piece of work, which ends with the process.
+    """A daemon thread for each piece of work.
 
-    Those of a pool are no more as soon as the main thread ends, though other threads and `atexit` go on; and work that
-    waits for other work of the same pool may take all that it has.
+    A thread pool stops when the main thread ends, although other threads and `atexit` handlers continue; and tasks that
+    wait for other tasks of the pool could use up all its threads.
     """
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -49,7 +49,7 @@ class _DaemonThreads(ThreadPoolExecutor):
 
 
 class Portal:
-    """The thread and its loop. It is a daemon: a process ends without it."""
+    """A daemon thread and its event loop; it does not keep the process alive."""
 
     def __init__(self) -> None:
         import asyncio
@@ -61,13 +61,13 @@ class Portal:
 
     @property
     def is_here(self) -> bool:
-        """Whether the loop is what runs the caller."""
+        """Whether the caller runs in the loop."""
         return get_ident() == self._thread.ident
 
     def close(self, items: AsyncGenerator[Any], is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        """Close a generator of the loop, and wait for that; the loop itself, where it collects garbage, does not.
+        """Close a generator in the loop and wait; without waiting if the caller, the garbage collector, is in the loop.
 
-        At the end of the interpreter the loop runs no more, and nothing is waited for.
+        Does nothing during interpreter shutdown, when the loop no longer runs.
         """
         if is_ending():
             return
@@ -79,10 +79,10 @@ class Portal:
     def call(
         self, coroutine: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]] | None = None
     ) -> T:
-        """The result of a coroutine that the loop runs, in the context variables of the caller.
+        """Run a coroutine in the loop, with the caller's context variables, and return its result.
 
-        An interrupt of the caller, by Ctrl-C for one, cancels the coroutine and waits `_END_S` for its end; a second
-        interrupt does not wait. A result that the interrupt keeps from the caller is undone.
+        An interrupt of the caller, such as Ctrl-C, cancels the coroutine and waits up to `_END_S` for its end; a second
+        interrupt stops waiting. A result that arrives after the interrupt is passed to `undo`.
         """
         call = _Call(self._loop, coroutine)
         try:
@@ -100,9 +100,9 @@ class Portal:
 
 
 class _Call(Generic[T]):
-    """A coroutine that the loop runs while a thread waits for it.
+    """A coroutine that runs in the loop while a thread waits for it.
 
-    Not a future of `concurrent.futures`: an interrupt may leave its condition locked, at which the loop then waits.
+    Not a `concurrent.futures.Future`: an interrupt may leave its condition locked, which would block the loop.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> None:
@@ -123,12 +123,12 @@ class _Call(Generic[T]):
         return self.has_result or self._error is not None
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether the coroutine ends within so many seconds."""
+        """Wait up to `timeout_s` seconds; return whether the coroutine has ended."""
         return self._running.acquire(timeout=timeout_s)
 
     def result(self) -> T:
-        """What the coroutine gives or raises, once it has ended."""
-        # The interpreter does not see a signal that arrives just before it waits until the wait is over.
+        """Wait for the end of the coroutine; return its result or raise its error."""
+        # Wait in short intervals: a signal that arrives just before a wait is handled only after it.
         while not self.is_done and not self.wait(_LOOK_S):
             pass
         if self._error is not None:
@@ -136,12 +136,12 @@ class _Call(Generic[T]):
         return self._results[0]
 
     def begin(self) -> None:
-        """Run the coroutine in the loop, which calls this."""
+        """Start the coroutine. Called by the loop."""
         self._task = self._loop.create_task(self._coroutine)
         self._task.add_done_callback(self._settle)
 
     def cancel(self) -> None:
-        """Cancel it; the loop calls this. An interrupt may have come before `begin` was called."""
+        """Cancel the coroutine, which may not have begun. Called by the loop."""
         if self._task is not None:
             self._task.cancel()
         elif not self.is_done:
@@ -149,7 +149,7 @@ class _Call(Generic[T]):
             self._end(CancelledError())
 
     def _settle(self, task: asyncio.Task[T]) -> None:
-        # The task is garbage of the loop: an interrupt of the thread that frees it is lost.
+        # Drop the task in the loop: an interrupt is lost if it arrives in the thread that frees the task.
         self._task = None
         error = CancelledError() if task.cancelled() else task.exception()
         if error is None:
@@ -167,15 +167,15 @@ _of_parents: Final[list[Portal]] = []
 
 
 def portal() -> Portal:
-    """The portal of this process, which the first call opens."""
+    """The portal of this process, opened at the first call."""
     global _opened
-    # Garbage may be collected, and a generator closed, wherever a lock is held.
+    # Check before locking: the garbage collector may close a generator, and so call this, while a lock is held.
     if _opened is not None:
         return _opened
     with _opening:
         if _opened is None:
             made = Portal()
-            # A signal handler may have been first.
+            # A signal handler on this thread may have opened one meanwhile.
             _opened = _opened or made
         return _opened
 
@@ -186,7 +186,7 @@ def is_in_portal() -> bool:
 
 
 def _forget() -> None:
-    """A child has no such thread, and to close its copy of the loop would unsettle that of its parent."""
+    """Forget the portal in a forked child, which lacks the thread. Closing its copy would disturb the parent's loop."""
     global _opened, _opening
     if _opened is not None:
         _of_parents.append(_opened)

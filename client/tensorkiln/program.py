@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 
 
 class _Executor(Protocol):
-    """What runs the programs of one kind of target."""
+    """The runtime for programs of one kind of target."""
 
     @property
     def compiled(self) -> CompiledProgram: ...
@@ -54,7 +54,7 @@ class _Executor(Protocol):
 
 
 class Program:
-    """Call it with the arrays of the graph's `input_vars` and its symbols by name; it returns those of `output_vars`.
+    """A callable compiled graph: arrays of `input_vars` and symbols by name in, arrays of `output_vars` out.
 
     `artifacts` gives the bytes of an artifact by its SHA-256; they are verified before use. A program may be called
     from several threads at once. The results share no memory with the inputs or with each other.
@@ -124,9 +124,9 @@ class Program:
 
     @property
     def signature(self) -> Signature:
-        """The arrays and symbols that a call takes, and what it returns. `Client.signature` says who signed a program.
+        """The arrays and symbols that a call takes, and the arrays that it returns. Not `Client.signature`, a record.
 
-        The inputs of a graph have no names of their own: here they are `input0`, `input1` and so on, bound ones too.
+        The inputs of a graph have no names. Here they are `input0`, `input1` and so on, bound inputs included.
         """
         from .show.signature import signature_of
 
@@ -153,9 +153,9 @@ class Program:
         return program_html(self.compiled, self.signature)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The program as its records, its artifacts, and the arrays that are bound; a stream cannot be pickled.
+        """Pickle the program's record, artifacts and bound arrays.
 
-        TypeError for a CUDA program of which something is bound, or that is on a stream: its arrays are on the GPU.
+        TypeError for a CUDA program with bound arrays (they are on the GPU), on a stream, or on a driver.
         """
         given = self._executor.given()
         if given is None:
@@ -220,7 +220,7 @@ class Program:
         return Profile(counted, title, is_gpu=target.kind != "cpu", threads=threads)
 
     def _counted(self, item: ItemProfile, symbols: Mapping[str, int]) -> ItemProfile:
-        """The item with what the compiler counts and estimates of it."""
+        """The item with the compiler's estimates: nanoseconds, flops and bytes moved."""
         analysis = self.compiled.schedule.analysis
         if not analysis:
             return item
@@ -230,7 +230,7 @@ class Program:
         return replace(item, estimate_ns=estimate, flops=flops, bytes=read + written)
 
     def planned_peak_bytes(self, /, **symbols: int) -> int:
-        """Bytes that a call will allocate for temporaries, outputs and scratch, on a GPU also for inputs of the host.
+        """Bytes that a call allocates for temporaries, outputs and scratch; on a GPU also for inputs from the host.
 
         Needs no GPU. CallBoundsError as for a call.
         """
@@ -244,19 +244,19 @@ class Program:
         profile: Sequence[ItemProfile] = (),
         sizes: Mapping[str, int] | None = None,
     ) -> Report:
-        """A page about the program, as one HTML file that needs no network; written to `path` if that is given.
+        """Make a page about the program, one HTML file that needs no network, and write it to `path` if given.
 
-        `graph` is the graph that it was compiled from; the page then shows its nodes. `profile` is a result of the
-        method `profile` at the sizes `sizes`. The page has the signature of a program that a client loaded or that was
-        read from a bundle with one, and the code of a GPU as text. `Client.report` adds the texts of the stages.
-        RequestError when one of these belongs to another program, or a size is missing; OSError when the file cannot be
+        `graph` is the graph that the program was compiled from; the page then shows its nodes. `profile` is a result
+        of the method `profile` at the sizes `sizes`. The page shows the signed record, if a client loaded the program
+        or its bundle was signed, and GPU code as text. `Client.report` adds the texts of the stages.
+        RequestError when an argument belongs to another program, or a size is missing; OSError when the file cannot be
         written.
         """
         from .report import Report
 
         compiled = self.compiled
         code = {digest for kernel in compiled.kernels for digest in (kernel.artifact, kernel.binary) if digest}
-        # That of a CPU is no text.
+        # CPU code is a binary object file, which the page cannot show as text.
         artifacts = {digest: self._artifacts(digest) for digest in code if compiled.target.kind == "cuda"}
         made = Report.of(
             compiled, graph=graph, artifacts=artifacts, signature=self._signed, profile=profile, sizes=sizes

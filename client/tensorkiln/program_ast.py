@@ -1,4 +1,4 @@
-"""The kernel as a back end leaves it: a graph of nodes under a SINK, and the forms of its code.
+"""The node graph of a kernel in a back end, under a SINK, and the forms of its code.
 
 Launch expressions (`tensorkiln.launch`) are nodes of the same graph.
 """
@@ -12,7 +12,7 @@ from .launch.nodes import LaunchNode
 
 @dataclass(frozen=True)
 class Param(LaunchNode):
-    """Buffer argument number `slot`. With a `device` it is not an argument of the kernel but a placed buffer."""
+    """Buffer argument number `slot`; with a `device`, a placed buffer, not an argument."""
 
     slot: int
     device: str | None = None
@@ -67,7 +67,7 @@ class Store(LaunchNode):
 
 @dataclass(frozen=True)
 class Sink(LaunchNode):
-    """The root of a kernel: everything it must do."""
+    """The root of a kernel, with all its effects."""
 
     effects: tuple[LaunchNode, ...]
 
@@ -78,7 +78,7 @@ class Sink(LaunchNode):
 
 @dataclass(frozen=True)
 class DeviceRef(LaunchNode):
-    """The device that a program is for, such as `CUDA:0`."""
+    """The device of a program, such as `CUDA:0`."""
 
     name: str
 
@@ -100,7 +100,7 @@ class Linear(LaunchNode):
 
 @dataclass(frozen=True)
 class Source(LaunchNode):
-    """The text that was rendered: LLVM IR or PTX."""
+    """The rendered text: LLVM IR or PTX."""
 
     code: str
 

@@ -30,7 +30,7 @@ def toposort(root: LaunchNode) -> Iterator[LaunchNode]:
 
 
 def rewrite(root: LaunchNode, rule: Rule) -> LaunchNode:
-    """The graph with `rule` applied to every node, its operands having been rewritten before it."""
+    """The graph with `rule` applied to every node, after its operands were rewritten."""
     rewritten: dict[int, LaunchNode] = {}
     for node in toposort(root):
         update = {field.name: _rebuilt(getattr(node, field.name), rewritten) for field in fields(node)}
@@ -51,7 +51,7 @@ def _rebuilt(value: Any, rewritten: dict[int, LaunchNode]) -> Any:
 
 
 def content_digest(root: LaunchNode) -> str:
-    """The SHA-256 of the graph's content: equal for equal graphs, however their nodes are shared between parents."""
+    """The SHA-256 of the graph's content: equal for equal graphs, independent of the sharing of nodes."""
     number: dict[int, int] = {}
     numbers: dict[str, int] = {}
     for node in toposort(root):

@@ -1,4 +1,4 @@
-"""What the environment asks of connections: proxies and certificates, by variables that no setting here replaces."""
+"""Proxy and certificate variables of the environment, which the HTTP client reads."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _HEEDED: Final = frozenset(
 
 @contextmanager
 def environment_errors() -> Generator[None]:
-    """Have an HTTP client that cannot be built be a RequestError with the names of the variables that it heeds.
+    """Convert a failure to create an HTTP client to a RequestError with the names of the variables that it reads.
 
-    Their values are not told: the URL of a proxy may have a password in it.
+    Their values are not shown: a proxy URL may contain a password.
     """
     import httpx2
 

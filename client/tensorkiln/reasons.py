@@ -1,4 +1,4 @@
-"""What is wrong with a field, in plain words: pydantic finds it, and this says it."""
+"""Plain-language messages for pydantic's validation errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from .nearest import DTYPE_NAMES, did_you_mean, quoted
 
 NOTHING: Final = object()
-"""Stands for a value that is not known."""
+"""Marks an unknown value."""
 
 _NAMES: Final = re.compile(r"'([^']*)'")
 _NAME_PATTERN: Final = "[A-Za-z_][A-Za-z0-9_.]{0,63}"
@@ -49,9 +49,9 @@ _BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def reason(detail: ErrorDetails, value: object = NOTHING, *, subject: str | None = None) -> str:
-    """What is wrong with the field, or with what `subject` calls it; `value` is what was written.
+    """The message for an error in a field, called `subject` if given; `value` is the input.
 
-    Without `value`, it is what pydantic tells; where it was not to tell, as of what may be a secret, nothing is quoted.
+    Without `value`, the input is taken from pydantic's error; nothing is quoted if that excludes it (possible secrets).
     """
     if detail["type"] == "extra_forbidden":
         return f"there is no field {quoted(detail['loc'][-1])}"
@@ -82,7 +82,7 @@ def _not(value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    """The value as JSON has it."""
+    """The value in JSON notation."""
     return json.dumps(value) if value is None or isinstance(value, bool) else quoted(value)
 
 
@@ -118,7 +118,7 @@ def _too_short(subject: str, value: object, context: Mapping[str, Any]) -> str:
 
 
 def _judged(subject: str, value: object, context: Mapping[str, Any]) -> str:
-    """What a validator of ours raised."""
+    """The message of an error raised by one of tensorkiln's validators."""
     return str(context.get("error", "the value cannot be used"))
 
 

@@ -1,4 +1,4 @@
-"""Answers that are errors: which, and whether the request may be sent again."""
+"""Error answers: the error, and whether the request may be retried."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_QUOTED: Final = 200
 
 
 class Refusal(Exception):
-    """An answer that is an error. `again`: the request may be sent again, after `after_s` seconds where stated."""
+    """An error answer. `again`: the request may be retried, after `after_s` seconds if stated."""
 
     def __init__(self, error: TensorkilnError, after_s: float | None, *, again: bool) -> None:
         super().__init__(str(error))
@@ -28,7 +28,7 @@ class Refusal(Exception):
 
 
 def refusal(response: httpx2.Response, body: bytes) -> Refusal:
-    """What an answer without success means."""
+    """Convert an unsuccessful answer to a Refusal."""
     problem = _problem(response, body)
     error = error_from_problem(problem) if problem else _unexplained(response, body)
     again = response.status_code in _RETRIED_STATUS and (problem is None or problem.get("retryable") is not False)

@@ -1,4 +1,4 @@
-"""What the client sends: the body of `POST /compile` and `POST /validate`."""
+"""The request bodies of `POST /compile` and `POST /validate`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ WrittenGraph = Graph | str | bytes | Mapping[str, object]
 """A graph, or its JSON as text or as an object. JSON is checked by the service, not here."""
 
 GraphSource = WrittenGraph | StableHlo
-"""What a client compiles: a graph, or a module that the service makes one of first."""
+"""A client's input: a graph, or a StableHLO module, which the service translates first."""
 
 
 def graph_json(graph: WrittenGraph) -> bytes:
     """The JSON of a graph.
 
-    `InvalidGraphError` when it is not JSON, `LimitExceededError` when it is too long, `RequestError` when it is
-    nothing that a graph can be given as.
+    InvalidGraphError when it is not JSON, LimitExceededError when it is too long, RequestError for an object of another
+    type.
     """
     text = _json(graph)
     if len(text) > MAX_BODY_BYTES:
@@ -41,7 +41,7 @@ def graph_json(graph: WrittenGraph) -> bytes:
 
 
 def compile_body(graph: WrittenGraph, targets: Sequence[Target], options: CompileOptions) -> bytes:
-    """One graph for one target or several. The same request is always the same bytes: the service looks those up."""
+    """The body for one graph and its targets. Equal requests give equal bytes, which the service looks up."""
     wire = [target.model_dump(mode="json") for target in targets]
     named = json.dumps(wire[0] if len(wire) == 1 else wire, separators=(",", ":"))
     return b'{"graph":%b,"target":%b,"options":%b}' % (
@@ -52,7 +52,7 @@ def compile_body(graph: WrittenGraph, targets: Sequence[Target], options: Compil
 
 
 def validate_body(graph: WrittenGraph) -> bytes:
-    """A graph alone."""
+    """The body with a graph alone."""
     return b'{"graph":%b}' % graph_json(graph)
 
 
@@ -63,7 +63,7 @@ def _json(graph: WrittenGraph) -> bytes:
         if isinstance(graph, Mapping):
             return json.dumps(graph, allow_nan=False, separators=(",", ":")).encode()
         text = graph.encode() if isinstance(graph, str) else _bytes(graph)
-        # The text goes into the body as it is, so that the service sees what the user wrote, repeated keys included.
+        # The text is sent unchanged, so that the service sees repeated keys, too.
         json.loads(text.decode("utf-8"), parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         if isinstance(graph, str) and is_path(graph):
@@ -89,7 +89,7 @@ def _bytes(graph: object) -> bytes:
 
 
 def _hint(graph: object) -> str:
-    """What was given, and what to give."""
+    """The end of an error's message: the kind of the given object, and what to pass instead."""
     match type(graph).__name__:
         case "Builder":
             return "a Builder: give what its method graph() returns."

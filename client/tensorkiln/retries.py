@@ -1,4 +1,4 @@
-"""When a request is sent again, and after how many seconds."""
+"""Retry policy of requests: which failures are retried, and after how many seconds."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ BACKOFF_MAX_S: Final = 1.0
 
 
 def backoff_s(failures: int) -> float:
-    """Seconds to wait after so many failures in a row: more each time, and not the same for all who wait."""
+    """Seconds to wait after this many consecutive failures: exponential backoff with jitter."""
     return min(BACKOFF_INITIAL_S * 2**failures, BACKOFF_MAX_S) * random.uniform(0.5, 1.0)
 
 
 class Retries:
-    """What of one request is tried again: a lost connection, and an answer that asks for it, `attempts` times in all.
+    """The retries of one request: lost connections and retryable answers, at most `attempts` in total.
 
-    A service that says when to come again is there and busy: it is asked until the deadline, and never earlier than it
-    says. Those whom it told so at once do not come at once. One that `may_be_slow` to answer is asked until the
-    deadline, too, and `attempts` times where there is none.
+    An answer with Retry-After comes from a busy service: it is retried until the deadline, not earlier than stated,
+    with jitter. With `may_be_slow`, read timeouts are retried until the deadline, or `attempts` times without one.
     """
 
-    # stamina takes 20 ms to import, and logs and counts by hooks of the whole process, which are not ours to set.
+    # Not by stamina: it takes 20 ms to import, and logs and counts by process-wide hooks, which are the program's.
 
     def __init__(self, deadline: Deadline | None, attempts: int = ATTEMPTS, *, may_be_slow: bool = False) -> None:
         self._deadline = deadline
@@ -39,12 +38,11 @@ class Retries:
         self._silent = 0
 
     def wait_s(self, error: httpx2.HTTPError | Refusal) -> float | None:
-        """Seconds from what failed so to the next attempt; None when there is to be none."""
+        """Seconds to wait after this error before the next attempt; None for no retry."""
         import httpx2
 
-        # Every request is a function of its content (a compile is named by what is compiled, a job by the key that its
-        # request has), so sending one twice is harmless.
-        # A request that timed out is left out: the time it may take is spent.
+        # Every request is idempotent (a compile is keyed by its content, a job by its Idempotency-Key), so a retry is
+        # harmless. A request that timed out is not retried: its time is spent.
         lost = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ConnectTimeout)
         left = math.inf if self._deadline is None else self._deadline.left_s - BACKOFF_MAX_S
         if isinstance(error, Refusal) and error.after_s is not None:

@@ -1,4 +1,4 @@
-"""Where the coroutines of a client run: in the event loop of their caller, or as far as they can without one."""
+"""Runners of a client's coroutines: in the caller's event loop, or blocking, without one."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ Undo: TypeAlias = "Callable[[T], Coroutine[Any, Any, None]]"
 
 
 class LoopRunner:
-    """Runs all of them in the loop of the caller; a thread does what takes a while."""
+    """Runs coroutines in the caller's event loop, and slow work in threads."""
 
     async def offload(self, work: Callable[[], T], /) -> T:
-        """The result of work that takes a while."""
+        """Run slow work in a thread and return its result."""
         import asyncio
 
         return await asyncio.to_thread(work)
 
     async def in_loop(self, work: Coroutine[Any, Any, T], undo: Undo[T] | None = None) -> T:
-        """The result of a coroutine that needs an event loop.
+        """Run a coroutine that needs an event loop.
 
-        With `undo` it is not left half done: a caller that is cancelled or interrupted meanwhile gets it undone.
+        With `undo`, it runs to its end even if the caller is cancelled or interrupted, and its result is then undone.
         """
         return await (work if undo is None else _wholly(work, undo))
 
     async def iterate(self, items: AsyncGenerator[T]) -> AsyncGenerator[T]:
-        """The items of a generator that needs an event loop, which is closed with this one."""
+        """The items of a generator that needs an event loop. Closing this generator closes `items`."""
         async with aclosing(items):
             async for item in items:
                 yield item
 
 
 class BlockingRunner(LoopRunner):
-    """Has the portal run what needs a loop, and waits for it: no coroutine outside of the portal ever suspends."""
+    """Runs coroutines that need a loop in the portal, and blocks; coroutines outside the portal never suspend."""
 
     async def offload(self, work: Callable[[], T], /) -> T:
         return await super().offload(work) if is_in_portal() else work()
@@ -58,7 +58,7 @@ async def _wholly(work: Coroutine[Any, Any, T], undo: Undo[T]) -> T:
 
 
 async def _one_by_one(items: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    """They belong to the process that began them: RequestError for the next one in a child that is forked meanwhile."""
+    """The items, each fetched by the portal. RequestError in a forked child: they belong to the parent process."""
     owner = os.getpid()
     try:
         while (item := portal().call(_next(items))) is not None:

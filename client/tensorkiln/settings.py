@@ -29,17 +29,17 @@ from .user_directories import user_cache_directory
 TIMEOUT_S = 220.0
 STARTUP_TIMEOUT_S = 60.0
 MAX_TIMEOUT_S: Final = 2_000_000.0
-"""Python hands a socket its milliseconds in 31 bits: from 2 147 484 s on, a request may be over at once."""
+"""Python passes socket timeouts in milliseconds as 31 bits: from 2 147 484 s on, a request may time out at once."""
 
 _MAX_LABEL: Final = 63
-"""Bytes between two dots of the name of a host (RFC 1035)."""
+"""The most bytes of one label of a host name (RFC 1035)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`url` is None for an embedded service; `timeout_s` and `startup_timeout_s` are in seconds.
 
-    `api_key` is None for a service that asks for none.
+    `api_key` is None for a service without authentication.
     """
 
     url: str | None
@@ -57,10 +57,10 @@ def resolve_settings(
     api_key: str | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Settings:
-    """The settings of a client made with these arguments; `RequestError` names a value that cannot be used.
+    """The settings of a client made with these arguments; RequestError names an invalid value.
 
-    An empty `url` asks for an embedded service whatever the environment says. The API key of the file is for the URL of
-    the file, and for no other.
+    An empty `url` means an embedded service, regardless of the environment. The API key of the file is used only for
+    the URL of the file.
     """
     variables = Variables.of(environment)
     chosen = _url(variables.get("KILN_URL") if url is None else url)
@@ -78,7 +78,7 @@ def resolve_settings(
 
 
 def checked_key(key: str | None) -> str | None:
-    """`key` without white space around it; None for an empty one. RequestError when no header can carry it."""
+    """`key` without surrounding white space; None for an empty key. RequestError when it is invalid in a header."""
     stripped = key.strip() if key else ""
     if not stripped.isascii() or not stripped.isprintable() or " " in stripped:
         raise RequestError("The API key has characters that no key or token has; copy it again.")
@@ -94,7 +94,7 @@ def _url(text: str | None) -> str | None:
             "The service's URL has a user name in it: remove the part before the @, and give an API key."
         )
     if not _can_be_asked(text):
-        # What is before an @ may be meant as a password, wherever that is.
+        # Text before an @ may be a password, so do not show it.
         shown = "not one, and is not shown here" if "@" in text else repr(text)
         raise RequestError(f"The service's URL is {shown}: write it like http://host:8080.")
     parts = urlsplit(text)
@@ -104,12 +104,12 @@ def _url(text: str | None) -> str | None:
 
 
 def _can_be_asked(url: str) -> bool:
-    """Whether a request can be sent to `url`, for all that its text says: what reads it later would raise anything."""
+    """Whether the text of `url` is a valid service URL. Checked here because later readers raise various errors."""
     import httpx2
 
     try:
         parts = urlsplit(url)
-        # To read the port is to check it.
+        # Reading the port validates it.
         is_service = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 0) >= 0
         labels = httpx2.URL(url).raw_host.removesuffix(b".").split(b".")
     except (ValueError, httpx2.InvalidURL):

@@ -1,4 +1,4 @@
-"""A dim as a field of a record; plain integers, which most are, pass through pydantic's compiled core alone."""
+"""A dim as a pydantic field; plain integers, the usual case, are handled by pydantic's compiled core."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _known: dict[str, Expr | int] = {}
 
 
 def _parse(value: object) -> Dim:
-    """`from_derived_wire` with a memory: the records of one program spell the same few expressions over and over."""
+    """`from_derived_wire` with a cache, because a program's records repeat the same few expressions."""
     if isinstance(value, Expr):
         return value
     spelling = repr(value)

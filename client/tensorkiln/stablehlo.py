@@ -1,4 +1,4 @@
-"""A StableHLO module that a service is asked to make a graph of."""
+"""A StableHLO module for translation to a graph by a service."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SymbolicArguments:
     symbols: Mapping[str, tuple[int, int]]
 
     def wire(self) -> dict[str, Any]:
-        """The fields of a request that say so."""
+        """The request fields for these dims."""
         return {
             "dims": _bounds_wire(self.symbols),
             "shapes": [[to_wire(dim) for dim in shape] for shape in self.shapes],
@@ -33,11 +33,11 @@ class SymbolicArguments:
 
 @dataclass(frozen=True, slots=True)
 class StableHlo:
-    """A module: its text, or as bytes its portable artifact. A client takes it instead of a graph.
+    """A module: its text, or its portable artifact as bytes. Client methods take it in place of a graph.
 
-    The inputs of its graph are the arguments of `@main` in order, the outputs its results. `dims` is needed if an
-    argument has dynamic dims: it has their inclusive bounds, dimension 1 of argument 0 being called `0.1`, or the
-    shapes of all arguments in symbols. Only the service reads the module: UnsupportedGraphError names an operation
+    The inputs of its graph are the arguments of `@main` in order, the outputs its results. `dims` is required if an
+    argument has dynamic dims: either their inclusive bounds by name, where `0.1` is dimension 1 of argument 0, or the
+    shapes of all arguments in symbols. Only the service parses the module: its UnsupportedGraphError names an operation
     that cannot be translated, and its location in the original program.
     """
 
@@ -45,7 +45,7 @@ class StableHlo:
     dims: SymbolicArguments | Mapping[str, tuple[int, int]] | None = None
 
     def body(self) -> bytes:
-        """The body of `POST /translate`; the same module is always the same bytes.
+        """The body of `POST /translate`; equal modules give equal bytes.
 
         LimitExceededError when it is too long.
         """

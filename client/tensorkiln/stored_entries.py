@@ -1,7 +1,7 @@
-"""The entries of a zip archive of a stranger's: stored as they are, and never more bytes than the file holds.
+"""Safe reading of untrusted zip archives with stored (uncompressed) entries.
 
-Bundles, saved models and the archives of `torch.export` are read by this alone. Nothing is extracted to a path, and
-nothing is unpacked, so that what is read is bounded by the file and by a limit for each entry.
+It reads bundles, saved models and archives of `torch.export`. Nothing is extracted to a path or decompressed, so the
+bytes read are bounded by the file size and by a limit for each entry.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Any, Final
 from .errors import LimitExceededError
 
 DATE: Final = (1980, 1, 1, 0, 0, 0)
-"""The earliest that a zip archive can say: what is written says it, so that the same content is the same bytes."""
+"""The earliest date of a zip entry, used for all written entries, so that equal contents give equal bytes."""
 
 UNREADABLE: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeDecodeError)
-"""What `zipfile` raises on bytes that are no archive, or have a version, a flag or a name that it does not read."""
+"""Errors that `zipfile` raises for invalid archives, and for versions, flags and names that it does not support."""
 
 
 class EntryError(ValueError):
-    """An archive or an entry is not as its writer makes them."""
+    """An archive or an entry violates the format."""
 
 
 class DamagedEntryError(EntryError):
-    """The bytes of an entry are not those that the archive states of it."""
+    """The bytes of an entry do not match the archive's checksum or size."""
 
 
 class StoredEntries:
-    """The entries by path. EntryError when one is repeated, or they state more bytes than the file has before its end.
+    """The entries by path. EntryError for a repeated path, or when the stated sizes exceed the file.
 
-    `name` is what errors call the archive. `most` are the bytes that all may have together; LimitExceededError with
-    this `limit` for more.
+    `name` is the archive's name in errors. `most` bounds the total bytes of all entries; LimitExceededError with this
+    `limit` for more.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class StoredEntries:
                 raise EntryError(f"the entry {entry.filename!r} appears twice")
             self._entries[entry.filename] = entry
         total = sum(entry.compress_size for entry in self._entries.values())
-        # Entries that overlap could be read for more bytes than there are.
+        # Overlapping entries could expand to more bytes than the file has.
         if total > archive.start_dir:
             raise EntryError(f"the entries of the archive state {total} bytes, and it has {archive.start_dir}")
         stated = sum(entry.file_size for entry in self._entries.values())
@@ -64,7 +64,7 @@ class StoredEntries:
 
     @property
     def size(self) -> int:
-        """Bytes of the file up to its directory, which are those that the entries can have."""
+        """Bytes of the file before its central directory: the most that all entries can have."""
         return self._archive.start_dir
 
     def require_stored(self, path: str) -> None:
@@ -80,8 +80,8 @@ class StoredEntries:
     def content(self, path: str, most: int | None = None, limit: str = "entry_bytes") -> bytes:
         """The bytes of an entry.
 
-        EntryError as for `require_stored`, DamagedEntryError where its bytes are others than the archive states, and
-        LimitExceededError with this `limit` where they are more than `most`.
+        EntryError as for `require_stored`, DamagedEntryError when its bytes do not match the archive, and
+        LimitExceededError with this `limit` when they are more than `most`.
         """
         self.require_stored(path)
         size = self._entries[path].file_size
@@ -91,12 +91,12 @@ class StoredEntries:
             )
         try:
             return self._archive.read(path)
-        # The place that the archive states for it may lie before the file's begin, or beyond what a file can have.
+        # The stated offset may be negative, or too large for a seek.
         except (*UNREADABLE, OSError, ValueError, OverflowError) as error:
             raise DamagedEntryError(f"{path} in {self._name} is corrupt: {error}") from error
 
     def json_object(self, path: str, most: int, limit: str = "entry_bytes") -> dict[str, Any]:
-        """The object that the JSON text of an entry spells. EntryError where it spells none; errors of `content`."""
+        """The JSON object in an entry. EntryError when it is not one; other errors as for `content`."""
         text = self.content(path, most, limit)
         try:
             record = json.loads(text)
@@ -108,7 +108,7 @@ class StoredEntries:
 
 
 def add_entry(archive: zipfile.ZipFile, path: str, content: bytes, *, mode: int = 0o100644) -> None:
-    """Write an entry that says nothing of when and where it was written."""
+    """Write an entry with fixed date and system fields, independent of when and where it is written."""
     info = zipfile.ZipInfo(path, DATE)
     info.compress_type, info.create_system, info.external_attr = zipfile.ZIP_STORED, _UNIX, mode << 16
     archive.writestr(info, content)

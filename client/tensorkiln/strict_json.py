@@ -1,7 +1,7 @@
-"""JSON that says everything once.
+"""JSON without repeated keys.
 
-Python's parser and pydantic's keep the last value of a repeated key. A text that two readers may understand differently
-is no contract, so the wire format has none.
+Python's and pydantic's parsers keep the last value of a repeated key, other readers may not. Such a text is ambiguous,
+so the wire format forbids it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RepeatedKeyError(ValueError):
 
 
 def parse(text: str | bytes | bytearray) -> Any:
-    """The value that a JSON text spells. RepeatedKeyError, or another ValueError when it is not JSON."""
+    """Parse a JSON text. RepeatedKeyError for a repeated key, another ValueError when it is not JSON."""
     repeating: list[_Repeating] = []
 
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -50,32 +50,32 @@ def parse(text: str | bytes | bytearray) -> Any:
 def with_signed_zeros(text: Text) -> Text:
     """A JSON text with `-0` written as `-0.0`.
 
-    JSON gives zero a sign, and some encoders leave the fraction away. Parsers take that for an integer, which has none.
+    Some encoders write a negative zero as `-0`, which parsers read as an integer without a sign.
     """
     stands, or_string, zero = cast(Any, _TEXT if isinstance(text, str) else _BYTES)
     return cast(Text, or_string.sub(lambda found: found[1] or zero, text)) if stands.search(text) else text
 
 
 def may_repeat_keys(text: str | bytes | bytearray, known: int) -> bool:
-    """Whether an object of a JSON text may have a key twice, when its objects have `known` different keys at the least.
+    """Whether a JSON text may have a repeated key, if its objects have at least `known` different keys.
 
-    Seen much faster than by reading it.
+    Much faster than parsing the text.
     """
     content = text.encode() if isinstance(text, str) else text
     return content.count(b":") > known and most_keys(content) > known
 
 
 def most_keys(text: bytes | bytearray) -> int:
-    """How many keys the objects of a JSON text may have, at the most.
+    """An upper bound of the number of keys in a JSON text.
 
-    A colon follows each, after a quotation mark or white space. Those inside of strings, as in a target's name, seldom
-    have one of these before them.
+    It counts colons after a quotation mark or white space. Colons inside strings, such as in a target's name, seldom
+    follow one of these.
     """
     return sum(text.count(b"%c:" % before) for before in b'" \t\n\r' if before in text)
 
 
 def keys_in(value: Any, enough: float = math.inf) -> int:
-    """How many keys the objects in a JSON value have. Who has found `enough` looks no deeper."""
+    """The number of keys in all objects of a JSON value; the count stops once it reaches `enough`."""
     found, level = 0, [value]
     while found < enough and (level := [each for each in level if type(each) in _CONTAINERS]):
         inner: list[Any] = []
@@ -93,7 +93,7 @@ _CONTAINERS: Final = frozenset({dict, list})
 
 
 def refuse_repeated_keys(text: str | bytes | bytearray) -> None:
-    """RepeatedKeyError when an object of a JSON text has a key twice. Builds nothing, and so is faster than `parse`."""
+    """RepeatedKeyError for a repeated key in a JSON text. Faster than `parse`, because it builds no values."""
 
     def look(pairs: list[tuple[str, None]]) -> None:
         if len(dict(pairs)) < len(pairs):
@@ -103,7 +103,7 @@ def refuse_repeated_keys(text: str | bytes | bytearray) -> None:
 
 
 class _Repeating(dict[str, Any]):
-    """An object in whose text a key is repeated."""
+    """An object with a repeated key in its text."""
 
     def __init__(self, content: dict[str, Any], pairs: list[tuple[str, Any]]) -> None:
         super().__init__(content)
@@ -112,7 +112,7 @@ class _Repeating(dict[str, Any]):
 
 
 def _error(root: Any, wanted: _Repeating) -> RepeatedKeyError:
-    """The error that says where in `root` the object is; one that another repetition has dropped is nowhere."""
+    """The error with the object's path in `root`; the pointer is empty if another repeated key dropped the object."""
     rest: list[tuple[tuple[str | int, ...], Any]] = [((), root)]
     while rest:
         path, value = rest.pop()

@@ -1,4 +1,4 @@
-"""Targets: what a program is compiled for, with every instruction set extension named."""
+"""Compile targets, with all instruction set extensions listed."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ class Target(Record):
 
     @classmethod
     def parse(cls, source: Target | str | Mapping[str, object]) -> Target:
-        """The target that a shorthand or a JSON object names.
+        """Parse a shorthand or a JSON object.
 
         Shorthands: `cpu` (this machine's architecture, x86-64 at level 3), `cpu:native` (exactly this machine),
         `cpu:x86-64-v2` to `-v4`, `cpu:aarch64`, `cuda:sm_90`, `rocm:gfx942`; all but `cpu` also without their kind, as
-        `x86-64-v3` or `sm_90`; and `cuda`, the newest architecture that is known. RequestError for anything else;
-        DeviceError for `cpu:native` where llvmlite is not installed.
+        `x86-64-v3` or `sm_90`; and `cuda`, the newest known architecture. RequestError for anything else; DeviceError
+        for `cpu:native` when llvmlite is not installed.
         """
         if isinstance(source, Target):
             return source
@@ -103,11 +103,11 @@ class Target(Record):
 
     @property
     def home_device(self) -> str:
-        """The device on which a graph's inputs live when it runs on this target: the first of its kind."""
+        """The device of a graph's inputs when it runs on this target: the first of its kind."""
         return self.kind.upper()
 
 
-# How the names of LLVM's tuning flags begin: the definitions named Tuning in X86.td and AArch64Features.td.
+# Prefixes of LLVM's tuning flags: the definitions named Tuning in X86.td and AArch64Features.td.
 _TUNING: Final = (
     *("allow-light-", "arith-", "avoid-", "branchfusion", "false-deps-", "fast-", "faster-", "fuse-", "idiv", "lea-"),
     *("macrofusion", "no-bypass-delay", "pad-short-", "predictable-select-", "prefer-", "sbb-dep-", "slow-", "use-"),
@@ -155,9 +155,9 @@ def _native() -> Target:
 
 
 def missing_features(target: Target, host_features: Mapping[str, bool]) -> tuple[str, ...]:
-    """The features that `target` needs and a host lacks; `host_features` is what LLVM reports of the host.
+    """The features that `target` needs and a host lacks; `host_features` is LLVM's report of the host.
 
-    LLVM's tuning flags are not counted: code that is tuned for another processor runs on this one.
+    LLVM's tuning flags are ignored: code tuned for another processor runs on this one.
     """
     return tuple(name for name in target.features if not (_is_tuning(name) or host_features.get(name, False)))
 

@@ -1,4 +1,4 @@
-"""The names of targets: what each is short for, and what somebody may have meant by one that does not exist."""
+"""Names of targets: expansion of short names, and suggestions for unknown ones."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ARCH: Final = re.compile(r"(?:cuda:)?(?:sm|compute)?[_-]?(\d+)\.?(\d?)([af]?)$"
 def full_name(text: str) -> str:
     """A target's name with its kind: `cpu:x86-64-v3` of `x86-64-v3`, `cuda:sm_90` of `sm_90`.
 
-    `native` is `cpu:native`, and `cuda` the newest architecture that is known. Any other text stays as it is.
+    `native` is `cpu:native`, and `cuda` the newest known architecture. Any other text is returned unchanged.
     """
     name = text.strip()
     if name == "cuda":
@@ -42,7 +42,7 @@ def full_name(text: str) -> str:
 
 
 def note(text: str) -> str | None:
-    """What a reader should know of a name that leaves something open."""
+    """A note about an ambiguous name, `cuda`; None for other names."""
     if text.strip() != "cuda":
         return None
     return (
@@ -52,12 +52,12 @@ def note(text: str) -> str | None:
 
 
 def unknown_target(text: str) -> str:
-    """What to say of a target that does not exist."""
+    """The message for an unknown target."""
     return f"unknown target {quoted(text)}{_hint(text)}"
 
 
 def unknown_architecture(arch: str) -> str:
-    """What to say of an architecture of NVIDIA's that does not exist."""
+    """The message for an unknown CUDA architecture."""
     spelled = _spelled(arch)
     meant = f"did you mean {spelled}?" if spelled else f"known are {', '.join(ARCHITECTURES)}"
     return f"unknown CUDA architecture {quoted(arch)}; {meant}"
@@ -78,7 +78,7 @@ def _hint(text: str) -> str:
 
 
 def _spelled(text: str) -> str | None:
-    """The architecture that a text such as `cuda:90`, `sm90` or `8.6` spells in another way."""
+    """The architecture meant by another spelling, such as `cuda:90`, `sm90` or `8.6`; None when there is none."""
     found = _ARCH.fullmatch(text.strip().lower())
     name = f"sm_{found[1]}{found[2]}{found[3]}" if found else ""
     return name if name in ARCHITECTURES and name != text else None

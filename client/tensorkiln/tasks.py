@@ -1,4 +1,4 @@
-"""Tasks of an event loop: several at once, and one that must not be left half done."""
+"""Helpers for asyncio tasks: bounded concurrency, and work that is undone on cancellation."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 SETTLE_S: Final = 5.0
-"""How long a cancelled task waits for the end of work that has to be undone."""
+"""Seconds that a cancelled caller waits for the end of work that has to be undone."""
 
 
 async def together(work: Callable[[A], Coroutine[Any, Any, T]], items: Sequence[A], most: int) -> Sequence[T]:
-    """The results of `work` for every item, in order; at most `most` are under way at once."""
+    """The results of `work` for every item, in order; at most `most` run at once."""
     free = asyncio.Semaphore(most)
 
     async def one(item: A) -> T:
@@ -30,9 +30,9 @@ async def together(work: Callable[[A], Coroutine[Any, Any, T]], items: Sequence[
 
 
 async def wholly(work: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, None]]) -> T:
-    """The result of work that is not to be left half done: who is cancelled meanwhile gets it undone.
+    """The result of work that runs to its end even if the caller is cancelled; its result is then undone.
 
-    A cancelled caller waits at most SETTLE_S for its end; a later result is undone.
+    A cancelled caller waits at most `SETTLE_S`; the undoing of a later result goes on without it.
     """
     task = asyncio.create_task(work)
     try:
@@ -48,7 +48,7 @@ async def wholly(work: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any
 
 
 _late: Final[set[asyncio.Task[None]]] = set()
-"""A loop alone does not hold its tasks."""
+"""Keeps tasks alive, because an event loop holds only weak references to them."""
 
 
 async def _undone(task: asyncio.Task[T], undo: Callable[[T], Coroutine[Any, Any, None]]) -> None:

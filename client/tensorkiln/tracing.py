@@ -1,6 +1,6 @@
-"""Spans of the SDK's requests, in programs that use OpenTelemetry.
+"""OpenTelemetry spans of the SDK's requests.
 
-Nothing is imported for it: a program that has set up no tracing pays for a look into a table.
+Without tracing in the program, nothing is imported, and a request costs one dictionary look-up.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _NOTHING: Final[Mapping[str, str]] = {}
 
 @contextmanager
 def request_span(method: str, path: str) -> Generator[Mapping[str, str]]:
-    """The headers by which the service continues the current trace, while a request to it is under way.
+    """A span for a request; yields the headers by which the service continues the trace, empty without tracing.
 
-    W3C Trace Context only: what else a program propagates is not for the service. Empty without tracing.
+    Only W3C Trace Context is sent; other propagated data of the program is not for the service.
     """
     if _API not in sys.modules:
         yield _NOTHING

@@ -1,4 +1,4 @@
-"""HTTP between the client and its service: one deadline a call, retries where they are safe, errors by their code."""
+"""HTTP between the client and its service: one deadline per call, safe retries, errors by their code."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Headers: TypeAlias = Mapping[str, str]
 Endpoint: TypeAlias = tuple[Address, Headers]
-"""Where a service is, and the headers that say who asks it."""
+"""The address of a service, and the headers that authenticate the caller."""
 
 MAX_ANSWER_BYTES: Final = 256 << 20
-"""Bytes of an answer for each program in it, decoded: as many as one compile may return."""
+"""The most decoded bytes of an answer per program in it: the most that one compile may return."""
 STREAM_ATTEMPTS: Final = 40
-"""As often a stream of events may break off: a job outlives a restart of its service, and so does the wait for it."""
+"""The most reconnects of an event stream: a job survives a restart of its service, and so must the wait for it."""
 QUIET_S: Final = 45.0
-"""A stream of events that says nothing for so long is broken: a service sends a comment every 15 seconds."""
+"""Seconds of silence after which an event stream counts as broken; a service sends a comment every 15 seconds."""
 CHECK_S: Final = 10.0
-"""How long a stream may say nothing when there is a deadline to look at, too; less than a comment takes to come."""
+"""The read timeout in seconds of a stream with a deadline; less than 15, so that the deadline is checked in time."""
 
 _SUCCESS: Final = frozenset({200, 202})
 _NOTHING_LEFT: Final = 204
@@ -51,11 +51,11 @@ _log: Final = logging.getLogger("tensorkiln")
 
 
 class Transport:
-    """Sends requests to the service that `locate` finds, or starts, before each of them.
+    """Sends requests to the service. Before each request, `locate` finds it, or starts it.
 
-    `credential` gives the API key or token of each request; None sends none.
+    `credential` returns the API key or token of each request, or None.
 
-    Safe for several threads and after a fork. Within one process `locate` always names the same address.
+    Safe for several threads and after a fork. Within one process `locate` must always return the same address.
     """
 
     def __init__(
@@ -75,30 +75,30 @@ class Transport:
         self._takes_codings = True
 
     async def get(self, path: str, *, programs: int = 1, deadline: Deadline | None = None) -> bytes:
-        """The body of a 200 answer; any other raises the error that the service describes.
+        """The body of a successful answer; any other status raises the error that the service describes.
 
-        `programs` is how many there may be in it. LimitExceededError when it is longer than they can be. `deadline` is
-        one that comes before the time-out of the transport may be over.
+        `programs` is the most programs in the answer; LimitExceededError when it is longer than these can be.
+        `deadline` applies if it is earlier than the transport's timeout.
         """
         return await self._answer("GET", path, programs, self._soonest(deadline))
 
     async def post(
         self, path: str, body: bytes, headers: Headers = _NONE, *, programs: int = 1, deadline: Deadline | None = None
     ) -> bytes:
-        """Like `get`, with a JSON body; 202 is success too. A large one goes to a URL in a content coding."""
+        """Like `get`, with a JSON body; 202 is success too. A large body to a URL is compressed."""
         return await self._answer("POST", path, programs, self._soonest(deadline), body, {**_JSON, **headers})
 
     async def delete(self, path: str, *, programs: int = 1, deadline: Deadline | None = None) -> bytes:
-        """Like `get`; `deadline` replaces the time-out of the transport."""
+        """Like `get`; `deadline` replaces the transport's timeout."""
         return await self._answer("DELETE", path, programs, deadline or self._soonest(None))
 
     async def events(
         self, path: str, last: str = "", deadline: Deadline | None = None
     ) -> AsyncGenerator[httpx2.ServerSentEvent]:
-        """The server-sent events after the one with the id `last`, up to one called `done`; none where none is left.
+        """The server-sent events after the id `last`, up to an event `done`; none if no event is left.
 
-        A stream that breaks off is opened again. UnavailableError when the service stays away, and at the deadline, if
-        there is one: until then a stream may be slow to open, and say nothing.
+        A broken stream is reopened. UnavailableError when the service stays unreachable, and at the deadline, if there
+        is one; until then a stream may be slow to open, and silent.
         """
         endpoint = await self._endpoint()
         async with aclosing(self._runner.iterate(self._events(path, last, deadline, endpoint))) as events:
@@ -106,22 +106,22 @@ class Transport:
                 yield event
 
     async def find(self) -> None:
-        """See where the service is, which may mean to start one, apart from any request."""
+        """Locate the service, starting it if necessary, without sending a request."""
         await self._endpoint()
 
     def require_open(self) -> None:
-        """UnavailableError once it is closed."""
+        """UnavailableError when the transport is closed."""
         if self._closed:
             raise _closed_error()
 
     async def close(self) -> None:
-        """Close the connections; a later call raises `UnavailableError`, and so does one that is under way."""
+        """Close the connections; running and later calls raise `UnavailableError`."""
         opened = self._taken()
         if opened is not None and opened.is_of_process:
             await self._runner.in_loop(opened.close())
 
     def abandon(self) -> None:
-        """Close the connections, and wait for nothing."""
+        """Close the connections without waiting."""
         if (opened := self._taken()) is not None:
             opened.leave()
 
@@ -143,10 +143,10 @@ class Transport:
     def _connections(self, address: Address) -> Connections:
         from .connections import Connections
 
-        # Those of another loop, and those inherited through a fork, are dropped here and not shut down.
+        # Connections of another loop or inherited through a fork are dropped, not closed.
         made = None
         if self._opened is None or not self._opened.is_here:
-            # Which takes a while: a child that is forked meanwhile must not find the lock taken.
+            # Created outside the lock: it is slow, and a child forked meanwhile must not inherit a held lock.
             made = Connections(address, {"User-Agent": f"tensorkiln/{sdk_version()}", "Accept": _ACCEPTED})
         with self._lock:
             self.require_open()
@@ -183,7 +183,7 @@ class Transport:
                     connections.stream(method, path, stated, sent) as response,
                 ):
                     answer = await _whole(response, most)
-            # An answer without a length ends where its connection was hung up.
+            # An answer without a length looks complete when another thread closes the connection.
             self.require_open()
             if response.status_code in _SUCCESS:
                 return answer
@@ -196,7 +196,7 @@ class Transport:
         return await self._runner.in_loop(tried)
 
     async def _packed(self, payload: Payload, address: Address) -> tuple[bytes | None, Headers]:
-        """The body to send, and the headers that say how it is coded: over a socket file a coding only costs."""
+        """The body to send and its content-coding headers. No coding over a Unix socket, where it would only cost."""
         if address.socket is not None or not self._takes_codings or not payload.is_large:
             return payload.plain, _NONE
         return await self._runner.offload(payload.coded)
@@ -209,7 +209,7 @@ class Transport:
         deadline: Deadline | None,
         attempt: Callable[[Connections, Headers], Coroutine[Any, Any, T]],
     ) -> T:
-        """What comes of the first attempt, at `endpoint`, that does not fail, or fails for good."""
+        """Run attempts, the first at `endpoint`, until one succeeds or fails for good."""
         import httpx2
 
         with self._explained(request, deadline):
@@ -228,7 +228,7 @@ class Transport:
     async def _stream(
         self, path: str, last: str, deadline: Deadline | None, endpoint: Endpoint | None, stack: AsyncExitStack
     ) -> tuple[Connections, httpx2.Response]:
-        """An answer whose events can be read, or one that says that nothing is left to tell; `stack` closes it."""
+        """An open event stream, or a 204 answer when no event is left; `stack` closes it."""
         quiet_s = QUIET_S if deadline is None else CHECK_S
         headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
 
@@ -267,7 +267,7 @@ class Transport:
                             if deadline is not None and deadline.is_over:
                                 break
                     except httpx2.ReadTimeout:
-                        # The deadline ends before the next comment is due: the stream was not late.
+                        # With a deadline, the read timeout is shorter than the comment interval: not an error.
                         is_silent = deadline is not None
                     except (httpx2.NetworkError, httpx2.RemoteProtocolError):
                         pass
@@ -284,7 +284,7 @@ class Transport:
 
     @contextmanager
     def _explained(self, request: str, deadline: Deadline | None) -> Generator[None]:
-        """Have what goes wrong with a request be a TensorkilnError."""
+        """Convert errors of a request to TensorkilnErrors."""
         import httpx2
 
         try:
@@ -294,7 +294,7 @@ class Transport:
         except TensorkilnError:
             raise
         except Exception as error:
-            # Another thread may close the connections, and leave them in any state.
+            # Another thread may have closed the connections during the request, which can raise any error.
             if self._closed:
                 raise _closed_error() from None
             if not isinstance(error, httpx2.HTTPError):
@@ -311,7 +311,7 @@ class Transport:
 
 @cache
 def load_http() -> None:
-    """Import what sends requests: what is kept needs none of it."""
+    """Import the HTTP modules, which cached answers do not need."""
     with uncollected():
         from . import connections as connections
 
@@ -321,7 +321,7 @@ def _closed_error() -> UnavailableError:
 
 
 def _artifact_bytes() -> int:
-    # With it come the records of programs, which those who only send have no use for.
+    # Imported late: it loads the program records, which sending alone does not need.
     from .bundle import MAX_ARTIFACT_BYTES
 
     return MAX_ARTIFACT_BYTES
@@ -336,7 +336,7 @@ async def _pause(request: str, connections: Connections, seconds: float, why: st
 
 
 async def _whole(response: httpx2.Response, most: int) -> bytes:
-    """The decoded body; LimitExceededError as soon as there are more than `most` bytes of it."""
+    """The decoded body; LimitExceededError as soon as it exceeds `most` bytes."""
     received = bytearray()
     async for chunk in response.aiter_bytes():
         received += chunk

@@ -1,4 +1,4 @@
-"""The type of a value, and the one spelling of a device name."""
+"""The type of a value, and canonical device names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .expr import Dim
 class TensorType:
     """Element type, shape (one `Dim` per axis; `()` is a scalar) and device of a value.
 
-    `device` is None where nothing names one: the value lives wherever the program runs.
+    `device` is None when the graph names none: the value is on the device where the program runs.
     """
 
     dtype: DType
@@ -25,5 +25,5 @@ class TensorType:
 
 
 def canonical_device(name: str) -> str:
-    """The one spelling of a device name: upper case, and device 0 without its number (`cuda:0` is `CUDA`)."""
+    """The canonical device name: upper case, and device 0 without its number (`cuda:0` is `CUDA`)."""
     return name.upper().removesuffix(":0")

@@ -1,4 +1,4 @@
-"""Imports without a look for garbage in between, nor one at them soon after: a tenth of what a short program takes."""
+"""Imports without garbage collection, which saves a tenth of the run time of a short program."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Generator[None]:
-    """Have nothing collected in the block, where the program has not seen to that itself.
+    """Disable garbage collection in the block, unless the program has disabled it itself.
 
-    Imports make a hundred thousand objects and no garbage; to look through them over and over finds nothing. What there
-    is after an import counts as old, so that only a full collection looks at it.
+    Imports create a hundred thousand objects and no garbage, so collections during them find nothing. After an import
+    all objects move to the oldest generation, which only a full collection scans.
     """
     was_enabled, imported = gc.isenabled(), len(sys.modules)
     gc.disable()
@@ -27,7 +27,7 @@ def uncollected() -> Generator[None]:
 
 
 def _age() -> None:
-    """Make all objects old, unless the program has frozen some: what is thawed is no longer frozen."""
+    """Move all objects to the oldest generation, unless the program has frozen some, which this would unfreeze."""
     if not gc.get_freeze_count():
         gc.freeze()
         gc.unfreeze()

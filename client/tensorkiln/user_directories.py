@@ -1,4 +1,4 @@
-"""Where a user's files belong on this system, and what a path that somebody states means on it."""
+"""The user's cache and configuration directories, and resolution of paths in settings."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .errors import RequestError
 
 
 def stated_path(name: str, stated: str | os.PathLike[str]) -> Path:
-    """The absolute path that the setting called `name` states, `~` spelled out; RequestError when there can be none."""
-    # Of somebody who has no home, or of a working directory that is gone, pathlib says so in errors of its own.
+    """The absolute path of the setting `name`, with `~` expanded; RequestError for an invalid path."""
+    # pathlib raises its own errors for a user without a home, or when the working directory is gone.
     with suppress(RuntimeError, OSError):
         path = Path(stated).expanduser().absolute()
         if "\0" not in str(path):
@@ -22,7 +22,7 @@ def stated_path(name: str, stated: str | os.PathLike[str]) -> Path:
 
 
 def user_cache_directory(environment: Mapping[str, str] = os.environ, system: str = sys.platform) -> Path:
-    """What can be made again: `$XDG_CACHE_HOME/kiln` or `~/.cache/kiln`; on macOS and Windows what is usual there.
+    """The directory for caches: `$XDG_CACHE_HOME/kiln` or `~/.cache/kiln`; the system's default on macOS and Windows.
 
     RequestError for a user without a home directory.
     """
@@ -32,7 +32,7 @@ def user_cache_directory(environment: Mapping[str, str] = os.environ, system: st
 
 
 def user_config_directory(environment: Mapping[str, str] = os.environ, system: str = sys.platform) -> Path:
-    """What must be kept: `$XDG_CONFIG_HOME/kiln` or `~/.config/kiln`; on macOS and Windows what is usual there.
+    """The directory for configuration: `$XDG_CONFIG_HOME/kiln` or `~/.config/kiln`, or as usual on macOS and Windows.
 
     RequestError for a user without a home directory.
     """
@@ -42,7 +42,7 @@ def user_config_directory(environment: Mapping[str, str] = os.environ, system: s
 
 
 def _directory(stated: str, fallback: Path, variable: str) -> Path:
-    """`variable` is what names another directory, for somebody who has no home."""
+    """The directory `stated`, else the fallback in the home; RequestError, naming `variable`, without a home."""
     if os.path.isabs(stated):
         return Path(stated) / "kiln"
     try:

@@ -1,4 +1,4 @@
-"""Files that others see as they were or as they are now, and nothing between."""
+"""Atomic file replacement: readers see the old contents or the new ones, never a part."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
-# What some file systems of a network say.
+# Errors of network file systems that do not support fsync on directories.
 _NO_SUCH_THING: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP})
 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str], mode: int = 0o644) -> Generator[BinaryIO]:
-    """A file that takes the place of the one at `path` when the block ends, and never when it fails.
+    """A new file that replaces the one at `path` when the block ends, but not when it raises.
 
-    It is its owner's alone until then, and has this `mode` from then on. After a power failure there is the one or the
-    other, and the new one if that came later. OSError when it cannot be written.
+    Until then only its owner can read it; then it has `mode`. After a power failure there is the old or the new file;
+    once the block has ended, the new one. OSError when it cannot be written.
     """
     target = Path(path)
     handle, unfinished = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
@@ -37,7 +37,7 @@ def whole_file(path: str | os.PathLike[str], mode: int = 0o644) -> Generator[Bin
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder outlast a power failure, as far as its file system offers that."""
+    """Make the names in a folder durable against power failure, if its file system supports it."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except PermissionError:  # one may write in some folders and not look; on Windows folders are not opened

@@ -60,7 +60,7 @@ def shift_right(a: Operand, b: Operand) -> Tensor:
 def bitcast(x: Tensor, dtype: DTypeLike) -> Tensor:
     """The bytes of `x` read as another dtype, little-endian; another width scales the last dim, which must divide.
 
-    A dtype of less than 8 bits has those at the low end of a byte, and zeros above.
+    A dtype below 8 bits has its bits at the low end of a byte, and zeros above.
     """
     require_tensor(x, "bitcast")
     target = element_type(dtype, x.builder.error)

@@ -1,4 +1,4 @@
-"""Collects nodes as they are written down and hands them over as one validated graph."""
+"""The graph builder: collects nodes and returns them as one validated graph."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Builder:
         self._asked: dict[tuple[DType, str], Tensor] = {}
         self._values: dict[str, Tensor] = {}
         self.is_inside = False
-        """Whether the graph is inside of a node, so that no caller gives its inputs."""
+        """Whether the graph is the region of a loop, whose inputs no caller passes."""
 
     @property
     def symbols(self) -> Mapping[str, tuple[int, int]]:
@@ -158,13 +158,13 @@ class Builder:
         return tensor
 
     def inside(self) -> Builder:
-        """A builder of a graph inside of a node of this one: it has the same symbols."""
+        """A builder for a region of a loop node in this graph, with the same symbols."""
         inner = Builder(self.name)
         inner._symbols, inner.is_inside = self._symbols, True
         return inner
 
     def region(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> dict[str, Any]:
-        """The nodes so far as a graph inside of a node, which takes and gives these."""
+        """The nodes so far as a region with these inputs and outputs."""
         return {
             "nodes": [dict(node) for node in self._nodes],
             "vars_metadata": self._metadata(),
@@ -283,7 +283,7 @@ class Builder:
             raise self.error(f"the symbol {missing} is not declared; declare it with builder.symbol") from None
 
     def error(self, message: str) -> InvalidGraphError:
-        """The error of a mistake made now: it points at the node that would have been next."""
+        """The error for a mistake at this point, with a pointer to the next node."""
         return InvalidGraphError(message, pointers=[f"/nodes/{len(self._nodes)}"])
 
 

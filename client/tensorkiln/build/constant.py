@@ -1,4 +1,4 @@
-"""Constant values as the wire format spells them, checked against the range of their dtype."""
+"""Constants in the wire format, checked against the range of their dtype."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _float_value(value: float, dtype: DType, refusal: Refusal) -> float | str:
 def table_values(
     value: np.ndarray[Any, Any] | Sequence[Any], dtype: DTypeLike | None, refusal: Refusal
 ) -> tuple[np.ndarray[Any, Any], DType]:
-    """The array to spell as a table and its dtype.
+    """The array of a table constant, and its dtype.
 
     A Python sequence without `dtype` becomes bool, int32 or float32, as a Python scalar does; an array keeps its own.
     Raises what `refusal` builds when there is no such dtype, or when the table is too large.

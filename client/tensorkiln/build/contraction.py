@@ -40,7 +40,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     right = unsqueeze(b, -1) if len(b.shape) == 1 else b
     (rows, depth), (other_depth, columns) = left.shape[-2:], right.shape[-2:]
     if depth != other_depth:
-        # A size of 1 is a size here: the shared axis never broadcasts.
+        # The shared axis never broadcasts, even with size 1.
         low, high = a.builder.bounds(depth - other_depth)
         if 1 in (depth, other_depth) or low > 0 or high < 0:
             raise a.builder.error(

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def cast(x: Tensor, dtype: DTypeLike, *, saturate: bool = False) -> Tensor:
     """`x.astype(dtype)`: floats truncate to integers and NaN becomes 0; anything but zero is true.
 
-    A number beyond a narrow float is infinite there, or NaN where it has no infinity. With `saturate` it is the nearest
-    finite one, and so is an infinity; NaN stays. To another dtype `saturate` says nothing.
+    Overflow of a narrow float gives an infinity, or NaN if it has none. With `saturate`, overflow and infinities give
+    the nearest finite number; NaN stays. `saturate` has no effect for other dtypes.
     """
     require_tensor(x, "cast")
     target = element_type(dtype, x.builder.error)

@@ -1,4 +1,4 @@
-"""The dtype that a user means: ours by name, or NumPy's."""
+"""Conversion of dtype arguments: tensorkiln's by name, or NumPy's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_PYTHON: dict[type, str] = {float: "float32 or float64", int: "int32 or int64
 
 
 def element_type(dtype: DTypeLike, refusal: Callable[[str], Exception]) -> DType:
-    """The dtype. Raises what `refusal` builds for what is none, and names the one that may be meant."""
+    """Convert to a DType. Raises the error that `refusal` builds for any other value, with a suggestion."""
     if isinstance(dtype, DType):
         return dtype
     if isinstance(dtype, str):

@@ -1,4 +1,4 @@
-"""Several tensors into one, and one into several."""
+"""Concatenation, stacking and splitting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops that go on as long as a condition on what they carry holds."""
+"""While loops over carried tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """A graph inside of a loop, written with a `builder` of its own: its inputs, and what it gives."""
+    """A region of a loop, written with its own `builder`: its inputs and outputs."""
 
     builder: Builder
     inputs: Sequence[Tensor]
@@ -33,12 +33,13 @@ def while_loop(
     *,
     most: int = MOST_TURNS,
 ) -> tuple[Tensor, ...]:
-    """What `carried` are after turns of `body`, as many as `condition` asks for; a call that asks for more than `most`
-    ends with CallTurnsError.
+    """Repeat `body` while `condition` holds, and return the final `carried` tensors.
 
-    Both functions take as many tensors as `carried` and `reads` have together, of their dtypes and shapes, in this
-    order, and use no others. The condition gives a bool of rank 0, the body what is carried into the next turn: as many
-    tensors as `carried`, of the same dtypes and shapes. InvalidGraphError when they do not.
+    A call that would take more than `most` turns raises CallTurnsError.
+
+    Both functions take tensors with the dtypes and shapes of `carried` and then `reads`, and must not use any others.
+    `condition` returns a bool of rank 0; `body` returns the carried tensors of the next turn, with the dtypes and
+    shapes of `carried`. InvalidGraphError when they do not.
     """
     given = [*carried, *reads]
     for each in given:
@@ -62,9 +63,10 @@ def _inside(function: Callable[..., Tensor | Sequence[Tensor]], given: Sequence[
 def write_loop(
     builder: Builder, condition: Inside, body: Inside, given: Sequence[Tensor], most: int = MOST_TURNS
 ) -> tuple[Tensor, ...]:
-    """The results of a loop that takes the tensors `given` of `builder`, as do `condition` and `body`.
+    """Write a loop whose `condition` and `body` take the tensors `given` of `builder`, and return its results.
 
-    The body gives as many as are carried, which are the first of `given`. What it gives as it took it is only read.
+    The carried tensors are the first of `given`, one per output of the body. One that the body returns unchanged is
+    only read.
     """
     _require(builder, condition, body, given)
     count = len(body.outputs)
@@ -72,7 +74,7 @@ def write_loop(
     rest = [at for at in range(len(given)) if at not in changed]
 
     def kind(at: int) -> tuple[str, str]:
-        # Neighbours of one type: the dialect takes few runs of types.
+        # Group tensors of equal type, because the dialect allows few runs of types.
         return given[at].dtype.value, text(given[at].shape)
 
     carried = sorted(changed, key=kind)

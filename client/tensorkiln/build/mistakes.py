@@ -1,4 +1,4 @@
-"""The errors of the builder: each is an `InvalidGraphError`, and what Python would raise in its place."""
+"""The errors of the builder: each is an `InvalidGraphError` and also the corresponding Python exception."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same elements in another arrangement: one movement node each, none when nothing moves."""
+"""Movement of elements: one movement node per function, none if nothing moves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def reshape(x: Tensor, *shape: Dim | str | Sequence[Dim | str]) -> Tensor:
 def _flat(shape: Sequence[Dim | str | Sequence[Dim | str]]) -> list[Dim | str]:
     dims: list[Dim | str] = []
     for entry in shape:
-        # What is no sequence is tested for first: to ask for one takes long.
+        # Test for int and str first: the test for Sequence is slow.
         if isinstance(entry, int | str) or not isinstance(entry, Sequence):
             dims.append(entry)
         else:

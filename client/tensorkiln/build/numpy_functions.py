@@ -1,6 +1,6 @@
-"""NumPy's functions of tensors: `np.add(x, y)` writes what `x + y` writes, where the builder has the function.
+"""NumPy functions on tensors: `np.add(x, y)` adds the same nodes as `x + y`, if the builder has the function.
 
-The dtypes are those of the builder, which promotes none: `np.sum` of int32 is int32.
+Dtypes follow the builder, which does not promote: `np.sum` of int32 is int32.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ FUNCTIONS: Final[Mapping[Callable[..., Any], Written]] = {
 
 
 def write_ufunc(ufunc: np.ufunc, method: str, operands: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
-    """What `__array_ufunc__` gives. OperandError for a function or an option that the builder has not."""
+    """The result of `__array_ufunc__`. OperandError for a function or an option that the builder lacks."""
     written = UFUNCS.get(ufunc)
     if written is None or method != "__call__":
         called = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
@@ -235,7 +235,7 @@ def write_ufunc(ufunc: np.ufunc, method: str, operands: tuple[Any, ...], options
 
 
 def write_function(function: Callable[..., Any], arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
-    """What `__array_function__` gives. OperandError for a function or an option that the builder has not."""
+    """The result of `__array_function__`. OperandError for a function or an option that the builder lacks."""
     name = _public_name(function)
     written = FUNCTIONS.get(function)
     if written is None:
@@ -248,6 +248,6 @@ def write_function(function: Callable[..., Any], arguments: tuple[Any, ...], opt
 
 
 def _public_name(function: Callable[..., Any]) -> str:
-    """How a function of NumPy is called in code: `np.sum`, `np.linalg.inv`."""
+    """The public name of a NumPy function: `np.sum`, `np.linalg.inv`."""
     package, *inner = function.__module__.split(".")
     return ".".join(["np" if package == "numpy" else package, *inner, function.__name__])

@@ -1,4 +1,4 @@
-"""Which operands go together: equal dtypes, one builder, and Python scalars that adopt the tensor's dtype."""
+"""Checks of operands: equal dtypes, one builder; Python scalars adopt the tensor's dtype."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def need(x: Tensor, operation: str, *, floats: bool = False, integers: bool = Fa
 
 
 def axis_of(x: Tensor, axis: int) -> int:
-    """`axis` counted from the front. InvalidGraphError when the tensor has no such axis."""
+    """`axis` as a non-negative number. InvalidGraphError when the tensor has no such axis."""
     require_tensor(x, "a function with an axis")
     rank = len(x.shape)
     given: Any = axis
@@ -98,7 +98,7 @@ def axis_of(x: Tensor, axis: int) -> int:
 
 
 def axes_of(x: Tensor, axes: int | Sequence[int] | None) -> tuple[int, ...]:
-    """Axes counted from the front, sorted; None stands for all. InvalidGraphError for one outside or given twice."""
+    """Non-negative axes, sorted; None means all. InvalidGraphError for an axis out of range or given twice."""
     require_tensor(x, "a function with axes")
     if axes is None:
         return tuple(range(len(x.shape)))

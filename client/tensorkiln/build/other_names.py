@@ -1,4 +1,4 @@
-"""What other libraries call the methods and functions of this package, and what to write in their place."""
+"""Other libraries' names of this package's methods and functions, with the replacement for each."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ METHODS: Final[Mapping[str, str]] = {
     "device": "the target of the compile says where a graph runs",
     "cuda": 'the target of the compile says where a graph runs, as in compile(graph, "sm_90")',
 }
-"""What a tensor has not."""
+"""Names that a tensor lacks, with advice."""
 
 FUNCTIONS: Final[Mapping[str, str]] = {
     **{name: f"write x {sign} y" for name, sign in _OPERATORS.items()},
@@ -82,11 +82,11 @@ FUNCTIONS: Final[Mapping[str, str]] = {
     "array": "write builder.constant(values), or builder.input(dtype, shape)",
     "placeholder": "write builder.input(dtype, shape)",
 }
-"""What this package has not."""
+"""Names that this package lacks, with advice."""
 
 
 def no_such(owner: str, name: str, known: Iterable[str], others: Mapping[str, str]) -> str:
-    """What to say of a name that `owner` has not: what to write in its place, or the name that is most like it."""
+    """The message for a name that `owner` lacks, with its replacement or the most similar name."""
     meant = others.get(name)
     if meant is not None:
         return f"{owner} has no {quoted(name)}: {meant}"

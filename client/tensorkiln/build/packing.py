@@ -26,10 +26,10 @@ def _per_byte(x: Tensor, dtype: DType) -> int:
 
 
 def unpack(packed: Tensor, dtype: DTypeLike, shape: ShapeLike) -> Tensor:
-    """The elements of `dtype`, of less than 8 bits, that `packed` has in row-major order, the first in the lowest bits.
+    """Unpack elements of a `dtype` below 8 bits from bytes, in row-major order, the first in the lowest bits.
 
-    `packed` is uint8 of as many bytes as `shape` fills, the last one partly. InvalidGraphError for another dtype, or
-    another number of bytes.
+    `packed` is uint8, with exactly the bytes that `shape` needs. InvalidGraphError for another dtype or number of
+    bytes.
     """
     require_tensor(packed, "unpack")
     builder = packed.builder
@@ -48,7 +48,7 @@ def unpack(packed: Tensor, dtype: DTypeLike, shape: ShapeLike) -> Tensor:
 
 
 def pack_array(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """What `unpack` takes for an array of ml_dtypes' int4, uint4, int2, uint2 or float4_e2m1fn: uint8, on one axis.
+    """Pack an array of ml_dtypes' int4, uint4, int2, uint2 or float4_e2m1fn for `unpack`: uint8, on one axis.
 
     ValueError for an array of anything else.
     """
@@ -62,9 +62,9 @@ def pack_array(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def pack(x: Tensor) -> Tensor:
-    """The elements of a tensor of a dtype of less than 8 bits as `unpack` takes them: uint8, on one axis.
+    """Pack a tensor of a dtype below 8 bits for `unpack`: uint8, on one axis.
 
-    What is left of the last byte is zero. InvalidGraphError for another dtype.
+    Unused bits of the last byte are zero. InvalidGraphError for another dtype.
     """
     require_tensor(x, "pack")
     count, length = _per_byte(x, x.dtype), product(x.shape)

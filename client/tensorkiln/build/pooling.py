@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _MOST_COUNTED = 1 << 22
-"""Positions of an axis times elements of a window, up to which the elements of each window are counted here."""
+"""The most positions of an axis times elements of a window for which window sizes are counted when building."""
 
 Pair: TypeAlias = "tuple[Dim, Dim]"
 
@@ -99,13 +99,13 @@ def _overhang(x: Tensor, dim: Dim, before: Dim, after: Dim, reach: int, stride: 
     """Elements beyond the trailing padding that the last window needs, by rounding the count of windows up."""
     length = add(dim, before, after)
     count = add(ceildiv(sub(length, reach), stride), 1)
-    # A window that would start in the trailing padding or beyond is none.
+    # A window must not start in the trailing padding or beyond.
     count = at_most(x.builder, count, ceildiv(add(dim, before), stride))
     return at_least(x.builder, sub(add(mul(sub(count, 1), stride), reach), length), 0)
 
 
 def _counts(x: Tensor, over: Window, counted: Sequence[Pair], widths: Sequence[Pair]) -> Tensor:
-    """How many elements each window averages: one factor an axis, a constant where it is the same everywhere."""
+    """The number of elements that each window averages: one factor per axis; a constant if it is uniform."""
     spatial = x.shape[-len(widths) :]
     constant = 1
     tables: list[Tensor] = []
@@ -123,7 +123,7 @@ def _counts(x: Tensor, over: Window, counted: Sequence[Pair], widths: Sequence[P
 
 
 def _axis_counts(builder: Builder, dtype: DType, dim: Dim, over: Window, counted: Pair, widths: Pair) -> Tensor:
-    """The elements that count in each window of one axis: a table where they are known, else a pooling of ones."""
+    """The number of counted elements in each window of one axis: a table if static, else a pooling of ones."""
     countable = add(dim, *counted)
     around = (sub(widths[0], counted[0]), sub(widths[1], counted[1]))
     before, after = around

@@ -1,4 +1,4 @@
-"""Where an extreme value stands."""
+"""Positions of extreme values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
         is_found = bit_or(is_found, is_nan(x))
     length = dim_value(x.builder, x.shape[axis])
     rest = (1,) * (len(x.shape) - 1 - axis)
-    # The first match is the one with the most positions from it to the end.
+    # The first match has the greatest distance to the end.
     from_end = reshape(sub(length, arange(x.builder, x.shape[axis])), (x.shape[axis], *rest))
     return sub(length, max_(where(is_found, from_end, 0), axis, keepdims))
 

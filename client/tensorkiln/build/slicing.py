@@ -106,7 +106,7 @@ def _symbolic(x: Tensor, entry: slice, dim: Dim) -> _Range:
 
 
 def _bound(x: Tensor, given: object, dim: Dim, first: Dim, last: Dim, default: Dim) -> Dim:
-    """Where a bound of a slice falls: a negative integer counts from the end, an integer is cut to [first, last]."""
+    """The position of a slice bound: a negative integer counts from the end, an integer is clipped to [first, last]."""
     if given is None:
         return default
     if isinstance(given, Expr):

@@ -1,4 +1,4 @@
-"""A value of the graph being written: what it is, and the operators and methods that compose nodes from it."""
+"""A value of the graph being built, with operators and methods that add nodes."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def expm1(x: Tensor) -> Tensor:
 def _expm1(x: Tensor) -> Tensor:
     u = _exp(x)
     less_one = sub(u, 1.0)
-    # The quotient first, which is near 1: a product may be infinite where the result is not.
+    # Compute the quotient, near 1, first: the product alone may overflow.
     corrected = mul(less_one, divide(x, _log(u)))
     is_far = equal(less_one, -1.0) | equal(u, math.inf)
     return where(equal(u, 1.0), x, where(is_far, less_one, corrected))
@@ -89,7 +89,7 @@ def log1p(x: Tensor) -> Tensor:
 
 def _log1p(x: Tensor) -> Tensor:
     u = x + 1.0
-    # The quotient first, as above.
+    # Compute the quotient first, as above.
     corrected = mul(_log(u), divide(x, sub(u, 1.0)))
     return where(equal(u, 1.0), x, where(equal(u, math.inf), u, corrected))
 

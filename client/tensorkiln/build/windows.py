@@ -26,7 +26,7 @@ class Window:
 
     @property
     def reach(self) -> tuple[int, ...]:
-        """The elements from the first to the last of a window, both counted."""
+        """The number of elements from the first to the last of a window, inclusive."""
         return tuple((size - 1) * dilation + 1 for size, dilation in zip(self.size, self.dilation, strict=True))
 
 

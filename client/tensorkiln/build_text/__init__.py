@@ -1,7 +1,7 @@
-"""Lines of `tensorkiln.build` as text, read without running them as Python.
+"""A safe interpreter for `tensorkiln.build` scripts: the text is not executed as Python.
 
-Text is parsed, and its statements are followed one by one: assignments, calls of the builder's functions and methods,
-operators, literals and indices. Every other construct is refused with its line and column.
+It parses the text and interprets its statements: assignments, calls of the builder's functions and methods, operators,
+literals and indices. Any other construct is refused with its line and column.
 """
 
 from .reading import BuilderText, read_builder_text

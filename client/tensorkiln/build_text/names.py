@@ -1,4 +1,4 @@
-"""What the text may call and read. Nothing is looked up by a name that is not in one of these tables."""
+"""The names that a text may call and read. Names outside these tables are never looked up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FUNCTIONS: Final[Mapping[str, Called]] = {
 
 
 def _graph(builder: Builder) -> None:
-    """The graph is taken when the text ends; a script that takes it itself is read all the same."""
+    """`graph()` in a text does nothing: the graph is taken at the end of the text."""
 
 
 BUILDER_METHODS: Final[Mapping[str, Called]] = {
@@ -51,9 +51,9 @@ TENSOR_METHODS: Final[Mapping[str, Called]] = _methods(
 TENSOR_FIELDS: Final = frozenset({"shape", "dtype", "rank", "ndim", "T"})
 
 OF_BUILD: Final = frozenset(build.__all__)
-"""What the text may import from `tensorkiln.build`; it is known without that, too."""
+"""Names that a text may import from `tensorkiln.build`; they are also available without an import."""
 
 
 def why_not(name: str) -> str | None:
-    """Why a name of `tensorkiln.build` cannot be called in a text; None for any other name."""
+    """The reason that a name of `tensorkiln.build` cannot be called in a text; None for any other name."""
     return _REASONS.get(name)

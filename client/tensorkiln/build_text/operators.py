@@ -1,4 +1,4 @@
-"""Operators on what a text computes with: tensors, dimensions and numbers, integers within 64 bits."""
+"""Operators of a text on tensors, dimensions and numbers; integers are limited to 64 bits."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
 }
 _BITS: Final = 64
 LONGEST: Final = 1 << 14
-"""Characters of a dimension as an expression: each operation may double them."""
+"""The most characters of a dimension's expression; each operation may double them."""
 
 
 def binary(kind: type[ast.operator], left: Any, right: Any) -> Any:
-    """`left` and `right` by an operator. TypeError for operands that it does not take, ValueError beyond 64 bits."""
+    """Apply a binary operator. TypeError for unsupported operands, ValueError for integers beyond 64 bits."""
     for each in (left, right):
         if not isinstance(each, Tensor | Expr | int | float):
             raise TypeError(f"{kind_of(each)} cannot be an operand of an operator")
-    # Before it is computed: a power or a shift of two short numbers can have any length.
+    # Checked before computing: a power or shift of two short numbers can be arbitrarily long.
     grows = isinstance(left, int) and (kind is ast.LShift or (kind is ast.Pow and abs(left) > 1))
     if grows and isinstance(right, int) and right >= _BITS:
         raise ValueError("an integer does not fit 64 bits")
@@ -57,14 +57,14 @@ def binary(kind: type[ast.operator], left: Any, right: Any) -> Any:
 
 
 def unary(kind: type[ast.unaryop], value: Any) -> Any:
-    """`value` by an operator. TypeError for what it does not take."""
+    """Apply a unary operator. TypeError for an unsupported operand."""
     if not isinstance(value, Tensor | Expr | int | float):
         raise TypeError(f"{kind_of(value)} cannot be an operand of an operator")
     return number(UNARY[kind](value))
 
 
 def compared(kind: type[ast.cmpop], left: Any, right: Any) -> Tensor:
-    """Whether it holds for each element. TypeError where neither operand is a tensor."""
+    """Compare elementwise. TypeError when neither operand is a tensor."""
     if not (isinstance(left, Tensor) or isinstance(right, Tensor)):
         raise TypeError("a comparison is of tensors: a graph has one form for all values of its symbols")
     for each in (left, right):
@@ -85,5 +85,5 @@ def number(value: Any) -> Any:
 
 
 def is_long(value: Any) -> bool:
-    """Whether it is a dimension of more characters than any may have."""
+    """Whether it is a dimension of more than `LONGEST` characters."""
     return isinstance(value, Expr) and len(str(value)) > LONGEST

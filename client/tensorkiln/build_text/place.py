@@ -1,4 +1,4 @@
-"""Where in the text something stands, and errors that say so."""
+"""Positions in the text, and errors that state them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..errors import InvalidGraphError, TensorkilnError
 
 Error = TypeVar("Error", bound=TensorkilnError)
 _SHOWN = 300
-"""Characters of a reason that Python gives."""
+"""The most characters of a Python exception's text in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +23,16 @@ class Place:
         return f"line {self.line}, column {self.column}"
 
     def error(self, message: str, kind: type[Error] = InvalidGraphError) -> Error:
-        """An error of this place, which is in its message and in its details."""
+        """An error with this place in its message and in its details."""
         return kind(f"{self}: {message}", details={"line": self.line, "column": self.column})
 
     def located(self, error: TensorkilnError) -> TensorkilnError:
-        """The same error at this place. Its pointers were to nodes, which the text does not have."""
+        """The error with this place instead of its pointers, which refer to nodes."""
         details = {**error.details, "line": self.line, "column": self.column}
         return type(error)(f"{self}: {error.message}", details=details)
 
 
 def shortened(reason: object) -> str:
-    """What an exception says, in one line of limited length."""
+    """The text of an exception, in one line of limited length."""
     text = " ".join(str(reason).split())
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

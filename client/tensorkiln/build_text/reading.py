@@ -1,4 +1,4 @@
-"""From text to the document of a graph: statements are followed one by one, and nothing is run as Python."""
+"""The interpreter: from text to the JSON document of a graph, statement by statement, without executing Python."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from .syntax import PlaceOf, parse, refused
 
 _MODULE: Final = "tensorkiln.build"
 _WRONG: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError)
-"""What Python raises for arguments that a function does not take."""
+"""Exceptions that Python raises for wrong arguments."""
 MAX_ELEMENTS: Final = 1 << 18
-"""Elements of all lists of a text together."""
+"""The most elements of all lists of a text together."""
 _LITERALS: Final = (bool, int, float, str, type(None))
 
 
 @dataclass(frozen=True, slots=True)
 class BuilderText:
-    """What a text writes: the document of a graph, and of each node the place in the text that it comes from."""
+    """The result of a text: the document of a graph, and for each node its place in the text."""
 
     document: dict[str, Any]
     places: tuple[str, ...]
 
 
 def read_builder_text(text: str) -> BuilderText:
-    """The graph that the text writes with its one `Builder`; the document is not validated yet.
+    """Interpret a text that builds a graph with one `Builder`; the returned document is not validated.
 
-    InvalidGraphError for a mistake, UnsupportedGraphError for a construct that is not read, LimitExceededError for a
-    text that is too long, too deeply nested, or writes too many nodes. `details` has the `line` and the `column`.
+    InvalidGraphError for a mistake, UnsupportedGraphError for an unsupported construct, LimitExceededError for a text
+    that is too long, too deeply nested, or writes too many nodes. `details` has the `line` and the `column`.
     """
     statements, place_of = parse(text)
     reader = _Reader(place_of)
@@ -62,7 +62,7 @@ class _Reader:
         self._elements = 0
 
     def follow(self, statement: ast.stmt) -> None:
-        """Do what a statement says."""
+        """Execute a statement."""
         match statement:
             case ast.ImportFrom():
                 self._import(statement)
@@ -136,7 +136,7 @@ class _Reader:
 
     def _several(self, parts: list[ast.expr], place: Place) -> list[Any]:
         found = [self._value(part) for part in parts]
-        # A name may stand for a list of lists, and lists of that double with each line.
+        # A name may refer to a nested list, and a list of such names can double the size with each line.
         inner = [each for part, each in zip(parts, found, strict=True) if not isinstance(part, ast.Tuple | ast.List)]
         while inner:
             self._elements += 1
@@ -226,7 +226,7 @@ class _Reader:
         return self.builder
 
     def _guarded(self, place: Place, function: Callable[..., Any], /, *given: Any, **stated: Any) -> Any:
-        """What a function gives. What it raises is an error of this place, and its nodes come from there."""
+        """Call a function at this place: its errors get the place, and so do the nodes that it writes."""
         try:
             made = number(function(*given, **stated))
         except TensorkilnError as error:

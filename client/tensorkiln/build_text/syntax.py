@@ -1,4 +1,4 @@
-"""The text as statements, within limits of size and nesting that are checked before anything is evaluated."""
+"""Parsing of the text, with limits of size and nesting that are checked before evaluation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .place import Place, shortened
 MAX_TEXT_BYTES: Final = 1 << 16
 """Bytes of the text in UTF-8."""
 MAX_NESTING: Final = 100
-"""Levels of expressions inside each other. A sum of so many terms has as many."""
+"""The most levels of nested expressions. A sum of n terms has n levels."""
 
 PlaceOf: TypeAlias = "Callable[[ast.AST], Place]"
 
@@ -123,7 +123,7 @@ def _counts(node: ast.AST) -> bool:
 
 
 def refused(node: ast.AST, place: Place) -> UnsupportedGraphError:
-    """The error for a construct that is not read."""
+    """The error for an unsupported construct."""
     name = type(node).__name__
     what = _WORDS.get(name, f"the construct {name}")
     error = place.error(

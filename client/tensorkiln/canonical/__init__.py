@@ -1,4 +1,4 @@
-"""The canonical form of a graph, which its digest and the compiler see."""
+"""The canonical form of a graph, the input of its digest and of the compiler."""
 
 from .canonicalize import canonicalize
 from .form import Canonical, graph_digest, graph_json

@@ -1,4 +1,4 @@
-"""A graph in its one canonical form."""
+"""Conversion of a graph to its canonical form."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .symbols import canonical_names
 
 
 def canonicalize(graph: Graph) -> Canonical:
-    """The form that all graphs share which differ in names, in the order of nodes or symbols, or in dead nodes.
+    """The canonical form, equal for graphs that differ only in names, order of nodes or symbols, or dead nodes.
 
-    Gone are dead nodes, sinks, declarations of destinations and repeated placeholders. An assign stays where its target
-    or its result can be observed, and a dead node stays where without it a condition on the call would be lost. Every
-    var has one definition: vars are 0, 1, … and symbols s0, s1, … in canonical order, with the bounds that binds leave
-    them. Inputs and outputs keep their order. The graphs inside of loops are so by themselves, in the same symbols.
+    Dead nodes, sinks, declarations of destinations and repeated placeholders are removed. An assign stays where its
+    target or its result can be observed; a dead node stays where removing it would lose a condition on the call. Every
+    var has one definition. Vars are 0, 1, … and symbols s0, s1, … in canonical order, with the bounds that binds leave
+    them. Inputs and outputs keep their order. Graphs inside loops are canonicalized separately, with the same symbols.
     """
     return _canonical(_with_canonical_regions(graph), names_symbols=True)
 
@@ -39,7 +39,7 @@ def _canonical(graph: Graph, *, names_symbols: bool) -> Canonical:
 
 
 def _with_canonical_regions(graph: Graph) -> Graph:
-    """The graph with those inside of its loops in canonical form, but for the symbols, which keep their names."""
+    """The graph with the regions of its loops in canonical form; symbols keep their names."""
     if not any(isinstance(node, While) for node in graph.nodes):
         return graph
     nodes = tuple(_with_canonical_region(node, graph) if isinstance(node, While) else node for node in graph.nodes)
@@ -63,7 +63,7 @@ def _canonical_region(region: Region, graph: Graph) -> Region:
 
 
 def _in_order(graph: Graph, found: Dependencies, order: list[int], names_symbols: bool) -> Canonical:
-    """The graph of the user's nodes `order`, in canonical names; symbols keep theirs where it `names_symbols` not."""
+    """The canonical form of the user's nodes `order`, in that order; symbols are renamed only with `names_symbols`."""
     nodes = [graph.nodes[index] for index in order]
     names = {name: name for name in graph.symbols}
     if names_symbols:
@@ -107,7 +107,7 @@ def _in_order(graph: Graph, found: Dependencies, order: list[int], names_symbols
 
 
 def _dims(graph: Graph, nodes: list[AnyNode]) -> list[Dim]:
-    """The distinct symbolic dims of the nodes and of what the metadata states about them, by first use."""
+    """The distinct symbolic dims in the nodes and in their stated shapes, by first use."""
     if not graph.symbols:
         return []
     found: dict[Dim, None] = {}
@@ -121,13 +121,13 @@ def _dims(graph: Graph, nodes: list[AnyNode]) -> list[Dim]:
 
 
 def _stated_shape(types: Mapping[int, TensorType], graph: Graph, var: int) -> tuple[Dim, ...]:
-    """The shape that the metadata states: it repeats the inferred one, or is a condition on the call."""
+    """The shape in the metadata, which is the inferred one or a condition on the call; else the inferred shape."""
     stated = graph.vars_metadata.get(var)
     return types[var].shape if stated is None else stated.shape
 
 
 def _renamer(names: Mapping[str, str]) -> Callable[[Dim], Dim] | None:
-    """Replaces symbols in a dim, each distinct dim once; None where there are no symbols."""
+    """A function that renames the symbols of a dim and caches by dim; None without symbols."""
     if not names:
         return None
     symbols: dict[str, Dim] = {name: symbol(canonical) for name, canonical in names.items()}
@@ -142,13 +142,13 @@ def _renamer(names: Mapping[str, str]) -> Callable[[Dim], Dim] | None:
 
 
 class _Metadata:
-    """The metadata of canonical vars, one object for all that are alike."""
+    """The metadata of canonical vars; equal metadata shares one object."""
 
     def __init__(self, graph: Graph, rename: Callable[[Dim], Dim] | None, device: Callable[[str], str | None]) -> None:
         self._types, self._stated = graph.types, graph.vars_metadata
         self._rename, self._device = rename, device
         self._known: dict[tuple[DType, tuple[Dim, ...], str | None], VarMetadata] = {}
-        # Inference and decoding share objects: most vars need no look into them.
+        # Inference and decoding share objects, so most look-ups succeed by identity.
         self._seen: dict[tuple[int, int], VarMetadata] = {}
 
     def of(self, var: int) -> VarMetadata:
@@ -171,10 +171,10 @@ class _Metadata:
 
 
 def _device_names(graph: Graph, nodes: list[AnyNode]) -> Callable[[str], str | None]:
-    """Device names as the canonical graph has them.
+    """A function from device names to canonical ones.
 
-    Where everything is at home it does not matter what home is called: it is CPU where a node must name it, and nothing
-    in the metadata if no node names one.
+    Where every var is on the home device, the name of that does not matter: it becomes CPU if a buffer or copy has to
+    name a device, else None.
     """
     at_home = home(graph)
     if at_home is None:

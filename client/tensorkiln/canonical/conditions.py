@@ -16,10 +16,10 @@ from .rename import renamed_fields
 
 
 def lost_conditions(graph: Graph, found: Dependencies, canonical: Canonical) -> list[int]:
-    """The dead nodes of `graph` that have to stay, in canonical order: without them `canonical` asks less of a call.
+    """The dead nodes of `graph` to keep, in canonical order: they state conditions on the call that `canonical` lacks.
 
-    Where several dead nodes state one condition, the first in the user's order stays: only for such graphs can another
-    order of the nodes mean another digest.
+    Where several dead nodes state one condition, the first in the user's order is kept. Only for such graphs can the
+    digest depend on the order of the nodes.
     """
     if not graph.constraints:
         return []
@@ -31,7 +31,7 @@ def lost_conditions(graph: Graph, found: Dependencies, canonical: Canonical) -> 
 
 
 def _keys(constraint: Constraint, users: Mapping[str, Dim]) -> list[tuple[str, Dim]]:
-    """What tells a condition from others: its difference, of either sign for an equality."""
+    """Keys that identify a condition: the difference of its sides, with both signs for an equality."""
     difference = substitute(sub(constraint.left, constraint.right), users)
     if constraint.kind == "ge":
         return [("ge", difference)]
@@ -44,13 +44,13 @@ def _node_of(constraint: Constraint) -> int | None:
 
 
 def _may_stay(graph: Graph, found: Dependencies, index: int) -> bool:
-    """False for what only declares a destination: the node that fills it states its conditions too."""
+    """False for a node that only declares a destination: the node that fills it states the same conditions."""
     node = graph.nodes[index]
     return isinstance(innermost(node), Assign) or any(found.definers[var] == index for var in out_vars(node))
 
 
 def _content(graph: Graph, found: Dependencies, root: int) -> str:
-    """A text that is equal for nodes that compute the same from the same, whatever the names."""
+    """A text that is equal for nodes with equal computations on equal inputs, independent of names."""
     visited: dict[int, None] = {}
     depth_first(found.before, [root], visited)
     bounds: dict[str, Dim] = {name: symbol(f"{low}..{high}") for name, (low, high) in graph.symbols.items()}

@@ -1,4 +1,4 @@
-"""What is canonical of a graph: its JSON, which is digested, and, for who asks, the graph that this spells."""
+"""The canonical form of a graph: its JSON, which is hashed for the graph digest, and the graph itself on demand."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Canonical:
 
     @cached_property
     def graph(self) -> Graph:
-        """The canonical graph. To digest it does not take its records."""
+        """The canonical graph, built at first use; the digest does not need it."""
         fields: dict[str, Any] = {
             "schema_version": 1,
             "name": "",
@@ -50,14 +50,14 @@ class Canonical:
         }
         inference = self._inference()
         if inference is None:
-            # Renaming makes nothing invalid.
+            # Cannot fail: renaming keeps a valid graph valid.
             return Graph.model_validate(fields)
         return record_of(Graph, fields, private={"_inference": inference})
 
     def _inference(self) -> Inference | None:
-        """What inference finds out about the canonical graph, where other names cannot change it.
+        """The source's inference result, renamed; None where new names could change it.
 
-        That is where nothing has a symbol, so that there are no conditions either, and no device.
+        They cannot in a graph without symbols, and so without constraints, and without devices.
         """
         types = self.source.types
         if self.source.symbols or any(found.device is not None for found in types.values()):
@@ -71,8 +71,8 @@ def graph_digest(canonical: Canonical) -> str:
 
 
 def graph_json(canonical: Canonical) -> bytes:
-    """What `canonical.graph.to_json()` gives, in less time."""
-    # Metadata that is alike is one object here.
+    """The same JSON as `canonical.graph.to_json()`, without building the graph."""
+    # Equal metadata is one object here, so each is encoded once.
     texts: dict[int, msgspec.Raw] = {}
     for stated in canonical.vars_metadata.values():
         if id(stated) not in texts:
@@ -91,7 +91,7 @@ def graph_json(canonical: Canonical) -> bytes:
 
 
 def _encodable(kind: type[AnyNode], fields: dict[str, Any]) -> object:
-    """A node for msgspec, which spells some floats in another way than pydantic does."""
+    """A node for msgspec. Kinds with floats go through pydantic, which formats some floats differently."""
     return _as_pydantic_spells(record_of(kind, fields)) if kind in _WITH_FLOATS else fields
 
 

@@ -1,8 +1,8 @@
-"""One spelling of what importers write in several ways, so that one network from several formats is one graph.
+"""One spelling for constructs that importers write in several ways, so that a network is one graph from any format.
 
-Two movements in a row are one, what changes nothing is not there, what is computed twice is computed once, and operands
-that may be swapped have one order. No number changes: what is left out or joined moves elements, or gives its operand
-bit for bit, -0 and infinities included (of a NaN, that it is one).
+Consecutive movements are merged, no-ops are removed, common subexpressions are computed once, and the operands of
+commutative operations have one order. No number changes: a removed or merged node only moves elements, or returns its
+operand bit for bit, -0 and infinities included (a NaN stays a NaN, maybe with another payload).
 
 A graph with conditions on its calls, with storage that is written to, or with devices is left as it is.
 """
@@ -53,18 +53,18 @@ _MOVES: Final = (Cat, Expand, Flip, Pad, Permute, Reshape, Shrink, View)
 _PURE: Final[frozenset[type[AnyNode]]] = frozenset(
     {*_MOVES, Binop, Bitcast, Cast, ConstScalar, ReduceAxis, Ternary, Unary, Vconst}
 )
-"""What is the same whenever its fields and operands are, and may go when nobody reads it."""
+"""Kinds without side effects: equal fields and operands give equal results, and unread nodes can be removed."""
 _PLAIN: Final = {
     kind: tuple(name for name in kind.model_fields if name != "node" and not name.endswith(("_var", "_vars")))
     for kind in _PURE
 }
 """The fields that hold no vars."""
 _MOST_PASSES: Final = 8
-"""What a pass leaves out may let another leave out more; the second one seldom finds anything."""
+"""A pass may make further rewrites possible; the second pass seldom finds any."""
 
 
 def one_spelling(graph: Graph) -> Graph:
-    """The graph in the spelling above. Inputs, outputs and parameters keep their vars, as does each node that stays."""
+    """Rewrite the graph to the spelling above. Inputs, outputs, parameters and nodes that remain keep their vars."""
     types = graph.types
     if graph.constraints or any(isinstance(node, _WRITTEN) for node in graph.nodes):
         return graph
@@ -79,7 +79,7 @@ def one_spelling(graph: Graph) -> Graph:
 
 @dataclass(slots=True)
 class _Spelling:
-    """`same` is the var that has the value of another. `ranks` orders operands by what they are computed from."""
+    """`same` maps each var to the var that has its value. `ranks` orders operands by what they are computed from."""
 
     graph: Graph
     nodes: dict[int, AnyNode] = field(init=False, default_factory=dict[int, AnyNode])
@@ -115,7 +115,7 @@ class _Spelling:
         return self._graph(self._living())
 
     def _reading(self, node: AnyNode) -> AnyNode:
-        """The node, reading what has the values of its operands."""
+        """The node with its operands replaced by their vars in `same`."""
         if all(self.same[var] == var for var in node.operands):
             return node
         outs = {var: var for var in out_vars(node)}
@@ -141,7 +141,7 @@ class _Spelling:
         self._add(made, out, digest)
 
     def _merge(self, node: AnyNode, out: int, var: int) -> None:
-        """Leave out the node of `out`: who reads that reads `var`."""
+        """Remove the node of `out`; its readers read `var` instead."""
         self._count(node, -1)
         self.same[out] = var
         self.readers[var] += self.readers[out]
@@ -158,7 +158,7 @@ class _Spelling:
         self.order.append(node)
 
     def new(self, make: Callable[[int], AnyNode], kind: TensorType) -> int:
-        """The var of one more node, or of one that is there and the same."""
+        """Add a node and return its var, or return the var of an equal node."""
         out = self.unused
         node = make(out)
         self.types[out] = kind
@@ -177,15 +177,15 @@ class _Spelling:
         depth = 1 + max((self.ranks[var][0] for var in node.operands), default=0)
         first = min((self.ranks[var][1] for var in node.operands), default=inf)
         for out in out_vars(node):
-            # Two of them are never the same, whatever they are.
+            # A unique rank: opaque nodes are never merged.
             self.ranks[out] = (depth, first, b"opaque %d" % self.opaque)
             self.opaque += 1
         self.order.append(node)
 
     def _digest(self, node: AnyNode, out: int) -> bytes:
-        """Equal for nodes that have the same value, whatever vars are called; -0.0 is not 0.0.
+        """A digest, equal for nodes that have the same value, independent of var names; -0.0 differs from 0.0.
 
-        Symbols keep their names here: two that have the same bounds are not one.
+        Symbols count by name: two with equal bounds differ.
         """
         fields, kind = node.__dict__, self.types[out]
         plain = [fields[name] for name in _PLAIN[type(node)]]
@@ -193,7 +193,7 @@ class _Spelling:
         return blake2b(f"{node.node} {plain!r} {kind.shape} {told!r}".encode(), digest_size=16).digest()
 
     def constant(self, var: int) -> float | None:
-        """The number that every element of a var is, where that stands in the graph."""
+        """The number that all elements of a var are, when it comes from a scalar constant; else None."""
         node = self.nodes.get(var)
         while isinstance(node, Reshape | Expand):
             node = self.nodes.get(node.in_var)
@@ -202,7 +202,7 @@ class _Spelling:
         return float(node.value) if isinstance(node.value, str | float) else node.value
 
     def _living(self) -> Iterable[AnyNode]:
-        """The nodes that something reads, or that are more than a value."""
+        """The nodes of impure kinds and those whose results are used, in order."""
         alive = {self.same[var] for var in self.graph.output_vars} | {*self.graph.output_vars, *self.graph.input_vars}
         kept: list[AnyNode] = []
         for node in reversed(self.order):
@@ -218,7 +218,7 @@ class _Spelling:
         ):
             return self.graph
         if len(nodes) > MAX_NODES:
-            # Rows that stay apart take one node more.
+            # Keeping row axes apart adds a node.
             return self.graph
         stated: dict[int, VarMetadata] = {}
         for node in nodes:
@@ -237,5 +237,5 @@ class _Spelling:
                 "symbolic_vars": self.graph.symbolic_vars,
             }
         )
-        # What followed from two steps by themselves may be a condition of one.
+        # A merged step may need a constraint that the two separate steps did not.
         return self.graph if made.constraints else made

@@ -1,9 +1,9 @@
-"""The canonical order of a graph's nodes: one that neither names nor the order of the list can change.
+"""The canonical order of a graph's nodes, which depends neither on names nor on the order of the list.
 
-Depth first from the inputs and then the outputs, in their order, along operands in field order, every node after what
-it depends on. A node also depends on the last assign before it to storage that it reads, and an assign on the one
-before it to the same storage; where an assign has to wait for earlier readers of its target, the order is kept as near
-to that as the waiting allows. What is not reached is dead.
+Depth first from the inputs and then the outputs, in their order, along operands in field order, every node after its
+dependencies. A node also depends on the last earlier assign to storage that it reads, and an assign on the previous
+assign to its storage. An assign moves behind the earlier readers of its target; the rest of the order is kept as far as
+possible. Nodes that are not reached are dead.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ..nodes import AnyNode, Assign, Buffer, BufferView, out_vars
 
 @dataclass(slots=True)
 class Dependencies:
-    """What each node of a graph depends on, by index.
+    """The dependencies of each node of a graph, by index.
 
-    `outs`: the vars that a node defines. `definers`: the node that gives a var its storage. `before`: what a node needs
-    done first, in field order, storage written to included. `readers`: for an assign, the earlier readers of its target
-    that must not see it.
+    `outs`: the vars that a node defines. `definers`: the node that gives a var its storage. `before`: a node's
+    dependencies, in field order, then earlier assigns to storage that it uses. `readers`: for an assign, the earlier
+    readers of its target, which must run before it.
     """
 
     outs: list[tuple[int, ...]]
@@ -34,13 +34,13 @@ class Dependencies:
     storages: dict[int, int] = field(default_factory=dict[int, int])
 
     def of_output(self, var: int) -> list[int]:
-        """What the value of an output var depends on: its definition and all assigns to its storage."""
+        """The nodes that an output var depends on: its definition, and the last assign to its storage, if any."""
         write = self.last_writes.get(self.storages.get(var, var))
         return [self.definers[var]] if write is None else [self.definers[var], write]
 
 
 def dependencies(graph: Graph) -> Dependencies:
-    """The dependencies of every node but declarations of destinations, repeated placeholders and sinks' own."""
+    """The dependencies of every node."""
     outs = [out_vars(node) for node in graph.nodes]
     definers = _definers(graph, outs)
     found = Dependencies(outs, definers)
@@ -54,7 +54,7 @@ def dependencies(graph: Graph) -> Dependencies:
 
 
 def _definers(graph: Graph, outs: list[tuple[int, ...]]) -> dict[int, int]:
-    """The first node that defines a var, or the second where the first only declares a destination for it."""
+    """For each var the first node that defines it, or the second where the first only declares its destination."""
     definers: dict[int, int] = {}
     for index, defined in enumerate(outs):
         for var in defined:
@@ -72,7 +72,7 @@ def _is_update(node: AnyNode, var: int) -> bool:
 
 
 def _order_in_memory(found: Dependencies, reading: dict[int, list[int]], index: int, node: AnyNode) -> None:
-    """Enters the dependencies of one node through storage that assigns write."""
+    """Add the dependencies of one node through storage that assigns write."""
     inner = innermost(node)
     if isinstance(inner, BufferView):
         found.storages[inner.out_var] = found.storages.get(inner.buffer_var, inner.buffer_var)
@@ -92,7 +92,7 @@ def _order_in_memory(found: Dependencies, reading: dict[int, list[int]], index: 
 
 
 def depth_first(before: dict[int, list[int]], roots: Iterable[int], visited: dict[int, None]) -> None:
-    """Adds to `visited` everything that `roots` depend on and the roots, each after what it depends on."""
+    """Add the roots and their transitive dependencies to `visited`, each node after its dependencies."""
     for root in roots:
         pending = [(root, iter(before[root]))] if root not in visited else []
         while pending:
@@ -107,7 +107,7 @@ def depth_first(before: dict[int, list[int]], roots: Iterable[int], visited: dic
 
 
 def reached(graph: Graph, found: Dependencies, further: Iterable[int]) -> list[int]:
-    """The nodes that inputs, outputs and `further` nodes need, in canonical order."""
+    """The nodes that inputs, outputs and `further` nodes depend on, and these, in canonical order."""
     visited: dict[int, None] = {}
     depth_first(found.before, (found.definers[var] for var in graph.input_vars), visited)
     depth_first(found.before, (index for var in graph.output_vars for index in found.of_output(var)), visited)
@@ -117,7 +117,7 @@ def reached(graph: Graph, found: Dependencies, further: Iterable[int]) -> list[i
 
 
 def after_readers(order: list[int], found: Dependencies) -> list[int]:
-    """`order`, with every assign put after the earlier readers of its target."""
+    """`order`, with every assign moved behind the earlier readers of its target."""
     rank = {index: position for position, index in enumerate(order)}
     waiting = {index: {*found.before[index], *found.readers.get(index, ())} & rank.keys() for index in order}
     dependents: dict[int, list[int]] = {index: [] for index in order}

@@ -1,4 +1,4 @@
-"""A node in other names: vars, symbols and devices replaced wherever a node holds them."""
+"""Renaming of the vars, symbols and devices of a node."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _DEVICES: Final = _fields(lambda _, name: name in _DEVICE_FIELDS)
 _OTHERS: Final = frozenset(
     {Assign, DefineVar, ConstScalar, Vconst, Kernel, While, *(model for model, names in _DEVICES.items() if names)}
 )
-"""The kinds in which more is to be replaced than vars and dims."""
+"""The kinds with more to rename than vars and dims."""
 
 
 def dims_of(value: object) -> Iterator[Dim]:
@@ -73,7 +73,7 @@ def dims_of(value: object) -> Iterator[Dim]:
 
 
 def symbolic_fields(node: AnyNode) -> Iterator[object]:
-    """What may hold dims of a node and of the nodes inside of it: its fields, and the symbol that it defines."""
+    """The fields of a node, and of nodes inside it, that may hold dims; and the symbol that it defines."""
     while isinstance(node, Kernel):
         node = node.ast
     if isinstance(node, DefineVar):
@@ -94,7 +94,7 @@ def _symbolic_in(region: Region) -> Iterator[object]:
 
 
 def rename_dims(value: Any, rename: Callable[[Dim], Dim]) -> Any:
-    """A field with every symbolic dim in it replaced."""
+    """A field with every symbolic dim in it renamed."""
     if isinstance(value, Expr):
         return rename(value)
     if isinstance(value, tuple):
@@ -113,9 +113,9 @@ def renamed_fields(
     symbols: Mapping[str, SymVar],
     device: Callable[[str], str],
 ) -> dict[str, Any]:
-    """The fields of `node`, the vars it reads and defines, its dims (None: it has none), symbol and devices replaced.
+    """The fields of `node` with its read and defined vars, dims (None: no symbols), symbol and devices renamed.
 
-    Literals get their one spelling.
+    Literals get their canonical spelling.
     """
     kind = type(node)
     fields = node.__dict__.copy()
@@ -149,7 +149,7 @@ def renamed_fields(
 def _renamed_region(
     region: Region, dim: Callable[[Dim], Dim], symbols: Mapping[str, SymVar], device: Callable[[str], str]
 ) -> Region:
-    """A region in other names of symbols; its vars are its own."""
+    """A region with symbols and devices renamed; its vars, which are its own, keep their names."""
     same = {var: var for node in region.nodes for var in out_vars(node)}
     nodes = [record_of(type(node), renamed_fields(node, same, same, dim, symbols, device)) for node in region.nodes]
     stated = {var: rename_dims(known, dim) for var, known in region.vars_metadata.items()}

@@ -1,4 +1,4 @@
-"""What each kind of node has as its one spelling; `one_spelling` says what that is for."""
+"""The rewrite rules of `one_spelling`, by kind of node."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Shape: TypeAlias = tuple[Dim, ...]
 
 
 class Spelling(Protocol):
-    """The nodes so far by var, the types of all vars, how many nodes read a var, and what operands are ordered by."""
+    """The state that rules read: nodes so far by var, types of all vars, readers per var, and ranks of operands."""
 
     nodes: dict[int, AnyNode]
     types: dict[int, TensorType]
@@ -56,7 +56,7 @@ def _permute(spelling: Spelling, node: Permute) -> Made:
         before = spelling.types[source.in_var].shape
         groups = _joined(before, source.new_shape)
         if groups is not None and len(groups) < len(before):
-            # Axes that are joined move as well before they are joined.
+            # Permute before joining the axes: the result is the same.
             axes = tuple(axis for group in node.axes_permutation for axis in range(*groups[group]))
             moved = spelling.new(
                 lambda out: node.model_copy(update={"in_var": source.in_var, "axes_permutation": axes, "out_var": out}),
@@ -76,13 +76,13 @@ def _reshape(spelling: Spelling, node: Reshape) -> Made:
     if isinstance(source, ReduceAxis) and spelling.readers.get(source.out_var) == 1:
         before = spelling.types[source.in_var].shape
         if node.new_shape == tuple(1 if axis in source.axes else dim for axis, dim in enumerate(before)):
-            # The metadata of the result says that the reduced axes stay.
+            # The stated shape of the result makes the reduction keep its axes.
             return source.model_copy(update={"out_var": node.out_var})
     return node
 
 
 def _joined(before: Shape, after: Shape) -> list[tuple[int, int]] | None:
-    """Which neighbouring axes each axis of `after` joins, None where it is not so."""
+    """For each axis of `after` the half-open range of axes of `before` that it joins; None for any other reshape."""
     groups: list[tuple[int, int]] = []
     start = 0
     for dim in after:
@@ -117,7 +117,7 @@ def _reduce(spelling: Spelling, node: ReduceAxis) -> Made:
 
 
 def _without_windows_of_one(spelling: Spelling, node: ReduceAxis) -> ReduceAxis:
-    """Windows of one element along an axis are none: the axis goes, from the view and from what is reduced."""
+    """Drop reduced axes of size 1 (windows of one element) from the view and from the reduction."""
     source, result = spelling.nodes.get(node.in_var), spelling.types[node.out_var]
     if not isinstance(source, View) or len(source.shape_tracker.views) != 1 or spelling.readers.get(node.in_var) != 1:
         return node
@@ -141,7 +141,7 @@ def _without_windows_of_one(spelling: Spelling, node: ReduceAxis) -> ReduceAxis:
 
 
 def _with_rows_apart(spelling: Spelling, node: ReduceAxis) -> Made:
-    """A product of matrices whose rows, or batches, were several axes before: these stay, and its result is joined."""
+    """Where rows (or batches) of a matrix product were joined from several axes, join them in its result instead."""
     factors, result = spelling.nodes.get(node.in_var), spelling.types[node.out_var]
     if not isinstance(factors, Binop) or factors.op is not BinopKind.MUL or node.reduce_op_kind is not ReduceKind.SUM:
         return node
@@ -181,7 +181,7 @@ def _before_it_was_spread(spelling: Spelling, var: int) -> tuple[int, Shape]:
 
 
 def _leading(before: Shape, spread: Shape) -> Shape:
-    """The first axes of a shape, which are joined to the first axis of another; empty where none are."""
+    """The leading axes of `before` that are joined to the first axis of `spread`; empty where none are."""
     for count in range(1, len(before) + 1):
         if product(before[:count]) == spread[0] and product(before[count:]) == product(spread[1:]):
             return before[:count]
@@ -221,7 +221,7 @@ def _binop(spelling: Spelling, node: Binop) -> Made:
 
 
 def _operand_order(rank: tuple[int, float, bytes]) -> tuple[int, float, bytes]:
-    """What is computed from more comes first, then what is computed from an earlier input; constants are last."""
+    """Sort key of operands: the deepest computation first, then the earliest input; constants last."""
     depth, position, digest = rank
     return -depth, position, digest
 
@@ -231,7 +231,7 @@ def _is_one(value: float, dtype: DType) -> bool:
 
 
 def _is_no_summand(value: float, dtype: DType) -> bool:
-    # A sum of -0 and +0 is +0.
+    # Adding a float 0 is no identity: -0 + 0 is +0.
     return dtype.is_integer and value == 0
 
 
@@ -251,7 +251,7 @@ _NEUTRAL: Final[Mapping[BinopKind, tuple[Callable[[float, DType], bool], bool]]]
     BinopKind.MAX: (_is_least, True),
     BinopKind.MIN: (_is_greatest, True),
 }
-"""With which operand an operation gives the other, and whether it may be the first."""
+"""For each operation a test for its identity element, and whether that may be the first operand."""
 
 RULES: Final[Mapping[type[AnyNode], Callable[[Spelling, Any], Made]]] = {
     Permute: _permute,

@@ -1,8 +1,8 @@
-"""Canonical names of symbols: s0, s1, … by first use, whatever they were called.
+"""Canonical names of symbols: s0, s1, … by first use, independent of their original names.
 
-Within one dim the order of terms depends on the names themselves, so symbols are told apart by how they are used:
-their bounds, and for every dim, in order, the terms that the symbol is in as seen from the symbol. Refining that until
-nothing changes tells apart all symbols but those that are interchangeable, of which any may come first.
+Within one dim the order of terms depends on the names themselves, so symbols are distinguished by their use: their
+bounds, and for every dim, in order, the terms that contain the symbol, as seen from the symbol. Refining this until
+nothing changes distinguishes all symbols except interchangeable ones, which may come in any order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..expr import Atom, Dim, Expr, Monomial
 Rank = dict[str, int]
 Term = tuple[Monomial, int]
 Uses = Mapping[str, Mapping[int, Sequence[Term]]]
-"""For each symbol the terms that it is in, by the position of their dim."""
+"""For each symbol the terms that contain it, by the position of their dim."""
 
 _UNORDERED = ("max", "min")
 
@@ -42,12 +42,12 @@ def _uses(dims: Sequence[Dim], names: Iterable[str]) -> Uses:
 
 
 def _first(positions: Mapping[int, object]) -> tuple[bool, int]:
-    """Sorts by first use, the unused last."""
+    """Sort key: by first use, unused symbols last."""
     return (False, next(iter(positions))) if positions else (True, 0)
 
 
 def _ranked(keys: Mapping[str, object]) -> Rank:
-    """The rank of each name by its key; equal keys share one. Ranks are even, so that a tie can be broken between."""
+    """The rank of each name by its key; equal keys share a rank. Ranks are even, to leave room for breaking ties."""
     order = sorted(set(keys.values()))  # type: ignore[type-var]  # keys of one call have one comparable type
     return {name: 2 * order.index(key) + 2 for name, key in keys.items()}
 
@@ -64,9 +64,9 @@ def _refined(ranks: Rank, uses: Uses) -> Rank:
 
 
 def _seen_from(uses: Mapping[int, Sequence[Term]], marks: Mapping[str, str]) -> tuple[object, ...]:
-    """The terms of each dim, in an order that has nothing to do with names: the symbols are what `marks` calls them.
+    """The symbol's terms in each dim, in an order independent of names: symbols are written as their `marks`.
 
-    Of two symbols of one rank the other terms of a dim need no look: they are alike when these are.
+    Other terms of a dim need no comparison: for two symbols of one rank they are equal when these are.
     """
     return tuple((position, tuple(sorted(_term(*term, marks) for term in terms))) for position, terms in uses.items())
 

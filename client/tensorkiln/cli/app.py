@@ -1,4 +1,4 @@
-"""The commands under their names."""
+"""The commands of `kiln`, by name."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _COMMANDS: Final = {
 
 
 class _Commands(TyperGroup):
-    """Each command is loaded when it is asked for: most need all of the SDK, and `kiln serve` none of it."""
+    """Loads each command at first use: most need the whole SDK, `kiln serve` none of it."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(_COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in _COMMANDS:
-            for name in _COMMANDS:  # What is like it is looked for among those that are loaded.
+            for name in _COMMANDS:  # Load all: suggestions for an unknown command come from loaded ones.
                 self.get_command(ctx, name)
         elif cmd_name not in self.commands:
             self.add_command(_loaded(cmd_name))

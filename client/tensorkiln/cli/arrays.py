@@ -1,4 +1,4 @@
-"""Arrays in and out of files: `.npy` holds one, `.npz` several in their order."""
+"""Reading and writing of array files: `.npy` holds one array, `.npz` several in order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _read(path: Path) -> list[np.ndarray]:
                 return [loaded]
             with loaded as several:
                 return [_member(several, name) for name in several.files]
-        # NumPy, zipfile, zlib, ast or tokenize comes upon the damage first, and each has errors of its own.
+        # A damaged file may raise errors of NumPy, zipfile, zlib, ast or tokenize.
         except Exception as error:
             reason = str(error) or type(error).__name__
             raise RequestError(f"{path} cannot be read as .npy or .npz: {reason}") from None
@@ -53,7 +53,7 @@ def as_dtype(array: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 class _Plain:
-    """A file that NumPy does not know for one of the system's, into which it writes by itself and tells no failure."""
+    """Hides a real file from NumPy, which would write to it directly without reporting failures."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -63,7 +63,7 @@ class _Plain:
 
 
 def _storable(array: np.ndarray) -> np.ndarray:
-    # NumPy would write that float8_e5m2 is a float of one byte, which it cannot read.
+    # NumPy would write float8_e5m2 as a float of one byte, which it cannot read.
     return array.view("V1") if array.dtype.kind == "f" and array.dtype.itemsize == 1 else array
 
 

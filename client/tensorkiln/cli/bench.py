@@ -35,7 +35,7 @@ from .ready import Ready, Wanted, ready
 from .report import Step, output, reported
 
 _LOOP: Final = "loop"
-"""Its work is that of its turns, which nobody counts: it has a time, and no rates."""
+"""Loops have a time but no rates: the work of their turns is not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def bench(
 
 
 def _times(made: Ready, repeat: int, step: Step) -> tuple[list[int], list[Profile]]:
-    """What calls took, and profiles of others: to time every item makes a call longer."""
+    """The times of calls, and profiles of further calls, since timing every item makes a call slower."""
     for _ in range(max(1, repeat // 10)):
         made.program(*made.arrays, **made.symbols)
     calls: list[int] = []
@@ -120,7 +120,7 @@ def _whole(calls: Sequence[int], profiles: Sequence[Profile], machine: Machine |
     if any(item.op == _LOOP for item in items):
         return _timed("a call", calls, 0, 0, None)
     flops, moved = sum(item.flops for item in items), sum(item.bytes for item in items)
-    # Items run one after the other, so what each could take at the least adds up.
+    # Items run one after the other, so their least times add up.
     least = sum(machine.least_ns(item.flops, item.bytes) for item in items) if machine is not None else None
     return _timed("a call", calls, flops, moved, least)
 

@@ -109,13 +109,13 @@ def _stage_files(program: CompiledProgram) -> list[tuple[str, Path]]:
 
 
 def _suffix(stage: str, program: CompiledProgram) -> str:
-    """By which an editor knows the language: LLVM IR, an assembler's, JSON, and MLIR of every other stage."""
+    """The file suffix of a stage's text: LLVM IR, assembly, JSON, or MLIR for every other stage."""
     assembler = ".ptx" if program.target.kind == "cuda" else ".s"
     return {"translate": ".ll", "codegen": assembler, "origins": ".json"}.get(stage, ".mlir")
 
 
 def _summary(targets: Sequence[str], programs: Sequence[CompiledProgram]) -> Table:
-    """A row for each target. What was compiled earlier takes no time now."""
+    """A table with a row per target. A cached program shows no compile time."""
     table = Table("target", "digest", "cache", "kernels", "buffers", "compiled in")
     for target, program in zip(targets, programs, strict=True):
         seconds = sum(stage.seconds for stage in program.stages)

@@ -60,7 +60,7 @@ def convert(
 
 
 def _saved(model: Model, graph: Graph) -> SavedModel:
-    """The model with the names that its format has; a format without names gets those of positions."""
+    """The model with its format's names; for a format without names, inputs and outputs are named by position."""
     from ..frontends.model import Model as SavedModel
 
     if model.named is not None:

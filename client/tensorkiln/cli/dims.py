@@ -1,4 +1,4 @@
-"""Bounds of dynamic dimensions, as `--dim` has them."""
+"""Parser of `--dim`: bounds of dynamic dimensions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Dims: TypeAlias = Mapping[str, Bounds]
 
 
 def parse_dims(written: Sequence[str]) -> Dims:
-    """By the name of a dimension its inclusive bounds, `n=1:64`, or the size that fixes it, `n=8`.
+    """Parse inclusive bounds, `n=1:64`, or a fixed size, `n=8`, by the name of the dimension.
 
-    RequestError for what is written otherwise, for a name that is there twice, and for bounds between which nothing is.
+    RequestError for other forms, for a repeated name, and for empty bounds.
     """
     dims: dict[str, Bounds] = {}
     for text in written:
-        # What stands before the last sign is the name, which in an ONNX model may be any text.
+        # The name ends at the last `=`: in an ONNX model it may be any text.
         name, _, size = text.rpartition("=")
         if name in dims:
             raise RequestError(f"--dim {text}: {name} has bounds already; give them once.")

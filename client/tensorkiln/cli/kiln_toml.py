@@ -1,7 +1,7 @@
 """`kiln.toml` beside models: bounds of dimensions, targets, options and constants, for all of them or by glob.
 
-The nearest file counts, and no other: that of the model's folder, or of a folder above it, up to the folder that a
-command is given or runs in.
+Only the nearest file applies: that in the model's folder, or in a folder above it, up to the folder that a command is
+given or runs in.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ class KilnToml(ModelSettings):
 
 
 def settings_of(model: Path, top: Path | None = None) -> ModelSettings:
-    """What the nearest `kiln.toml` says of a model: from its folder up to `top`, which is else the working directory.
+    """The settings of a model by the nearest `kiln.toml`, searched from its folder up to `top`.
 
-    RequestError when that file cannot be used.
+    `top` defaults to the working directory. RequestError when the file is invalid.
     """
     file = nearest(model, top)
     if file is None:
@@ -93,7 +93,7 @@ def settings_of(model: Path, top: Path | None = None) -> ModelSettings:
 
 
 def nearest(model: Path, top: Path | None = None) -> Path | None:
-    """The file that counts for a model, None where there is none."""
+    """The `kiln.toml` that applies to a model; None when there is none."""
     folder, last = _absolute(model).parent, _absolute(top or Path.cwd())
     inside = [folder, *folder.parents] if folder.is_relative_to(last) else [folder]
     for each in inside:
@@ -105,7 +105,7 @@ def nearest(model: Path, top: Path | None = None) -> Path | None:
 
 
 def require_matches(models: Sequence[Path], top: Path) -> None:
-    """RequestError for a glob of a file under `top` that matches none of the models, as a misspelled one does."""
+    """RequestError for a glob in a file under `top` that matches none of the models; it may be misspelled."""
     for file in sorted({each for model in models if (each := nearest(model, top)) is not None}):
         below = [_inside(model, file) for model in models if _absolute(model).is_relative_to(file.parent)]
         for glob in read_kiln_toml(file).models:
@@ -115,7 +115,7 @@ def require_matches(models: Sequence[Path], top: Path) -> None:
 
 
 def read_kiln_toml(path: Path) -> KilnToml:
-    """The settings in a file. RequestError that names the file, the key and what is meant, where it cannot be used."""
+    """Read the settings in a file. RequestError, with the file, the key and a suggestion, when it is invalid."""
     try:
         status = path.stat()
         return _read(path, status.st_mtime_ns, status.st_size)
@@ -139,7 +139,7 @@ def _read(path: Path, changed_ns: int, size: int) -> KilnToml:
 
 
 def _with_targets(found: KilnToml, path: Path) -> KilnToml:
-    """The targets by their full names. RequestError for one that does not exist."""
+    """The settings with full names of targets. RequestError for an unknown target."""
     for each in (found, *found.models.values()):
         for name in each.targets or ():
             try:
@@ -152,14 +152,14 @@ def _with_targets(found: KilnToml, path: Path) -> KilnToml:
 
 
 def _said(error: ValidationError) -> str:
-    """The first thing that is wrong, in terms of the file."""
+    """The message for the first error, in terms of the file."""
     first = error.errors()[0]
     keys = [str(part) for part in first["loc"]]
     if first["type"] == "extra_forbidden":
         known = list(_known(keys[:-1]))
         near = _near(keys[-1], known) or f"; known are {', '.join(known)}"
         return f"{_key(keys)} is not a setting{near}"
-    # What follows the name of a setting are the forms that were tried.
+    # After the name of a setting, the location has the union members that pydantic tried.
     depth = 2 if keys[0] != "models" else 4
     return f"{_key(keys[:depth])} is {str(first['input'])[:_SHOWN]!r}: {reason(first, subject='it')}"
 
@@ -185,12 +185,12 @@ def _inside(model: Path, file: Path) -> str:
 
 
 def _absolute(path: Path) -> Path:
-    # Path.absolute keeps `..`, which would count a model outside of a folder as one inside.
+    # Not Path.absolute, which keeps `..`: a model outside a folder would count as one inside.
     return Path(os.path.abspath(path))
 
 
 def _with(options: CompileOptions, stated: Mapping[str, Any]) -> CompileOptions:
-    """The options with others in their place, checked."""
+    """The options updated with `stated`, and validated."""
     from ..sdk.asked import options_of
 
     return options_of({**{each: getattr(options, each) for each in options.model_fields_set}, **stated})

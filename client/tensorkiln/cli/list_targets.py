@@ -24,7 +24,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`compiles` says whether the service that was asked compiles for it; None where none was."""
+    """`compiles`: whether the service compiles for the target; None when no service was asked."""
 
     name: str
     stands_for: str
@@ -84,7 +84,7 @@ def _devices(architecture: Architecture) -> str:
 
 
 def _runs(target: Target, native: Target | None) -> str:
-    """What this machine lacks, if anything."""
+    """The table cell about this machine: `runs`, or the features that it lacks."""
     if native is None:
         return ""
     if (target.triple or "").partition("-")[0] != (native.triple or "").partition("-")[0]:

@@ -1,4 +1,4 @@
-"""The graph in a file of any format: each suffix has a reader."""
+"""Reading of models from files: each suffix has a reader."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from ..frontends.model import Model as SavedModel
 
 Connect: TypeAlias = Callable[[], Client]
-"""Gives a client, for the formats that a service translates."""
+"""Makes a client, for formats that a service translates."""
 Constants: TypeAlias = Mapping[str, Any]
 _OF_FILES: Final = (InvalidGraphError, UnsupportedGraphError, LimitExceededError, RequestError, CallInputError)
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A graph, and the arrays bound to some of its input vars; `named` has the names too, where the format has them."""
+    """A graph, and the arrays bound to some of its input vars; `named` also has names, if the format has them."""
 
     graph: WrittenGraph
     parameters: dict[int, np.ndarray] = field(default_factory=dict[int, np.ndarray])
@@ -48,7 +48,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """`package` is what the reader needs, and `extra` what of tensorkiln installs it."""
+    """`package` is the package that the reader needs, and `extra` the extra of tensorkiln that installs it."""
 
     read: Callable[[Path, Dims, Constants, Connect], Model]
     package: str | None = None
@@ -57,9 +57,9 @@ class _Format:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What is said of a model: bounds of dimensions, of which only those that it has count where they are `lenient`.
+    """Settings of a model: bounds of dimensions; with `lenient`, bounds of dimensions that it lacks are ignored.
 
-    `constants` fixes inputs of ONNX models, and stands in `kiln.toml` alone.
+    `constants` fixes inputs of ONNX models; only `kiln.toml` has it.
     """
 
     dims: Dims = field(default_factory=dict[str, Bounds])
@@ -68,21 +68,24 @@ class Given:
 
     @staticmethod
     def of(settings: ModelSettings, dims: Dims) -> Given:
-        """The settings of a file, which hold for many models, below what the command line says of this one."""
+        """The settings of a file (lenient, since they are for many models), overridden by the command line's `dims`."""
         return Given(dims, {name: each for name, each in settings.dims.items() if name not in dims}, settings.constants)
 
 
 def read_given(path: Path, dims: Dims, connect: Connect) -> tuple[Model, ModelSettings]:
-    """The model in a file by its `kiln.toml` and by `dims`, which win, and what that says; errors of `read_model`."""
+    """Read a model with the settings of its `kiln.toml`, overridden by `dims`; errors as for `read_model`.
+
+    Returns the model and the settings of the file.
+    """
     settings = settings_of(path)
     return read_model(path, Given.of(settings, dims), connect), settings
 
 
 def read_model(path: Path, given: Given, connect: Connect) -> Model:
-    """The model in a file, by its suffix; one of another suffix is JSON, which the service checks.
+    """Read the model in a file by its suffix; a file with another suffix is JSON, which the service checks.
 
-    RequestError where a package is not installed, and for bounds of a dimension that is not there; errors of the graph
-    where it is none or is not supported. They name the file. OSError when it cannot be read.
+    RequestError when a package is not installed, and for bounds of an unknown dimension; the graph's errors when it is
+    invalid or not supported. Errors name the file. OSError when the file cannot be read.
     """
     suffix = path.suffix.lower()
     form = _FORMATS.get(suffix, _JSON)
@@ -103,7 +106,7 @@ def read_model(path: Path, given: Given, connect: Connect) -> Model:
 
 
 def _with_known(form: _Format, path: Path, given: Given, connect: Connect) -> Model:
-    """The model with the lenient bounds of those dimensions that the file has."""
+    """Read the model with the lenient bounds, ignoring those of dimensions that it lacks."""
     try:
         return form.read(path, {**given.lenient, **given.dims}, given.constants, connect)
     except RequestError as error:
@@ -115,7 +118,7 @@ def _with_known(form: _Format, path: Path, given: Given, connect: Connect) -> Mo
 
 
 def _of(path: Path, error: TensorkilnError) -> TensorkilnError:
-    """The error in terms of the command: with the name of the file, and the option that gives what is missing."""
+    """The error in terms of the command: with the file name, and the option that supplies a missing value."""
     named = error.message if str(path) in error.message else f"{path}: {error.message}"
     missing = error.details.get("dimension")
     if missing is not None:
@@ -139,7 +142,7 @@ def _saved(path: Path, dims: Dims, constants: Constants, connect: Connect) -> Mo
 
 
 def _refuse(dims: Dims, graph: Graph) -> None:
-    """RequestError where there are bounds for a graph, which states those of its symbols itself."""
+    """RequestError when bounds are given for a graph, which states the bounds of its symbols itself."""
     if dims:
         own = ", ".join(f"{name} from {low} to {high}" for name, (low, high) in graph.symbols.items())
         raise RequestError(
@@ -199,4 +202,4 @@ _FORMATS: Final = {
     ".kilnmodel": _Format(_saved),
 }
 SUFFIXES: Final = tuple(_FORMATS)
-"""Of the files that hold a model."""
+"""The suffixes of model files."""

@@ -97,7 +97,7 @@ def compile_options(
     schedule: bool | None = None,
     tuned: str | None = None,
 ) -> dict[str, Any]:
-    """The options of a compile that a command line states."""
+    """The compile options set on the command line."""
     named = None if schedule is None else "auto" if schedule else "none"
     stated = {"fast_math": fast_math, "cubin": cubin, "fusion": fusion, "schedule": named, "tuned": tuned}
     return {name: value for name, value in stated.items() if value is not None}

@@ -1,4 +1,4 @@
-"""The files that a command writes because it is told where."""
+"""Output files of commands."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..whole_file import whole_file
 
 @contextmanager
 def out_file(path: Path) -> Generator[BinaryIO]:
-    """A file to write, which is at `path` when the block ends and as it was before when that fails.
+    """A file to write, which replaces the one at `path` when the block ends, but not when it fails.
 
-    What is no regular file, such as /dev/stdout, is written to as it is. OSError, which names `path`, when it cannot
-    be written.
+    Anything but a regular file, such as /dev/stdout, is written directly. OSError, naming `path`, when it cannot be
+    written.
     """
     try:
         found = path.lstat() if os.path.lexists(path) else None
@@ -33,7 +33,7 @@ def out_file(path: Path) -> Generator[BinaryIO]:
 
 
 def _mode_of_new() -> int:
-    # There is no other way to ask, and another thread's file may be its owner's alone.
+    # The umask can only be read by setting it; set a strict one, for files that other threads create meanwhile.
     mask = os.umask(0o077)
     os.umask(mask)
     return 0o666 & ~mask

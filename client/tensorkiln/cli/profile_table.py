@@ -43,7 +43,7 @@ def output_table(arrays: Sequence[np.ndarray]) -> Table:
 
 
 def duration(ns: float) -> str:
-    """Nanoseconds in the unit that keeps the number short."""
+    """Nanoseconds in a readable unit."""
     for unit, scale in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if ns >= scale:
             return f"{ns / scale:.3g} {unit}"

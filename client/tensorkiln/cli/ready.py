@@ -1,4 +1,4 @@
-"""A program with its inputs, as `kiln run` and `kiln bench` take them."""
+"""A program with its inputs, for `kiln run` and `kiln bench`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a command line says of a program and of its inputs; `options` are those of the compile."""
+    """The program and inputs given on the command line; `options` are the compile options."""
 
     graph: Path
     inputs: Sequence[Path]
@@ -49,9 +49,9 @@ class Wanted:
 
 
 def ready(wanted: Wanted, step: Step, stack: ExitStack) -> Ready:
-    """Compile a graph for this machine, or load a bundle, and read or make up its inputs.
+    """Compile a graph for this machine, or load a bundle, and read its inputs or draw them at random.
 
-    RequestError and CallInputError for what does not fit together, and the errors of a compile.
+    RequestError and CallInputError for arguments that do not fit the program, and the errors of a compile.
     """
     graph, symbols = wanted.graph, _symbols(wanted.symbols)
     step(f"reading {graph}")
@@ -98,7 +98,7 @@ def _symbols(written: Sequence[str]) -> dict[str, int]:
 def _read_symbols(
     program: Program, free: Sequence[Binding], given: Sequence[np.ndarray], stated: Mapping[str, int]
 ) -> dict[str, int]:
-    """The values of symbols that are stated, and of those that the given arrays say."""
+    """The values of symbols, as stated or solved from the given arrays."""
     shapes = {f"input {number}": binding.shape for number, binding in zip(range(len(given)), free, strict=False)}
     symbols = ArgumentSymbols(shapes, program.compiled.symbol_ranges)
     known = {name: value for name, value in stated.items() if name in symbols.unsolved}

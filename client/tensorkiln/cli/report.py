@@ -1,4 +1,4 @@
-"""What the command says about itself: progress and one line per error on stderr, and the exit code of each error."""
+"""Progress and errors (one line each) on stderr, and the exit code of each error."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 REFUSED, USAGE, UNAVAILABLE, UNTRUSTED, MISFIT, INTERRUPTED = 1, 2, 3, 5, 6, 130
 
 SAYS_NOTHING_OF_GRAPHS = (InfrastructureError, RateLimitedError, AuthError)
-"""Errors between a user and the service, whatever was asked for."""
+"""Errors between the user and the service, independent of the request."""
 
 _EXIT_CODES: tuple[tuple[tuple[type[TensorkilnError], ...], int], ...] = (
     ((InvalidGraphError, UnsupportedGraphError, LimitExceededError, CompileError), REFUSED),
@@ -49,12 +49,12 @@ Step = Callable[[str], None]
 
 
 def exit_code(error: TensorkilnError) -> int:
-    """The exit code that `kiln` ends with for an error."""
+    """The exit code of `kiln` for an error."""
     return next((code for classes, code in _EXIT_CODES if isinstance(error, classes)), USAGE)
 
 
 def one_line(error: TensorkilnError) -> str:
-    """`error[code] at /nodes/3: message`, without line breaks and what a terminal would obey."""
+    """`error[code] at /nodes/3: message`, without line breaks, and with control characters escaped."""
     shown = error.pointers[:_MAX_POINTERS]
     more = len(error.pointers) - len(shown)
     where = f" at {', '.join(shown)}" if shown else ""
@@ -85,13 +85,13 @@ def reported() -> Generator[Step, None, None]:
 
 
 def unwritten(error: OSError) -> int:
-    """Says why a file or a stream cannot be read or written; the exit code."""
+    """Print why a file or a stream cannot be read or written, and return the exit code."""
     _console(stderr=True).print(in_a_line(f"error[file]: {error}"), style="red", soft_wrap=True)
     return USAGE
 
 
 def shown(step: Step, what: str, targets: Sequence[str]) -> Callable[[JobEvent], None]:
-    """Shows how a job goes on."""
+    """A function that shows the events of a job as steps."""
 
     def show(event: JobEvent) -> None:
         target = f" for {targets[event.target]}" if event.target is not None else ""
@@ -101,14 +101,14 @@ def shown(step: Step, what: str, targets: Sequence[str]) -> Callable[[JobEvent],
 
 
 class _Console(Console):
-    """Shows strings, also in tables, without what a terminal would obey."""
+    """Shows strings, also in tables, with control characters escaped."""
 
     def render_str(self, text: str, **how: Any) -> Text:
         return super().render_str(in_lines(text), **how)
 
 
 def _console(*, stderr: bool = False, width: int | None = None) -> Console:
-    # What is shown is other people's text: `[cpu]` in it is no style, and `:x:` no picture.
+    # The output contains untrusted text: `[cpu]` must not be markup, nor `:x:` an emoji.
     return _Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 

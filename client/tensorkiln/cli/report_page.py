@@ -77,7 +77,7 @@ def _name_of(program: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """What a program is given by, and how a model is compiled."""
+    """The sources of programs, and the settings for compiling models."""
 
     targets: Sequence[str]
     dims: Sequence[str]
@@ -87,7 +87,7 @@ class _Sources:
     step: Step
 
     def reports(self, program: str) -> list[Report]:
-        """The report of a program; of a model, one for each target."""
+        """The report of a program, or one report per target for a model."""
         stored = _STORED.fullmatch(program)
         if stored is not None:
             self._require_compiled(program)

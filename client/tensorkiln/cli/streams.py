@@ -1,4 +1,4 @@
-"""The standard streams of a command: of one that is closed, that nobody reads, or whose disk is full."""
+"""Handling of standard streams that are closed, that have no reader, or whose disk is full."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ OUTPUT: Final = "standard output"
 
 
 class OutputError(OSError):
-    """What a command prints cannot be written."""
+    """The output of a command cannot be written."""
 
 
 def open_streams() -> None:
-    """Have this process print on, whatever becomes of its standard streams.
+    """Make writes to the standard streams safe for this process.
 
-    One that is closed is /dev/null from now on, and so is a pipe as soon as nobody reads it. A failure to write to
-    stdout raises OutputError, once; one to write to stderr can be told to nobody.
+    A closed stream is replaced by /dev/null, and so is a pipe once it has no reader. A failure to write to stdout
+    raises OutputError, once; a failure to write to stderr is ignored, because it cannot be reported.
     """
     sys.stdout = _until_failure(sys.stdout, OUTPUT)
     sys.stderr = _until_failure(sys.stderr, None)
@@ -30,7 +30,7 @@ def open_streams() -> None:
 def _until_failure(stream: TextIO | None, name: str | None) -> TextIO:
     if stream is None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        # It takes the number of the stream that is closed, which a child is to find open too.
+        # It gets the file descriptor of the closed stream, which must be open in child processes, too.
         os.set_inheritable(nowhere, True)
         return open(nowhere, "w", encoding="utf-8", closefd=False)
     if not isinstance(stream, TextIOWrapper):
@@ -46,7 +46,7 @@ def _until_failure(stream: TextIO | None, name: str | None) -> TextIO:
 
 
 class _UntilFailure(RawIOBase):
-    """Writes to `below` until that fails, and nowhere after it: Python tries once more when it ends."""
+    """Writes to `below` until that fails, then discards output, because Python flushes once more at exit."""
 
     def __init__(self, below: RawIOBase, name: str | None) -> None:
         self._below = below

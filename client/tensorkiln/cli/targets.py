@@ -1,4 +1,4 @@
-"""Targets as commands have them."""
+"""Targets on the command line."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from ..target_names import full_name
 
 
 def full_names(texts: Iterable[str]) -> tuple[str, ...]:
-    """The targets in texts with commas between them, each once."""
+    """The full names of comma-separated targets, without duplicates."""
     return tuple(dict.fromkeys(full_name(name) for text in texts for name in text.split(",") if name.strip()))

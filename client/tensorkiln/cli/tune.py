@@ -56,7 +56,7 @@ def tune(
 
 
 def _table(program: CompiledProgram, tuning: Tuning) -> Table:
-    """One row per kernel that has several schedules: the estimated and the least time of the one that is picked by
+    """One row per kernel with several schedules: the estimated and the least measured time of the schedule picked by
     estimates, and of the fastest.
     """
     operations = [item.operation for item in program.schedule.items]
@@ -77,7 +77,7 @@ def _time(timing: Timing) -> str:
 
 
 def verdict(tuning: Tuning) -> str:
-    """What is gained in one line, or why nothing is."""
+    """One line with the gain of tuning, or the reason that there is none."""
     where = f"on {tuning.machine}, {tuning.rounds} rounds"
     if not tuning.kernels:
         return f"Nothing to gain {where}: every kernel has only one schedule worth timing."

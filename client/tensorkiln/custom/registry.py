@@ -1,8 +1,8 @@
-"""Custom operations: what a `custom` node may name.
+"""The registry of custom operations, which `custom` nodes refer to by name.
 
-An operation is a record of four things: its name, the attributes it takes, its type rule and its evaluation in NumPy.
-A program runs it as a callback on the host, so it needs no code generation. To add one, write a module like `sort.py`
-and register its record in `custom/__init__.py`.
+An operation has a name, attributes, a type rule and an evaluation in NumPy. A program runs it as a callback on the
+host, so it needs no code generation. To add one, write a module like `sort.py` and register its record in
+`custom/__init__.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 class CustomOpError(ValueError):
-    """Inputs or attributes that an operation does not take; the graph's error adds where."""
+    """An operation does not accept its inputs or attributes; the graph's error adds the node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ _REGISTRY: dict[str, CustomOp] = {}
 
 
 def register(op: CustomOp) -> CustomOp:
-    """Makes `op` known by its name. ValueError when the name is taken."""
+    """Register `op` by its name. ValueError when the name is taken."""
     if op.name in _REGISTRY:
         raise ValueError(f"a custom operation named {op.name} is registered already")
     _REGISTRY[op.name] = op

@@ -38,7 +38,7 @@ def compute(inputs: Sequence[Array], attributes: Mapping[str, Value]) -> Array:
     (array,) = inputs
     axis = _integer(attributes, "axis")
     kind = array.dtype.kind
-    # Half-precision types sort by their exact float32 value: NumPy does not know where NaN of an extension type goes.
+    # Half-precision types sort by their exact float32 value: NumPy does not order NaN of extension types.
     keys: Array = array if kind in "iub" or array.dtype.itemsize > 2 else array.astype(np.float32)
     if _integer(attributes, "descending"):
         keys = np.invert(keys) if kind in "iub" else np.negative(keys)

@@ -1,4 +1,4 @@
-"""What stands between a user and a compiled program: looked at part by part, with what to do about each."""
+"""Diagnosis of an installation, part by part, with advice for each problem."""
 
 from .examine import examine as examine
 from .finding import Finding as Finding

@@ -1,4 +1,4 @@
-"""All the looks, one after the other."""
+"""All checks, one after the other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .finding import Finding, fail
 
 
 def examine(url: str | None = None, timeout_s: float | None = None) -> Iterator[Finding]:
-    """What a `Client(url)` would meet on this machine and at its service; an embedded service is started for it."""
+    """Check this machine and the service of a `Client(url)`; starts an embedded service if there is no URL."""
     yield from packages.look()
     yield from processor.look()
     yield from gpu.look()

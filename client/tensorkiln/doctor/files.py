@@ -1,4 +1,4 @@
-"""The directories of the client: whether they can be written, and whether what they hold is whole."""
+"""Checks of the client's directories: whether they are writable, and their files undamaged."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..trust.record import SignedRecord
 from .finding import Finding, fail, ok, warn
 
 _SAMPLE: Final = 200
-"""Files of each kind that are read."""
+"""The most files of each kind that are read."""
 _DIGEST: Final = re.compile(SHA256_PATTERN.encode())
 
 
 def look(policy: Policy) -> Iterator[Finding]:
-    """The cache of programs and artifacts, and the directory of trusted keys."""
+    """Check the cache of programs and artifacts, and the directory of trusted keys."""
     problem = _unwritable(policy.cache)
     if problem is not None:
         advice = "every start fetches its programs again; name a writable directory in KILN_CACHE_DIR"
@@ -74,7 +74,7 @@ def _is_named_by_digest(name: str, content: bytes) -> bool:
 
 
 def _is_record(name: str, content: bytes) -> bool:
-    """Whether it is a signed record, or the action digest that a question came to."""
+    """Whether a file is a signed record, or the action digest that answered a question."""
     del name  # it is the SHA-256 of what was asked
     if _DIGEST.fullmatch(content):
         return True
@@ -86,11 +86,11 @@ def _is_record(name: str, content: bytes) -> bool:
 
 
 _KINDS: Final = {"artifacts": _is_named_by_digest, "programs": _is_named_by_digest, "records": _is_record}
-"""What is kept in each folder, and whether a file there, by its name and content, is what it was."""
+"""For each cache folder a function that tests a file, by name and content, for damage."""
 
 
 def _unwritable(directory: Path) -> str | None:
-    """Why nothing can be written to a directory, which is made where there is none."""
+    """Create the directory if needed, and return why it is not writable; None when it is."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, path = tempfile.mkstemp(dir=directory, prefix=".new-")

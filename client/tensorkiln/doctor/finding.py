@@ -1,4 +1,4 @@
-"""What a look at one part has found."""
+"""The result of one check."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """`WARN` is something that will be missed sooner or later; `FAIL` something without which programs do not run."""
+    """`WARN`: a problem that affects some uses; `FAIL`: a problem that keeps programs from running."""
 
     OK = "ok"
     WARN = "warn"
@@ -16,7 +16,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`part` is what was looked at, `found` what is there, and `advice` what to do about it."""
+    """`part` is the part that was checked, `found` the result, and `advice` the remedy."""
 
     part: str
     status: Status
@@ -25,15 +25,15 @@ class Finding:
 
 
 def ok(part: str, found: str) -> Finding:
-    """All is well."""
+    """A finding without a problem."""
     return Finding(part, Status.OK, found)
 
 
 def warn(part: str, found: str, advice: str) -> Finding:
-    """Something is missing that not everybody needs."""
+    """A finding of a problem that affects some uses."""
     return Finding(part, Status.WARN, found, advice)
 
 
 def fail(part: str, found: str, advice: str) -> Finding:
-    """Something has to be done."""
+    """A finding of a problem that keeps programs from running."""
     return Finding(part, Status.FAIL, found, advice)

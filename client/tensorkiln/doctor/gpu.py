@@ -1,4 +1,4 @@
-"""NVIDIA's driver, and what assembles code for its GPUs."""
+"""Checks of NVIDIA's driver, and of assemblers for its GPUs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BINDINGS: Final = "cuda-bindings"
 
 
 def look() -> Iterator[Finding]:
-    """The GPUs that programs can run on, and the assemblers that a service beside this SDK can use."""
+    """Check the GPUs for programs, and the assemblers for a service on this machine."""
     yield _driver()
     try:
         yield ok("nvjitlink", f"{version(_LINKER)}: a service here makes cubins")

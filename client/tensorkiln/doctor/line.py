@@ -1,4 +1,4 @@
-"""A way to a service by which a look sees what an ordinary call hides: status, problem, clock."""
+"""Plain requests to a service, which show details that a client hides: status, problem, clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HALF_A_SECOND: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer: its JSON (empty when it is none), and by how many seconds its clock is before ours, where it says."""
+    """An answer: its JSON object (empty if it is not one), and how many seconds its clock is ahead, if known."""
 
     status: int
     body: Mapping[str, Any]
@@ -32,7 +32,7 @@ class Answer:
 
     @property
     def told(self) -> str:
-        """What a problem says, for people."""
+        """The problem's detail as text."""
         detail = self.body.get("detail")
         return detail if detail and isinstance(detail, str) else f"it answered {self.status}"
 
@@ -44,7 +44,7 @@ class Line:
         self._http = http
 
     def get(self, path: str) -> Answer:
-        """The answer, whatever its status. UnavailableError when there is none."""
+        """The answer, with any status. UnavailableError when there is none."""
         begin = time.time()
         try:
             response = self._http.get(path)
@@ -61,9 +61,9 @@ class Line:
 
 @contextmanager
 def opened(settings: Settings) -> Generator[Line]:
-    """A line to the service of these settings; an embedded one is started. UnavailableError when it does not start.
+    """A line to the service of these settings; an embedded service is started. UnavailableError when that fails.
 
-    RequestError when the environment does not let a line be made.
+    RequestError for invalid proxy or certificate variables.
     """
     headers = {"User-Agent": f"tensorkiln/{sdk_version()} doctor"}
     timeout_s = min(settings.timeout_s, _TIMEOUT_S)
@@ -84,12 +84,12 @@ def _ahead(date: str | None, now: float) -> float | None:
     if not date:
         return None
     try:
-        # A date has no fractions: on the average it is half a second old.
+        # The header has whole seconds, so on average it is half a second old.
         return parsedate_to_datetime(date).timestamp() + _HALF_A_SECOND - now
     except (ValueError, OverflowError):
         return None
 
 
 def told(value: object) -> str:
-    """A value of an answer's JSON, for people, who are shown no lists and objects: those may be of any depth."""
+    """A scalar of an answer's JSON as text; lists and objects are not shown, because they may be of any depth."""
     return str(value) if value is None or isinstance(value, str | int | float) else "no text"

@@ -1,4 +1,4 @@
-"""Python, and the packages that tensorkiln asks for."""
+"""Checks of Python and of the packages that tensorkiln requires."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DISTRIBUTION: Final = "tensorkiln"
 SERVER: Final = "tensorkiln-server"
 _LEAST_PYTHON: Final = (3, 11)
 _LOSSES: Final = {"cpu": "programs for this CPU do not run", "onnx": "ONNX models are not read"}
-"""What does not work without an extra. That of GPUs is looked at with the GPU."""
+"""The consequence of each missing extra. The extra for GPUs is checked with the GPU."""
 _TOLD: Final = (
     *("numpy", "ml_dtypes", "pydantic", "msgspec", "httpx2", "cryptography", "llvmlite", "cuda-bindings", "onnx"),
     *("torch-mlir", "fastapi", "uvicorn", "obstore"),
@@ -26,7 +26,7 @@ _TOLD: Final = (
 
 
 def look() -> Iterator[Finding]:
-    """Python, the SDK, what it needs, what it can use, and the server beside it."""
+    """Check Python, the SDK, its requirements and extras, and an installed server."""
     written = platform.python_version()
     if sys.version_info[:2] < _LEAST_PYTHON:
         yield fail("python", written, f"use Python {'.'.join(map(str, _LEAST_PYTHON))} or newer")
@@ -48,7 +48,7 @@ def look() -> Iterator[Finding]:
 
 
 def _met(name: str, extra: str = "", loss: str = "") -> Iterator[Finding]:
-    """One finding for each requirement that is not met, or one that all are. Those of an extra can be done without."""
+    """A finding for each unmet requirement, or one if all are met. Those of an extra are only warnings."""
     part = f"{name}[{extra}]" if extra else name
     unmet = list(_unmet(name, extra))
     if not unmet:

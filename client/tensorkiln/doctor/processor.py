@@ -1,4 +1,4 @@
-"""What this CPU runs: the levels that targets are named by, and those that it lacks something for."""
+"""Check of the CPU: the target levels that it supports, and the missing features of others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMED = 4
 
 
 def look() -> Iterator[Finding]:
-    """The levels of `cpu:…` that run here, and the default `cpu`."""
+    """Check the levels of `cpu:…`, and the default `cpu`."""
     try:
         native = Target.parse("cpu:native")
     except DeviceError as error:

@@ -1,4 +1,4 @@
-"""The service: whether it is there and ready, whom it takes the user for, and whether its word is believed."""
+"""Checks of the service: reachability, readiness, authentication, and trust in its keys."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .line import Answer, Line, opened, told
 _NEEDED: Final = frozenset({"compile", "cache:read", "cache:write"})
 _SKEW_WARN_S: Final = 5.0
 _SKEW_FAIL_S: Final = 60.0
-"""By so much the service lets the times of a token be wrong."""
+"""The service's tolerance for a token's times, in seconds."""
 _DIGITS: Final = 12
 
 
 def look(settings: Settings, policy: Policy) -> Iterator[Finding]:
-    """Everything about the service that the client of these settings would use. An embedded one is started for it."""
+    """Check the service of a client with these settings; an embedded service is started."""
     if policy.offline:
         yield ok("service", "not asked: KILN_OFFLINE is set")
         return

@@ -1,4 +1,4 @@
-"""Symbolic integers: what a dimension, a size, an offset or a launch extent may be.
+"""Symbolic integers, for dimensions, sizes, offsets and launch extents.
 
 A `Dim` is a plain `int` or an `Expr`. An `Expr` is a polynomial over atoms, an atom being a symbol or a division,
 remainder, maximum or minimum that no identity could remove. Two dims equal as polynomials compare and hash equal.

@@ -10,19 +10,19 @@ from ..limits import MAX_EXPRESSION_TERMS
 from .errors import ExprError, ExprLimitError
 
 MAX_TERMS = 4 * MAX_EXPRESSION_TERMS
-"""To compare dims at the published limit takes sums of several. Sizes in a program may have as many."""
+"""The most terms of a sum. Comparing dims at the published limit needs sums of several dims."""
 MAX_FACTORS = 64
-"""Factors of one term: a value of so many dims, each 2 or more, is beyond any limit of elements."""
+"""The most factors of one term: a product of more dims, each 2 or more, exceeds every limit of elements."""
 MAX_COEFFICIENT = 1 << 128
 
 Dim: TypeAlias = "int | Expr"
-"""A constant is always a plain int, so `isinstance(dim, int)` asks whether the dim is static."""
+"""A constant is always a plain int, so `isinstance(dim, int)` tests whether the dim is static."""
 
 
 class Atom(str):
-    """A factor that the algebra does not look into: a symbol, a division or remainder, a maximum or minimum.
+    """A factor that is opaque to the algebra: a symbol, a division or remainder, a maximum or minimum.
 
-    It is a string, its own text: monomials are hashed, compared and sorted without a call of Python code.
+    It is a string (its text), so that monomials are hashed, compared and sorted without running Python code.
     """
 
     __slots__ = ("args", "depth", "key", "op", "symbols")
@@ -124,7 +124,7 @@ def _terms(dim: Dim) -> _Terms:
 
 
 def _order(item: tuple[Monomial, int]) -> tuple[int, Monomial]:
-    """Higher degree first, the constant last."""
+    """Sort key of terms: higher degree first, the constant last."""
     return (-len(item[0]), item[0])
 
 
@@ -148,7 +148,7 @@ def _from_terms(terms: _Terms) -> Dim:
 
 
 def from_ordered(terms: Sequence[tuple[Monomial, int]]) -> Dim:
-    """The sum of terms none of which is 0, in the order of those of a dim: some of its own, say."""
+    """The sum of nonzero terms that are already in canonical order, such as a subset of a dim's terms."""
     if not terms:
         return 0
     return Expr(tuple(terms)) if terms[0][0] else terms[0][1]
@@ -187,7 +187,7 @@ def add(*dims: Dim) -> Dim:
 
 
 def _plus(dim: Expr, constant: int) -> Expr:
-    """Their sum. The constant is the last of the terms."""
+    """`dim + constant`. The constant is the last of the terms."""
     terms = dim.terms
     if not terms[-1][0]:
         constant += terms[-1][1]
@@ -370,9 +370,9 @@ def free_symbols(dim: Dim) -> frozenset[str]:
 
 
 def depth(dim: Dim) -> int:
-    """The levels of the canonical form as JSON spells it; a constant or a symbol has depth 1.
+    """The depth of the canonical form in JSON; a constant or a symbol has depth 1.
 
-    A sum is a level, a product is one, and a difference is one over what it is of.
+    A sum, a product and a difference are one level each.
     """
     if isinstance(dim, int):
         return 1

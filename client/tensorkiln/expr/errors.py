@@ -1,4 +1,4 @@
-"""Why there is no such expression."""
+"""Errors of expressions."""
 
 from __future__ import annotations
 

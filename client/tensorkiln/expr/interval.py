@@ -1,4 +1,4 @@
-"""What is known of a dim from the bounds of its symbols."""
+"""Interval arithmetic: bounds of a dim from the bounds of its symbols."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _atom_bounds(atom: Atom, ranges: Mapping[str, Interval]) -> Interval:
     extent = max(abs(low), abs(high))
     largest_divisor = max(abs(divisor_low), abs(divisor_high))
     if divisor_low <= 0 <= divisor_high:
-        # The divisor may be zero, where there is no value at all; elsewhere no quotient exceeds the dividend.
+        # The divisor may be zero, which has no value; for any other divisor, |quotient| <= |dividend|.
         return (-extent, extent) if atom.op in ("idiv", "floordiv") else (-largest_divisor, largest_divisor)
     if atom.op == "floordiv":
         corners = [a // b for a in (low, high) for b in (divisor_low, divisor_high)]
@@ -98,7 +98,7 @@ def _proven(dim: Dim, ranges: Mapping[str, Interval], extents: Mapping[str, Dim]
 def _with_index_ranges(dim: Dim, ranges: Mapping[str, Interval], extents: Mapping[str, Dim]) -> dict[str, Interval]:
     known = dict(ranges)
     for name in free_symbols(dim) & extents.keys():
-        # An extent may name other indices: the last piece of a loop in pieces is shorter than the others.
+        # An extent may depend on other indices: the last tile of a tiled loop is shorter than the others.
         extent = extents[name]
         known[name] = (0, max(bounds(extent, _with_index_ranges(extent, ranges, extents))[1] - 1, 0))
     return known

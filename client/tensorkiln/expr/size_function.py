@@ -1,9 +1,9 @@
-"""Sizes and conditions on them as one Python function, for a program that is called at many bindings of its symbols.
+"""Compiles sizes and conditions to one Python function, for a program that is called at many bindings of its symbols.
 
-The function is compiled from a syntax tree of integers, operators and names that are made here: no text of a program
-gets into it. Each expression is evaluated once, and what the ranges of the symbols prove is not looked at again. Where
-a condition does not hold, or the arithmetic might leave 64 bits in any order of its steps, the function gives None;
-what is wrong then, if anything, is for `evaluate` to say.
+The function is compiled from a syntax tree of generated integers, operators and names, so no text of a program gets
+into it. Each expression is evaluated once, and conditions that the ranges of the symbols prove are omitted. When a
+condition does not hold, or the arithmetic might leave 64 bits in any order of its steps, the function returns None; the
+caller then uses `evaluate`, which raises the error, if any.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .evaluate import INT64_MAX, INT64_MIN
 from .interval import Interval, bounds
 
 _MOST: Final = 1 << 62
-"""Above every address, and every count of bytes."""
+"""An upper bound of every address and every byte count."""
 _MOST_TERMS_AT_ONCE: Final = 16
-"""Terms of one sum in the syntax tree: the compiler of Python descends into it."""
+"""The most terms of one sum in the syntax tree, since Python's compiler recurses into it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,11 @@ class SizeFunction:
         return made
 
     def most(self, value: Value) -> int:
-        """What the value is at most."""
+        """The upper bound of the value."""
         return _span(value)[1]
 
     def split(self, value: Value) -> tuple[Value, int]:
-        """What a sum is without its constant, and that."""
+        """A sum without its constant, and the constant."""
         return (0, value) if isinstance(value, int) else self._shifted.get(value, (value, 0))
 
     def _sum(self, values: Sequence[Value]) -> Local:
@@ -143,7 +143,7 @@ class SizeFunction:
     def call(
         self, function: Callable[[Sequence[int]], Sequence[int]], values: Sequence[Value], count: int, most: int
     ) -> list[Value]:
-        """What a function of nothing else makes of the values: `count` integers between 0 and `most`."""
+        """The results of a pure function of the values: `count` integers between 0 and `most`."""
         constants = [value for value in values if isinstance(value, int)]
         if len(constants) == len(values):
             return list(function(constants))
@@ -172,7 +172,7 @@ class SizeFunction:
         self.require_at_most(value, high)
 
     def compiled(self, results: Sequence[Value], packed: Sequence[Value]) -> Callable[..., tuple[Any, ...] | None]:
-        """The function: it gives the results, then `packed` as the bytes of 64-bit integers of this machine."""
+        """Compile the function. It returns the results, then `packed` as bytes of native 64-bit integers."""
         for value in packed:
             self.require_between(INT64_MIN, value, INT64_MAX)
         self._namespace["pack"] = struct.Struct(f"{len(packed)}q").pack
@@ -229,7 +229,7 @@ class SizeFunction:
         operator = ast.FloorDiv() if atom.op in ("floordiv", "idiv") else ast.Mod()
         made: ast.expr = ast.BinOp(_load(left), operator, _load(right))
         if atom.op in ("idiv", "mod") and not (left_low >= 0 and right_low > 0):
-            # Truncated: as rounded down where the signs agree, else by the opposite of the dividend.
+            # Truncating division: floor division if the signs agree, else that of the negated dividend.
             negative = ast.Compare(_load(left), [ast.Lt()], [ast.Constant(0)])
             agree = ast.Compare(negative, [ast.Eq()], [ast.Compare(_load(right), [ast.Lt()], [ast.Constant(0)])])
             opposite = ast.BinOp(ast.UnaryOp(ast.USub(), _load(left)), operator, _load(right))
@@ -278,7 +278,7 @@ class SizeFunction:
 
 
 def _needed(body: Sequence[tuple[frozenset[str], ast.stmt]], last: ast.stmt) -> list[ast.stmt]:
-    """The conditions, and the assignments that they or `last` need."""
+    """Dead-code elimination: the conditions, and the assignments that they or `last` need."""
     used, kept = _names(last), list[ast.stmt]()
     for assigned, statement in reversed(body):
         if not assigned or assigned & used:

@@ -1,4 +1,4 @@
-"""Values in the place of symbols."""
+"""Substitution of symbols."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CALLS: Final[dict[str, Callable[..., Dim]]] = {
     "max": maximum,
     "min": minimum,
 }
-"""What makes an atom of its arguments, by its op."""
+"""The functions that build an atom from its arguments, by op."""
 
 
 def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:

@@ -1,4 +1,4 @@
-"""Dims as text: the canonical form as it prints, such as `2*n + floordiv(m, 4) + 1`, for IR attributes."""
+"""Dims as canonical text, such as `2*n + floordiv(m, 4) + 1`, for IR attributes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def to_text(dim: Dim) -> str:
 
 @lru_cache(maxsize=4096)
 def parse_text(text: str) -> Dim:
-    """The dim whose canonical text is `text`. ExprError when it is the text of none."""
+    """Parse the canonical text of a dim. ExprError when `text` is not one."""
     tokens = list(_tokens(text))
     dim, end = _sum(tokens, 0)
     if end != len(tokens):

@@ -37,10 +37,10 @@ _SYMBOL = re.compile(SYMBOL_PATTERN)
 _MANY = 1 << 30
 
 MAX_DERIVED_DEPTH = 88
-"""Levels of an expression that the compiler makes of dimensions: a count of elements, a launch size, a condition.
+"""The most levels of an expression that the compiler derives: a count of elements, a launch size, a condition.
 
-Each level is two brackets, and a program is JSON of 14 levels around its expressions: together below what a parser
-takes of brackets, `tensorkiln.limits.MAX_JSON_DEPTH`.
+Each level takes two brackets, and a program has 14 levels of JSON around its expressions: together they stay below
+`tensorkiln.limits.MAX_JSON_DEPTH`.
 """
 
 _OPS: dict[str, tuple[Callable[..., Dim], int, int]] = {
@@ -58,17 +58,17 @@ _OPS: dict[str, tuple[Callable[..., Dim], int, int]] = {
 
 
 def from_wire(value: object) -> Dim:
-    """The dim that a JSON value of a graph spells. ExprError when it spells none, ExprLimitError beyond a limit.
+    """Parse a dim from a JSON value of a graph. ExprError when it is not a dim, ExprLimitError beyond a limit.
 
-    Its canonical form keeps the limits, too, so that what is read can be written and read again.
+    The canonical form is within the limits, too, so that a parsed dim can be written and parsed again.
     """
     return _read(value, MAX_EXPRESSION_DEPTH, MAX_EXPRESSION_TERMS, 1)
 
 
 def from_derived_wire(value: object) -> Dim:
-    """`from_wire` of what the compiler made of dims: sizes, offsets, conditions.
+    """`from_wire` for expressions derived by the compiler: sizes, offsets, conditions.
 
-    These may have as many terms as the algebra makes, and more levels than the dims that they were made of.
+    These may have as many terms as the algebra allows, and more levels than the dims of a graph.
     """
     return _read(value, MAX_DERIVED_DEPTH, MAX_TERMS, 1)
 
@@ -116,7 +116,7 @@ def to_wire(dim: Dim) -> Any:
     """The JSON spelling of `dim`'s canonical form."""
     if isinstance(dim, int):
         return dim
-    # A difference is spelled as one: -1 * x would be a level deeper than what it may have been read from.
+    # A difference is written as one: -1 * x would be a level deeper than the original may have been.
     added = [_term_to_wire(monomial, coefficient) for monomial, coefficient in dim.terms if coefficient > 0]
     taken = [_term_to_wire(monomial, -coefficient) for monomial, coefficient in dim.terms if coefficient < 0]
     if not taken:

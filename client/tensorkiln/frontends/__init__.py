@@ -1,1 +1,1 @@
-"""Importers: models of other formats as graphs and parameters."""
+"""Importers: convert models of other formats to graphs and parameters."""

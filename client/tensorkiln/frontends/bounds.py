@@ -1,4 +1,4 @@
-"""What a caller says of the dynamic dimensions of a model: inclusive bounds by name, or a size that fixes one."""
+"""A caller's bounds for the dynamic dimensions of a model: inclusive bounds by name, or one fixed size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Bounds: TypeAlias = "int | tuple[int, int]"
 
 
 def require_known(given: Iterable[str], known: Collection[str]) -> None:
-    """RequestError for bounds of a dimension that the model has not; `details` has those that it has, `dimensions`."""
+    """RequestError for bounds of an unknown dimension; `details["dimensions"]` lists the model's dimensions."""
     unknown = sorted(set(given) - set(known))
     if unknown:
         there = f"they are {', '.join(sorted(known))}" if known else "it has none"

@@ -1,4 +1,4 @@
-"""What an importer gives back, and what becomes of it: a program that is called with names."""
+"""The result of an importer, and its compiled form: a program that is called with names."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Model:
     """A graph, the arrays to bind to its parameter inputs, and the names of its other inputs and its outputs.
 
     `graph.input_vars` holds the vars of `inputs` first, in the model's order, then those of `parameters`;
-    `graph.output_vars` those of `outputs`, in their order. `program.bind(model.parameters)` leaves a program of the
-    model's own inputs.
+    `graph.output_vars` those of `outputs`, in their order. `program.bind(model.parameters)` returns a program that
+    takes only the model's own inputs.
     """
 
     graph: Graph
@@ -38,7 +38,7 @@ class Model:
 
     @property
     def signature(self) -> Signature:
-        """What the model takes and gives, by its names, without its parameters."""
+        """The model's inputs and outputs by name, without its parameters."""
         whole = signature_of_graph(self.graph)
         named = {var: name for name, var in self.inputs.items()}
         given = [replace(each, name=named[each.var]) for each in whole.inputs if each.var in named]
@@ -59,15 +59,16 @@ class Model:
         return tuple(by_var[var] for var in self.graph.input_vars)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model, its parameters included, to one file; it appears complete or not at all.
+        """Write the model, with its parameters, to one file; it appears complete or not at all.
 
-        CallInputError when a parameter has not the dtype and shape of its input; OSError when it cannot be written.
+        CallInputError when a parameter does not have the dtype and shape of its input; OSError when the file cannot be
+        written.
         """
         write_model(Parts(self.graph, self.parameters, self.inputs, self.outputs), path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
-        """The model in a file that `save` wrote.
+        """Read a model from a file that `save` wrote.
 
         RequestError when the file is not a saved model, LimitExceededError when a part is too large, an error of the
         graph when its text is invalid; OSError when the file cannot be read.
@@ -83,9 +84,9 @@ class Model:
         threads: int | None = None,
         device: int | Driver | None = None,
     ) -> CompiledModel:
-        """The model's program for `target` with its parameters bound; arguments and errors as for `Client.compile`.
+        """Compile the model for `target` and bind its parameters; arguments and errors as for `Client.compile`.
 
-        Without a `client` one of the default settings is made for this compile.
+        Without a `client`, a client with default settings is used for this compile.
         """
         if client is not None:
             program = client.compile(self.graph, target, options, threads=threads, device=device)
@@ -98,9 +99,10 @@ class Model:
         return CompiledModel(bound, tuple(self.inputs), tuple(self.outputs), self.symbols())
 
     def symbols(self) -> ArgumentSymbols:
-        """How the values of the symbols follow from the shapes of the inputs.
+        """The solver for the values of the symbols from the shapes of the inputs.
 
-        UnsupportedGraphError for a symbol that follows from none and has the name of an input: a call cannot pass it.
+        UnsupportedGraphError for a symbol that no shape determines and that has the name of an input: a call could not
+        pass its value.
         """
         shapes = {name: self.graph.types[var].shape for name, var in self.inputs.items()}
         found = ArgumentSymbols(shapes, self.graph.symbols)
@@ -115,9 +117,9 @@ class Model:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledModel:
-    """A program that takes a model's inputs by position or name, and gives its outputs by name.
+    """A program that takes a model's inputs by position or name, and returns its outputs by name.
 
-    `program` has the model's parameters bound. `symbols` says how the values of its symbols follow from the arrays.
+    `program` has the model's parameters bound. `symbols` computes the values of its symbols from the arrays.
     """
 
     program: Program
@@ -127,7 +129,7 @@ class CompiledModel:
 
     @property
     def signature(self) -> Signature:
-        """What a call takes and gives, by the model's names."""
+        """The inputs and outputs of a call, by the model's names."""
         found = self.program.signature
         return replace(
             found,
@@ -142,13 +144,14 @@ class CompiledModel:
         return program_html(self.program.compiled, self.signature)
 
     def __call__(self, /, *arrays: Any, **named: Any) -> dict[str, Any]:
-        """Run once: positions first, then names. Symbols have the values that the shapes of the arrays give them.
+        """Run once: inputs by position, then by name. Symbols take their values from the shapes of the arrays.
 
-        A symbol that no axis gives, as one of an axis of `max(n, 4)`, is an integer by name, as in `model(x, n=3)`.
+        A symbol that no axis determines, such as the `n` of an axis `max(n, 4)`, is passed as an integer by name, as in
+        `model(x, n=3)`.
 
-        CallInputError when an input is missing, given twice or unknown, and for a shape that fits no symbols or not
-        those of another input; CallBoundsError when a symbol is missing or out of its bounds; other errors as for a
-        call of `program`.
+        CallInputError when an input is missing, given twice or unknown, and for a shape that fits no value of the
+        symbols or contradicts another input; CallBoundsError when a symbol is missing or out of its bounds; other
+        errors as for a call of `program`.
         """
         known = {name: named.pop(name) for name in self.symbols.unsolved if name in named}
         ordered = in_order(self.inputs, arrays, named)
@@ -157,9 +160,9 @@ class CompiledModel:
 
 
 def in_order(names: Collection[str], arrays: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The arrays of the inputs `names`: the first ones are `arrays`, the others are in `named`.
+    """The arrays of the inputs `names`, in order: the first are `arrays`, the others are in `named`.
 
-    CallInputError when one is missing, given twice or unknown.
+    CallInputError when an input is missing, given twice or unknown.
     """
     expected = list(names)[len(arrays) :]
     if len(arrays) > len(names) or set(named) != set(expected):

@@ -1,8 +1,8 @@
 """A model in one file: a zip archive of stored entries.
 
 `graph.json` is the graph, `names.json` the vars of the inputs and outputs by name, `parameters/<var>` the elements of a
-parameter in row-major order, little-endian, in the dtype and shape that the graph states. The same model gives the same
-bytes. Nothing in it is extracted to a path.
+parameter in row-major order, little-endian, in the dtype and shape that the graph states. Equal models give equal
+bytes. Reading extracts nothing to the file system.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Names(Record):
 def write_model(model: Parts, path: str | os.PathLike[str]) -> None:
     """Write a model. The file appears complete or not at all.
 
-    CallInputError when a parameter has not the dtype and shape of its input; OSError when it cannot be written.
+    CallInputError when a parameter does not have the dtype and shape of its input; OSError when it cannot be written.
     """
     entries = {
         _GRAPH: model.graph.to_json().encode(),
@@ -62,13 +62,13 @@ def write_model(model: Parts, path: str | os.PathLike[str]) -> None:
 
 
 def read_model(path: str | os.PathLike[str]) -> Parts:
-    """The model in a file.
+    """Read a model from a file.
 
-    RequestError when the file is none of `write_model`, LimitExceededError when a part is too large, an error of the
-    graph when its text is none; OSError when it cannot be read.
+    RequestError when `write_model` did not write the file, LimitExceededError when a part is too large, an error of the
+    graph when its text is invalid; OSError when the file cannot be read.
     """
     name = os.fspath(path)
-    # What cannot be opened is the caller's to hear of; what fails after that, a seek before the file, is its content.
+    # A failure to open is raised as OSError. An OSError after that, such as a bad seek, comes from invalid content.
     with open(path, "rb") as file:
         return _parts(file, name)
 
@@ -81,7 +81,7 @@ def _parts(file: BinaryIO, name: str) -> Parts:
             names = _Names.model_validate_json(entries.content(_NAMES, MAX_NAMES_BYTES, _LIMIT))
             parameters = dict(_parameters(entries, graph, name))
     except (*UNREADABLE, ValueError, OSError) as error:
-        # An encrypted or a cut entry, a place before the file, text that is no JSON or of other fields.
+        # An encrypted or truncated entry, an offset before the file, invalid JSON or unknown fields.
         raise RequestError(f"{name} is not a saved model: {error}") from error
     free = [var for var in graph.input_vars if var not in parameters]
     if list(names.inputs.values()) != free or list(names.outputs.values()) != list(graph.output_vars):

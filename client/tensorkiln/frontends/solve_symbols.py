@@ -1,7 +1,7 @@
-"""The values of symbols from what a call is given: the sizes of its arrays, and its integers.
+"""Solves for the values of symbols, given the sizes of a call's arrays and its integer arguments.
 
-A symbol is read from what is linear in it, as `n`, `2*n + 1` or `n*m` where `n` is known, or is a polynomial that grows
-with it, as `n*n`. Everything else that is given is checked against the values that were found.
+A symbol is solved from a size that is linear in it, such as `n`, `2*n + 1` or `n*m` with known `n`, or from a monotonic
+polynomial, such as `n*n`. All other sizes are checked against the solution.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ..expr import Dim, Expr, ExprError, evaluate, free_symbols, slope, substitu
 
 Range = tuple[int, int]
 _LARGEST: Final = 1 << 62
-"""A symbol that has no range is looked for up to here."""
+"""The upper bound of a symbol without a range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An integer that a call gives: `says` begins the sentence that tells its value; in symbols it is `dim`."""
+    """An integer of a call, equal to `dim` in symbols. `says` starts the sentence of an error that states its value."""
 
     says: str
     dim: Dim
@@ -29,7 +29,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Where a symbol is read: the place is `factor` times it plus `offset`; without a factor, it grows with it."""
+    """The solution of `symbol` from a place: `factor * symbol + offset`; without a factor, a monotonic polynomial."""
 
     place: int
     symbol: str
@@ -38,7 +38,7 @@ class _Step:
 
     @property
     def effort(self) -> tuple[int, int]:
-        """Places that say it more plainly are read first; a factor of symbols may be 0 at a call."""
+        """Sort key, simplest places first; a symbolic factor comes last because it may be 0 at a call."""
         match self.factor:
             case None:
                 return 2, self.place
@@ -49,9 +49,9 @@ class _Step:
 
 
 class SymbolSolver:
-    """Made once for the places of all calls. `solved` are the symbols that have values then, `unsolved` the others.
+    """Solves symbols from the places of each call. `solved` are those that the places determine, `unsolved` the others.
 
-    `known` are symbols that each call has already. `ranges` are inclusive; without them every integer is taken.
+    `known` are symbols whose values each call supplies. `ranges` are inclusive; without one, every integer is valid.
     """
 
     def __init__(
@@ -71,9 +71,9 @@ class SymbolSolver:
         )
 
     def solve(self, values: Sequence[int], known: Mapping[str, int] | None = None) -> dict[str, int]:
-        """The values of the symbols where the places have these `values`, `known` included.
+        """The values of the symbols, `known` included, when the places have these `values`.
 
-        CallInputError where no integer gives a value, CallBoundsError where it is out of its range.
+        CallInputError when no integer solves a place, CallBoundsError when a symbol is out of its range.
         """
         found = dict(known or {})
         for step in self._steps:
@@ -82,9 +82,9 @@ class SymbolSolver:
         return found
 
     def check(self, values: Sequence[int], found: Mapping[str, int]) -> None:
-        """CallInputError for a place that has not the value which the symbols give it.
+        """CallInputError for a place whose value differs from that of its dim.
 
-        One with symbols that are not in `found` is not checked.
+        A place with symbols that are not in `found` is not checked.
         """
         for number, dim, name in self._checked:
             value = values[number]
@@ -112,7 +112,7 @@ class SymbolSolver:
         return solved
 
     def _reason(self, dim: Dim, values: Sequence[int], found: Mapping[str, int]) -> str:
-        """Which places the symbols of a dim were read from."""
+        """The clause of an error that names the places from which the symbols of a dim were solved."""
         said = [
             f"{self._places[step.place].says} {values[step.place]}"
             for step in self._steps
@@ -122,7 +122,7 @@ class SymbolSolver:
 
 
 class ArgumentSymbols:
-    """Symbols by the shapes of the arrays of a call, by name, and by its `integers`, each with its value as a dim."""
+    """Solves symbols from the shapes of a call's arrays, by name, and from its `integers`, dims by name."""
 
     def __init__(
         self,
@@ -139,23 +139,23 @@ class ArgumentSymbols:
 
     @property
     def solved(self) -> frozenset[str]:
-        """The symbols that the arguments give."""
+        """The symbols that the arguments determine."""
         return self._solver.solved
 
     @property
     def unsolved(self) -> tuple[str, ...]:
-        """The symbols that no argument gives."""
+        """The symbols that no argument determines."""
         return self._solver.unsolved
 
     def of_arrays(self, arrays: Sequence[Any], known: Mapping[str, int] | None = None) -> dict[str, int]:
-        """`values`, with all arrays in the order of the shapes, and without integers."""
+        """`values` for arrays in the order of the shapes; only without integers."""
         return self.values(dict(zip(self._shapes, arrays, strict=True)), known)
 
     def values(self, given: Mapping[str, Any], known: Mapping[str, int] | None = None) -> dict[str, int]:
-        """The values of the symbols where `given` are the arguments by name, with those that are `known`.
+        """The values of the symbols for the arguments `given`, by name; includes `known`.
 
-        CallInputError names the argument and axis for a size that no value gives or that contradicts another, for
-        another rank, and for a value that is not an array or an integer; CallBoundsError for a value out of its range.
+        CallInputError, with the argument and axis, for a size that no value solves or that contradicts another, for a
+        wrong rank, and for an argument that is not an array or an integer; CallBoundsError for a symbol out of range.
         """
         values = [_integer(name, given[name]) for name in self._integers]
         for name, shape in self._shapes.items():
@@ -172,7 +172,7 @@ class ArgumentSymbols:
 
 
 def _steps(places: Sequence[Place], known: set[str], ranges: Mapping[str, Range]) -> tuple[_Step, ...]:
-    """One step for each symbol that can be solved, in an order in which each needs only those before it."""
+    """One step for each symbol that can be solved, in dependency order."""
     first: dict[Dim, int] = {}
     for number, place in enumerate(places):
         if isinstance(place.dim, Expr):
@@ -208,7 +208,7 @@ def _grows(dim: Expr, name: str) -> bool:
 
 
 def _solved(step: _Step, place: Place, value: int, found: Mapping[str, int], ranges: Mapping[str, Range]) -> int:
-    """The value of the step's symbol, be it out of its range."""
+    """The value of the step's symbol; its range is not checked."""
     low, high = ranges.get(step.symbol, (0, _LARGEST))
     if step.factor is None:
         solved, left = _bisected(place.dim, step.symbol, value)
@@ -230,7 +230,7 @@ def _solved(step: _Step, place: Place, value: int, found: Mapping[str, int], ran
 
 
 def _bisected(dim: Dim, name: str, value: int) -> tuple[int, bool]:
-    """The largest value of the symbol that does not make more than `value`, and whether it makes less."""
+    """The largest value of the symbol for which `dim` is at most `value`, and whether `dim` is less there."""
     least, most = 0, 1
     while _at(dim, name, most) <= value:
         least, most = most, 2 * most

@@ -10,9 +10,9 @@ from ..expr import Dim
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """`left == right` (eq) or `left >= right` (ge): must hold at the call because it could not be proven before.
+    """`left == right` (eq) or `left >= right` (ge), checked at the call because it could not be proven before.
 
-    `pointer` is the JSON Pointer of the node it comes from, `message` says what it means there.
+    `pointer` is the JSON Pointer of the node that needs it, `message` is its meaning there.
     """
 
     kind: Literal["eq", "ge"]

@@ -1,4 +1,4 @@
-"""Which node defines which var: once, or twice as destination passing has it."""
+"""The defining node of each var: one node, or two for destination passing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .survey import Survey
 
 
 class Definitions:
-    """Enters the types of vars into a scope.
+    """Adds the types of vars to a scope.
 
     A var has one defining node, with three exceptions: a buffer before it that declares where the value goes; an assign
     whose target is its own `out_var`, a buffer; and placeholders that repeat an input.
@@ -27,7 +27,7 @@ class Definitions:
         self._updatable = set(survey.updated_in_place)
 
     def define(self, node: AnyNode, var: int, result: TensorType) -> None:
-        """Enters `var`, which `node` defines with the inferred type `result`."""
+        """Add `var`, which `node` defines with the inferred type `result`."""
         if var in self.repeated and not self._is_new(node, var, result):
             return
         self.require_stated(var, result)
@@ -39,7 +39,7 @@ class Definitions:
         self.scope.types[var] = result
 
     def _is_new(self, node: AnyNode, var: int, result: TensorType) -> bool:
-        """Whether this definition of a repeated var gives it its type; False if it repeats or announces one."""
+        """Whether this definition of a repeated var sets its type; False for a repetition or a declaration."""
         scope = self.scope
         known, destination = scope.types.get(var), scope.destinations.get(var)
         if isinstance(node, Buffer):
@@ -87,7 +87,7 @@ class Definitions:
         self.scope.require_same_shape(result.shape, stated.shape, message)
 
     def define_passed(self, kernel: Kernel) -> None:
-        """Enters the outputs beyond the first of a kernel around a sink: each is one of its dependencies."""
+        """Add the outputs beyond the first of a kernel around a sink: each is one of its dependencies."""
         inner = innermost(kernel)
         if not isinstance(inner, Sink):
             return
@@ -96,14 +96,14 @@ class Definitions:
 
 
 def innermost(node: AnyNode) -> AnyNode:
-    """What a kernel wraps in the end; any other node itself."""
+    """The innermost node that a kernel wraps; any other node itself."""
     while isinstance(node, Kernel):
         node = node.ast
     return node
 
 
 def innermost_kinds(nodes: Iterable[AnyNode]) -> set[type[AnyNode]]:
-    """The kinds that occur, that of a kernel being the kind of what it wraps in the end."""
+    """The kinds that occur; a kernel counts as its innermost node."""
     nodes = tuple(nodes)
     kinds = set(map(type, nodes))
     return {type(innermost(node)) for node in nodes} if Kernel in kinds else kinds

@@ -1,4 +1,4 @@
-"""Where values live: on the graph's home, or where a `copy` took them."""
+"""Inference of devices: values are on the graph's home device, or on the target of a `copy`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .definitions import innermost, innermost_kinds
 from .stated import StatedGraph
 
 _FREE: Final = (Multi, Sink)
-"""Kinds whose operands may live on different devices."""
+"""Kinds whose operands may be on different devices."""
 
 
 def place(graph: StatedGraph, types: Mapping[int, TensorType]) -> dict[int, TensorType]:
-    """The types with their devices. A graph that names no device is left as it is.
+    """The types with their devices; unchanged for a graph that names no device.
 
-    The device that inputs and buffers name is the home of the graph; UnsupportedGraphError when they name two.
-    InvalidGraphError when operands live apart, or when a stated device is not the inferred one.
+    The device of inputs and buffers is the home of the graph; UnsupportedGraphError when they name two.
+    InvalidGraphError when operands are on different devices, or a stated device is not the inferred one.
     """
     kinds = {type(node) for node in graph.nodes}
     named = not kinds.isdisjoint(_NAMING) or any(stated.device is not None for stated in graph.vars_metadata.values())
@@ -31,7 +31,7 @@ _AT_HOME: Final = frozenset({Buffer, Placeholder})
 
 
 def home(graph: StatedGraph) -> str | None:
-    """The device that the inputs and the buffers name, in its one spelling; None when they name none."""
+    """The canonical name of the device of inputs and buffers; None when they name none."""
     found: dict[str, str] = {}
     copied: set[int | None] = set()
     if Copy in innermost_kinds(graph.nodes):
@@ -71,7 +71,7 @@ def _place(graph: StatedGraph, types: Mapping[int, TensorType]) -> dict[int, Ten
 
 
 def _device(node: AnyNode, devices: Mapping[int, str | None], at_home: str | None, index: int) -> str | None:
-    """Where a node's value lives; None for one that no device is known of, such as a constant."""
+    """The device of a node's value; None if unknown, as for a constant."""
     inner = innermost(node)
     if isinstance(inner, Copy):
         return canonical_device(inner.target_device)

@@ -44,7 +44,7 @@ SHIFTS: Final = frozenset({BinopKind.SHL, BinopKind.SHR})
 
 
 def mixed_shape(scope: Scope, left: tuple[Dim, ...], right: tuple[Dim, ...], *fields: str) -> tuple[Dim, ...]:
-    """The shape of two operands together: a scalar takes the other's shape, two tensors have the same one."""
+    """The common shape of two operands: a scalar takes the other's shape, two tensors must have the same shape."""
     if left == right or not right:
         return left
     if not left:

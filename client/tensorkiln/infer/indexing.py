@@ -55,7 +55,7 @@ def vectorize(node: Vectorize, scope: Scope) -> TensorType:
 
 
 def _require_covered(scope: Scope, whole: Shape, indices: Shape, axis: int, field: str) -> None:
-    """Off the axis, the indices reach no further than the value they index."""
+    """On all axes but `axis`, the indices must not be larger than the indexed value."""
     if len(whole) != len(indices):
         scope.fail(f"the indices have rank {len(indices)}, the indexed value {len(whole)}", field)
     scope.require_axis(axis, len(indices), "axis")

@@ -1,4 +1,4 @@
-"""What inference finds out about a graph."""
+"""The result of inference."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .constraint import Constraint
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """The type of each var, the conditions left for the call, and the bounds of each symbol."""
+    """The type of each var, the constraints to check at the call, and the bounds of each symbol."""
 
     types: Mapping[int, TensorType]
     constraints: tuple[Constraint, ...]

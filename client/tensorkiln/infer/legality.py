@@ -1,4 +1,4 @@
-"""Which element types a node takes."""
+"""The element types that nodes accept."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ BOOLS: Final = frozenset({DType.BOOL})
 NUMBERS: Final = FLOATS | INTEGERS
 BITS: Final = INTEGERS | BOOLS
 VALUES: Final = NUMBERS | BOOLS
-"""What is computed with: all that carries data but the narrow dtypes."""
+"""Types with arithmetic: all data types except the narrow ones."""
 NARROW: Final = frozenset(dtype for dtype in DType if dtype.is_narrow)
 STORED: Final = VALUES | NARROW
-"""Everything that carries data: all but unit."""
+"""All data types: all but unit."""
 
 CONDITIONS: Final = frozenset({DType.BOOL, DType.UINT8})
 """Gates, conditions and the results of comparisons."""
@@ -25,5 +25,5 @@ MARKERS: Final = frozenset({DType.INT32, DType.UNIT})
 
 
 def advice(dtype: DType) -> str:
-    """What to do where a narrow dtype is not taken; nothing for another."""
+    """Advice for a node that does not accept a narrow dtype; empty for another dtype."""
     return f" (cast it to {dtype.wide}, or wider, and the result back)" if dtype.is_narrow else ""

@@ -1,4 +1,4 @@
-"""While: two graphs inside of a node, each inferred by itself in the symbols of the graph around it."""
+"""While: a node with two regions, each inferred separately with the symbols of the outer graph."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .scope import Scope
 from .stated import StatedGraph, StatedVar
 
 _OUTSIDE: Final = frozenset({Assign, Bind, Buffer, BufferView, Copy, Kernel, Multi, Sink})
-"""Kinds that have to do with the storage, the devices, the symbols or the kernels of the whole graph."""
+"""Kinds that are not allowed in a region: they concern storage, devices, symbols or kernels of the whole graph."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionGraph:
-    """What inference asks of a graph, of a region."""
+    """A region as a graph for inference."""
 
     region: Region
     symbols: Mapping[str, tuple[int, int]]
@@ -58,7 +58,7 @@ Infer = Callable[[StatedGraph, int], Inference]
 
 
 def while_types(node: While, scope: Scope, infer: Infer, depth: int) -> tuple[TensorType, ...]:
-    """The types of `output_vars`; `infer` infers a region, which is `depth` levels of loops deep."""
+    """The types of `output_vars`; `infer` infers a region, nested in `depth` loops."""
     if depth > MAX_LOOP_DEPTH:
         scope.over("loop_depth", MAX_LOOP_DEPTH, depth, what="this loop", advice=" levels of loops around its turns")
     carried = [_operand(scope, var) for var in node.in_vars]
@@ -75,13 +75,13 @@ def while_types(node: While, scope: Scope, infer: Infer, depth: int) -> tuple[Te
 
 
 def count_nodes(nodes: Sequence[AnyNode]) -> int:
-    """The nodes and those in the graphs inside of them."""
+    """The number of nodes, including those in regions."""
     loops = [node for node in nodes if type(node) is While]
     return len(nodes) + sum(count_nodes(node.condition.nodes) + count_nodes(node.body.nodes) for node in loops)
 
 
 def require_few_nodes(graph: StatedGraph, scope: Scope) -> None:
-    """Refuses a graph that has too many nodes together with those inside of its loops."""
+    """Refuse a graph with too many nodes, including those in its loops."""
     total = count_nodes(graph.nodes)
     if total > MAX_NODES:
         scope.over("nodes", MAX_NODES, total, what="the graph with its loops")
@@ -98,7 +98,7 @@ def _operand(scope: Scope, var: int) -> TensorType:
 def _results(
     region: Region, name: str, scope: Scope, carried: Sequence[TensorType], count: int, infer: Infer, depth: int
 ) -> list[TensorType]:
-    """The types of what a region gives, which takes what is carried."""
+    """The output types of a region whose inputs are the carried values."""
     _require_inside(region, name, scope)
     for what, listed, expected in (("inputs", region.input_vars, len(carried)), ("outputs", region.output_vars, count)):
         if len(listed) != expected:

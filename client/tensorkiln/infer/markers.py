@@ -1,4 +1,4 @@
-"""Identities with a hint, identifiers, nothing; and the scalars of symbols."""
+"""Identity nodes with hints, identifiers and no-ops; and the scalars of symbols."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from .scope import Scope, Shape
 
 
 def storage_shape(scope: Scope, var: int, size: Dim, field: str) -> Shape:
-    """The shape of `size` elements of storage: what the metadata states, which must hold as many, else one axis."""
+    """The shape of `size` elements of storage: the stated shape, which must have as many elements, else one axis."""
     shape = scope.stated_shape(var)
     if shape is None:
         return (size,)

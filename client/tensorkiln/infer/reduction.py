@@ -29,7 +29,7 @@ def reduce_axis(node: ReduceAxis, scope: Scope) -> TensorType:
 
 
 def _accumulates(source: DType, result: DType) -> bool:
-    """Whether every value of `source` is one of `result`, or both are integers, which wrap."""
+    """Whether `result` can represent every value of `source`, or both are integers, which wrap."""
     if source in FLOATS:
         return source is result or (result in FLOATS and result.bits > source.bits)
     return result in NUMBERS - FLOATS and result.bits >= source.bits

@@ -1,4 +1,4 @@
-"""What a rule may ask while it infers the type of a node, and how it refuses the node."""
+"""The context in which a rule infers the type of a node, and refuses invalid nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Shape = tuple[Dim, ...]
 
 
 class Types(dict[int, TensorType]):
-    """The types of the vars defined so far; reading another var is the error of the node at hand."""
+    """The types of the vars defined so far; reading another var raises the error of the current node."""
 
     __slots__ = ("scope",)
 
@@ -58,11 +58,11 @@ class Scope:
 
     @property
     def pointer(self) -> str:
-        """The JSON Pointer of the node at hand."""
+        """The JSON Pointer of the current node."""
         return "".join(f"/{step}" for step in self.path)
 
     def fail(self, message: str, *fields: str) -> NoReturn:
-        """Refuses the node as invalid, pointing at its `fields` or at the whole of it."""
+        """Refuse the node as invalid, pointing at its `fields` or at the node."""
         raise InvalidGraphError(message, pointers=self._pointers(fields))
 
     def unsupported(self, message: str, *fields: str) -> NoReturn:
@@ -95,7 +95,7 @@ class Scope:
         return None if stated is None else stated.shape
 
     def type(self, dtype: DType, shape: Shape) -> TensorType:
-        """The one object for this type; a shape seen for the first time is checked against the limits."""
+        """The interned object for this type; a new shape is checked against the limits."""
         key = (dtype, shape)
         known = self._interned.get(key)
         if known is None:
@@ -128,7 +128,7 @@ class Scope:
         self.require_ge(MAX_ELEMENTS, count, f"a value has at most {MAX_ELEMENTS} elements")
 
     def _require_countable(self, shape: Shape) -> None:
-        """Refuses a shape of which the compiler cannot state the number of elements, whichever end it begins at."""
+        """Refuse a shape whose number of elements is too complex an expression, in either order of multiplication."""
         if sum(isinstance(dim, Expr) for dim in shape) < 2:
             return
         for dims in (shape, shape[::-1]):

@@ -1,4 +1,4 @@
-"""What inference asks of a graph: its nodes, and what its writer states."""
+"""The input of inference: a graph's nodes, and the metadata that it states."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..nodes import AnyNode, SymVar
 
 
 class StatedVar(Protocol):
-    """What the writer of a graph states about a var."""
+    """The metadata that a graph states about a var."""
 
     @property
     def dtype(self) -> DType: ...
@@ -22,7 +22,7 @@ class StatedVar(Protocol):
 
 
 class StatedGraph(Protocol):
-    """A graph that is structurally sound, and of which no type is known yet."""
+    """A structurally sound graph whose types are not inferred yet."""
 
     @property
     def nodes(self) -> Sequence[AnyNode]: ...

@@ -1,4 +1,4 @@
-"""The first pass over a graph: its symbols, and the vars that more than one node names as its `out_var`."""
+"""The first pass over a graph: its symbols, and the vars that more than one node defines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .stated import StatedGraph
 @dataclass(frozen=True, slots=True)
 class Survey:
     """`symbols`: bounds by name, narrowed by binds. `repeated`: vars that several nodes define. `updated_in_place`:
-    those of them that an assign defines whose target they are."""
+    repeated vars that an assign has both as target and as output."""
 
     symbols: dict[str, tuple[int, int]]
     repeated: frozenset[int]
@@ -22,10 +22,10 @@ class Survey:
 
 
 def survey(graph: StatedGraph) -> Survey:
-    """Surveys the graph. InvalidGraphError and LimitExceededError for its symbols."""
+    """Survey the graph. InvalidGraphError for invalid symbols, LimitExceededError for too many."""
     written = [node.out_var for node in graph.nodes if node.out_var is not None]
     if len(set(written)) == len(written) and _SPECIAL.isdisjoint(map(type, graph.nodes)):
-        # Like most graphs: there is nothing to look for in its nodes.
+        # The usual case: no node needs inspection.
         return Survey(_declared(graph.symbolic_vars, []), frozenset(), frozenset())
     seen: set[int] = set()
     repeated: set[int] = set()
@@ -56,7 +56,7 @@ _SPECIAL = frozenset({DefineVar, Bind, Assign, Kernel, While})
 
 
 def _nested(pointer: str, node: AnyNode) -> Iterator[tuple[str, AnyNode]]:
-    """The node and, for a kernel, what it wraps."""
+    """The innermost node that a kernel wraps, or the node itself, with its JSON Pointer."""
     while isinstance(node, Kernel):
         pointer, node = f"{pointer}/ast", node.ast
     yield pointer, node
@@ -96,7 +96,7 @@ def _bounds(symbol: SymVar, pointer: str) -> tuple[int, int]:
 
 
 def _fix(symbols: dict[str, tuple[int, int]], names: dict[int, str], binds: list[tuple[str, Bind]]) -> None:
-    """Narrows each bound symbol to its value."""
+    """Narrow each bound symbol to its value."""
     for pointer, bind in binds:
         name = names.get(bind.sym_var)
         if name is None:

@@ -1,8 +1,8 @@
-"""View and valid: shape trackers, and which addresses they reach.
+"""View and valid: shape trackers, and the addresses that they reach.
 
-Over a box of indices an affine address takes its least and greatest value at corners, so one view is judged exactly:
-symbolically if need be. Of several views, an inner one is judged over all of its box first; only if that does not do,
-the addresses that the outer views really form are enumerated.
+Over a box of indices an affine address has its extremes at corners, so a single view is checked exactly, symbolically
+if necessary. In a chain of views, an inner view is first checked over its whole box; only if that fails, the addresses
+that the outer views actually form are enumerated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .movement import operand
 from .scope import Scope, Shape, shape_text
 
 MAX_ENUMERATED: Final = 1 << 20
-"""Elements of a chain of views whose addresses are computed one by one during validation: some 0.1 s and 100 MB."""
+"""The most elements of a chain of views whose addresses are enumerated in validation: some 0.1 s and 100 MB."""
 
 MAX_ENUMERATED_ADDRESS: Final = 1 << 62
 """Addresses below this cannot overflow while they are summed in 64 bits."""
@@ -62,7 +62,7 @@ def check_addresses(scope: Scope, tracker: ShapeTracker, size: Dim | None) -> No
 
 
 def _box(scope: Scope, view: ViewSpec) -> Box:
-    """First and last unmasked index of each axis; the last is before the first where there is none."""
+    """First and last unmasked index of each axis; the last is before the first if all are masked."""
     if view.mask is None:
         return [(0, add(size, -1)) for size in view.shape]
     box: Box = []
@@ -72,7 +72,7 @@ def _box(scope: Scope, view: ViewSpec) -> Box:
 
 
 def _smaller(scope: Scope, left: Dim, right: Dim) -> Dim:
-    """The minimum of two dims: one of them where it is known which, so that differences to it can still be proven."""
+    """The minimum of two dims; one of the two if provable, so that differences to it can still be proven."""
     low, high = scope.bounds(sub(left, right))
     if high <= 0:
         return left
@@ -80,7 +80,7 @@ def _smaller(scope: Scope, left: Dim, right: Dim) -> Dim:
 
 
 def _greater(scope: Scope, left: Dim, right: Dim) -> Dim:
-    """The maximum of two dims, one of them where it is known which."""
+    """The maximum of two dims; one of the two if provable."""
     low, high = scope.bounds(sub(left, right))
     if low >= 0:
         return left
@@ -124,7 +124,7 @@ def _require_inside(scope: Scope, view: ViewSpec, limit: Dim, field: str) -> Non
 
 
 def _check_reached(scope: Scope, tracker: ShapeTracker, number: int, limit: Dim) -> None:
-    """Judges view `number` by the addresses that the views outside of it form."""
+    """Check view `number` by enumerating the addresses that its outer views form."""
     outer, field = tracker.views[number:], f"shape_tracker/views/{number}"
     if not isinstance(limit, int) or not all(_is_enumerable(view) for view in outer) or _count(outer) > MAX_ENUMERATED:
         scope.unsupported("cannot prove that the addresses of this inner view stay inside; use one view", field)

@@ -1,4 +1,4 @@
-"""The walk over the nodes in order: each rule gives a type, and each type must agree with what the graph states."""
+"""Inference over the nodes in order: each rule gives a type, which must agree with the type that the graph states."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _DEFINING_MORE: Final = frozenset({Buffer, Placeholder, Kernel})
 
 
 def infer(graph: StatedGraph, depth: int = 0) -> Inference:
-    """The types of all vars of a structurally sound graph, which is inside of `depth` loops.
+    """The types of all vars of a structurally sound graph, nested in `depth` loops.
 
     Raises InvalidGraphError, UnsupportedGraphError and LimitExceededError, pointing at the node.
     """
@@ -93,7 +93,7 @@ def _while(node: AnyNode, scope: Scope, definitions: Definitions, depth: int) ->
 
 
 def _kernel(node: AnyNode, scope: Scope, depth: int) -> TensorType:
-    """The type of a kernel is that of what it wraps; a sink passes its dependencies through."""
+    """A kernel has the type of the node it wraps; a sink passes its dependencies through."""
     assert isinstance(node, Kernel), "every other kind has a rule of its own"
     program.check_kernel(node, scope, depth)
     outer, inner = scope.path, node.ast

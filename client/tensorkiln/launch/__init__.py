@@ -1,4 +1,4 @@
-"""Launch sizes: the expressions that size a grid, their evaluation in checked 64-bit arithmetic, and dims as such."""
+"""Launch sizes: expressions for grid sizes, their checked 64-bit evaluation, and conversion from and to dims."""
 
 from .dims import dim_from_launch, launch_from_dim
 from .evaluate import LaunchDims, evaluate_launch, resolve_launch_dims

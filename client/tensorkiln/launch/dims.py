@@ -1,4 +1,4 @@
-"""Between dims, which travel, and launch expressions, which are evaluated by the launch rules."""
+"""Conversion between dims (the wire format) and launch expressions (evaluated by the launch rules)."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def _least(left: LaunchNode, right: LaunchNode) -> LaunchNode:
 def dim_from_launch(expr: LaunchNode) -> Dim:
     """The dim of a launch expression, for the wire.
 
-    DiagnosticError when the expression is none: bit operations or comparisons on variables, or a bind of a variable to
-    something that is not a constant.
+    DiagnosticError when there is no such dim: for bit operations or comparisons on variables, or a bind of a variable
+    to a non-constant.
     """
     if _is_closed(expr):
         return evaluate_launch(expr, {})
@@ -112,7 +112,7 @@ def dim_from_launch(expr: LaunchNode) -> Dim:
 
 
 def _is_closed(expr: LaunchNode) -> bool:
-    """Whether the value needs no variable: a bind needs only its value."""
+    """Whether the expression has no free variable; a bind depends only on its value."""
     if isinstance(expr, DefineVar):
         return False
     if isinstance(expr, Bind):

@@ -32,7 +32,7 @@ def evaluate_launch(expr: LaunchNode, values: Mapping[str, int]) -> int:
 
 
 def _evaluate(expr: LaunchNode, values: Mapping[str, int], known: dict[int, int]) -> int:
-    # Expressions share subtrees; without the memory a chain of n squares of sums would take 2^n steps.
+    # Memoized, because expressions share subtrees: a chain of n squares of sums would take 2^n steps.
     if id(expr) not in known:
         known[id(expr)] = _evaluate_once(expr, values, known)
     return known[id(expr)]
@@ -97,10 +97,10 @@ def resolve_launch_dims(
     *,
     usize_max: int = USIZE_MAX,
 ) -> LaunchDims:
-    """Both sizes, global before local, x before y before z; the first failure is the one reported.
+    """Evaluate both sizes, global before local, x before y before z, and report the first failure.
 
-    `usize_max` is the largest dimension that the machine that launches can count to. CallBoundsError as for
-    `evaluate_launch`, and when a dimension is not positive or above `usize_max`.
+    `usize_max` is the largest dimension on the launching machine. CallBoundsError as for `evaluate_launch`, and when a
+    dimension is not positive or above `usize_max`.
     """
     grid = _resolve(global_size, values, usize_max)
     return LaunchDims(grid, None if local_size is None else _resolve(local_size, values, usize_max))

@@ -1,4 +1,4 @@
-"""Tools for programs that speak the Model Context Protocol: of a service at `/mcp`, and of `kiln mcp` on this machine.
+"""Tools of the Model Context Protocol, served by a service at `/mcp` and by `kiln mcp` on this machine.
 
-A tool is requests to the service with the caller's credential. `tools` needs no package of the protocol; `server` does.
+A tool sends requests to the service with the caller's credential. Only `server` needs the package `mcp`.
 """

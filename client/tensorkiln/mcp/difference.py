@@ -1,4 +1,4 @@
-"""Where two JSON documents differ."""
+"""Differences between two JSON documents."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from itertools import islice
 from typing import Any, Final, cast
 
 MOST: Final = 100
-"""Differences that are listed."""
+"""The most differences listed."""
 _SHOWN: Final = 200
-"""Characters of a value that are shown."""
+"""The most characters shown of a value."""
 _NOTHING: Final = object()
 
 
 def differences(here: Any, there: Any) -> dict[str, Any]:
-    """`count`, and the first MOST of them: `at` is a JSON Pointer, `here` and `there` are the values, shortened.
+    """The number of differences as `count`, and the first `MOST` as `differences`.
 
-    A value that one side lacks is left out.
+    `at` is a JSON Pointer, `here` and `there` are the shortened values; one that a side lacks is omitted.
     """
     found = _walk(here, there, "")
     first = list(islice(found, MOST))

@@ -1,4 +1,4 @@
-"""The tools that compute on this machine: run and profile. A service compiles, and runs no program of a caller's."""
+"""The tools that run programs on this machine: run and profile. A service only compiles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .tool import Arguments, Requests, Result, Tool
 from .tools import source
 
 MAX_SHOWN: Final = 1000
-"""Elements of an output that are given."""
+"""The most elements returned of an output."""
 _REPEAT: Final = 10
 _TAKES: Final = ("graph", "stablehlo", "dims", "options", "inputs", "symbols", "seed")
 
@@ -122,7 +122,7 @@ def _symbols(program: Program, arrays: Sequence[np.ndarray | None], stated: dict
 def _shown(array: np.ndarray) -> Result:
     flat = array.reshape(-1)[:MAX_SHOWN]
     values = [repr(each) if isinstance(each, complex) else each for each in flat.astype(_plain(array)).tolist()]
-    # JSON has no words for these.
+    # JSON has no infinities and NaN.
     shown = [each if not isinstance(each, float) or np.isfinite(each) else str(each) for each in values]
     return {"shape": list(array.shape), "dtype": str(array.dtype), "values": shown, "cut": array.size > MAX_SHOWN}
 

@@ -1,4 +1,4 @@
-"""The tool `report` of `kiln mcp` with a service of its own: no browser reaches that, so the page becomes a file."""
+"""The tool `report` of `kiln mcp` with an embedded service: no browser can reach that, so the page becomes a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .tool import Arguments, Requests, Result, Tool
 
 
 def report_file_tool(client: Client, folder: Path) -> Tool:
-    """Reports of the programs that the service of `client` has stored, as files in `folder`, named by their digests.
+    """A tool that writes reports of programs stored in the service of `client` to `folder`, named by digest.
 
     The tool raises NotFoundError for a program that is not stored, UnavailableError when the file cannot be written.
     """

@@ -1,4 +1,4 @@
-"""The tools as a server of the Model Context Protocol. Needs the package `mcp`: `pip install 'tensorkiln[mcp]'`."""
+"""A Model Context Protocol server for the tools. Needs the package `mcp`: `pip install 'tensorkiln[mcp]'`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _INSTRUCTIONS: Final = (
 )
 _MOST_POINTERS: Final = 20
 _MOST_PROBLEMS: Final = 16
-"""Of the arguments, that are looked for."""
+"""The most schema violations collected per call."""
 
 
 def make_server(tools: Sequence[Tool], requests: Requests) -> Server[Any]:
-    """A server that answers each call of a tool by requests of `requests`."""
+    """A server that answers tool calls by sending `requests`."""
     known = named(tools)
 
     async def list_tools(
@@ -60,7 +60,7 @@ def make_server(tools: Sequence[Tool], requests: Requests) -> Server[Any]:
 
 
 def explained(error: TensorkilnError, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """An error as a program reads it: what its problem says, and what its pointers point to in the graph."""
+    """An error as JSON: its problem fields, and the parts of the graph that its pointers refer to."""
     graph = arguments.get("graph")
     found = ((pointer, _pointed(graph, pointer)) for pointer in error.pointers[:_MOST_POINTERS])
     return {
@@ -82,13 +82,13 @@ def _check(tool: Tool, arguments: Mapping[str, Any]) -> None:
     if problems:
         first = min(problems, key=lambda problem: len(problem.absolute_path))
         where = "".join(f"/{part}" for part in first.absolute_path)
-        # Its message quotes the value, which may be all of a graph.
+        # Shortened, because the message quotes the value, which may be a whole graph.
         said = f"The arguments of {tool.name} do not fit its schema: {first.message[:300]}."
         raise RequestError(said, pointers=[where] if where else [], details={"takes": list(tool.takes)})
 
 
 def _pointed(graph: Any, pointer: str) -> Any:
-    """What a JSON Pointer of an error points to, a node for a pointer into one; None where there is nothing."""
+    """The part of the graph that a JSON Pointer refers to, at most two levels deep (a node); None if missing."""
     parts = pointer.split("/")[1:]
     if parts[:1] == ["graph"]:
         parts = parts[1:]

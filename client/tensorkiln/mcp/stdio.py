@@ -1,4 +1,4 @@
-"""`kiln mcp`: the tools over standard input and output, with the service that the SDK would use."""
+"""`kiln mcp`: the tools over standard input and output, with the SDK's default service."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .tool import Tool
 from .tools import TOOLS
 
 REPORTS: Final = "reports"
-"""The folder of reports, below KILN_HOME."""
+"""The folder for reports, below KILN_HOME."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Requests:
-    """Requests by a transport to the service at a URL, or to one on a Unix socket."""
+    """Requests through a transport, to a service at a URL or on a Unix socket (`base_url` None)."""
 
     transport: Transport
     base_url: str | None
@@ -34,7 +34,7 @@ class _Requests:
 
 
 def requests_of(settings: Settings) -> _Requests:
-    """Requests to the service of `settings`, which is started when there is none, with their API key."""
+    """Requests to the service of `settings` with its API key; without a URL, the embedded service is started."""
 
     def locate() -> Address:
         if settings.url is not None:
@@ -48,7 +48,7 @@ def requests_of(settings: Settings) -> _Requests:
 
 
 def tools_of(settings: Settings, client: Client) -> tuple[Tool, ...]:
-    """The tools of the service, with those that compute here; reports of a private service are files."""
+    """The tools of the service and the local ones; reports of an embedded service are files."""
     shared = TOOLS
     if settings.url is None:
         report = report_file_tool(client, settings.home / REPORTS)
@@ -57,7 +57,7 @@ def tools_of(settings: Settings, client: Client) -> tuple[Tool, ...]:
 
 
 async def serve(url: str | None, timeout_s: float | None) -> None:
-    """Answer until standard input ends."""
+    """Serve until standard input ends."""
     from mcp.server.stdio import stdio_server
 
     from .server import make_server

@@ -1,4 +1,4 @@
-"""What a tool is: a name, a schema of its arguments, and requests to a service that give its result."""
+"""The definition of a tool: name, argument schema, and the function that calls the service."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Arguments: TypeAlias = Mapping[str, Any]
 Result: TypeAlias = dict[str, Any]
 
 MOST_NAMED: Final = 64
-"""Targets or dimensions in one call."""
+"""The most targets or dimensions in one call."""
 
 PROPERTIES: Final[dict[str, dict[str, Any]]] = {
     "graph": {
@@ -62,25 +62,25 @@ PROPERTIES: Final[dict[str, dict[str, Any]]] = {
 
 
 class Requests(Protocol):
-    """Requests to one service on behalf of one caller. A TensorkilnError for an answer that is an error."""
+    """Requests to one service on behalf of one caller. An error answer raises its TensorkilnError."""
 
     @property
     def base_url(self) -> str | None:
-        """The URL of the service, as the caller reaches it; None for a service that listens on a Unix socket."""
+        """The URL at which the caller reaches the service; None for a service on a Unix socket."""
         ...
 
     async def get(self, path: str) -> bytes:
-        """The body of the answer."""
+        """Send a GET and return the body of the answer."""
         ...
 
     async def post(self, path: str, body: bytes) -> bytes:
-        """The same, with a JSON body."""
+        """Send a POST with a JSON body and return the body of the answer."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """`call` gives a JSON object. `takes` names its arguments in `PROPERTIES`, `needs` those that must be there."""
+    """`call` returns a JSON object. `takes` are its arguments, by name in `PROPERTIES`; `needs` those required."""
 
     name: str
     description: str

@@ -1,4 +1,4 @@
-"""The tools that every service has: compile, validate, explain, diff, and more about graphs and programs."""
+"""The tools of every service: compile, validate, explain, diff, and others for graphs and programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .difference import differences
 from .tool import Arguments, Requests, Result, Tool
 
 MAX_TEXT: Final = 200_000
-"""Characters of a stage that are given; more would fill the context of the assistant."""
+"""The most characters returned of a stage's text, to fit the context of an assistant."""
 _SCHEMA: Final = "Graph"
 _GIVEN: Final = ("graph", "stablehlo", "dims")
 
@@ -41,7 +41,7 @@ async def _program(requests: Requests, arguments: Arguments) -> Result:
 
 async def _diff(requests: Requests, arguments: Arguments) -> Result:
     here, there = [await requests.get(f"/programs/{arguments[name]}") for name in ("digest", "against")]
-    # Large programs take seconds, and the event loop serves other callers meanwhile.
+    # In a thread: large programs take seconds, which would block the event loop.
     found = await asyncio.to_thread(lambda: differences(json.loads(here), json.loads(there)))
     return {"digest": arguments["digest"], "against": arguments["against"], **found}
 
@@ -73,12 +73,12 @@ async def _schema(requests: Requests, arguments: Arguments) -> Result:
 
 
 def _bare(name: str) -> str:
-    """`Graph.ReduceAxis` and `reduce_axis` are the same."""
+    """A normalized node name: `Graph.ReduceAxis` and `reduce_axis` give the same."""
     return name.removeprefix(f"{_SCHEMA}.").replace("_", "").lower()
 
 
 def summary(program: Mapping[str, Any]) -> Result:
-    """What is worth knowing of a compiled program, a JSON object, without its schedule and its code."""
+    """A summary of a compiled program (a JSON object) without its schedule and code."""
     kernels = program["kernels"]
     return {
         "name": program["name"],
@@ -100,7 +100,7 @@ async def _stored(requests: Requests, digest: str) -> dict[str, Any]:
 
 
 def source(arguments: Arguments) -> dict[str, Any]:
-    """The fields of a request that say what to compile; RequestError unless the arguments have one graph or module."""
+    """The request fields of the graph or module to compile; RequestError unless exactly one is given."""
     if ("graph" in arguments) == ("stablehlo" in arguments):
         raise RequestError("Give either `graph` or `stablehlo`.", pointers=["/graph"])
     if "graph" in arguments:
@@ -119,7 +119,7 @@ def _work(arguments: Arguments) -> dict[str, Any]:
 
 
 def _body(fields: Mapping[str, Any]) -> bytes:
-    # A value that JSON lacks, an infinity for one, is refused by the service.
+    # The service refuses values that JSON lacks, such as infinities.
     return json.dumps(fields, separators=(",", ":")).encode()
 
 

@@ -1,4 +1,4 @@
-"""What every record of the wire format has in common."""
+"""The base of all records of the wire format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-# A frozen record refuses its own __setattr__, and that of object looks the attribute up first.
+# A frozen record refuses its own __setattr__, and object.__setattr__ is slower, because it looks up the attribute.
 _set_fields, _set_stated, _set_extra, _set_private = (
     BaseModel.__dict__[name].__set__
     for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
@@ -25,9 +25,9 @@ _set_fields, _set_stated, _set_extra, _set_private = (
 def record_of(
     model: type[R], fields: dict[str, Any], stated: set[str] | None = None, private: dict[str, Any] | None = None
 ) -> R:
-    """A record of all of its fields, in their order, and of all of its private attributes.
+    """Make a record from all of its fields, in order, and all of its private attributes, without validation.
 
-    `stated` names the fields that were given, None for all. Nothing is validated, filled in or called.
+    `stated` names the fields that were set explicitly, None for all. Defaults are not filled in, and hooks do not run.
     """
     made = _new(model)
     _set_fields(made, fields)

@@ -1,6 +1,6 @@
 """Field types of the wire format: strict integers, names, devices, dimensions, and literal values.
 
-All but symbolic dimensions are checked by pydantic's compiled core: a graph of plain integers runs no Python here.
+All except symbolic dimensions are checked by pydantic's compiled core: plain integers run no Python code here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DeviceName = Annotated[str, Field(strict=True, pattern=DEVICE_PATTERN)]
 
 
 def parse_dim(wire: object) -> Dim:
-    """The symbolic dimension that a wire value spells; its errors are pydantic's, the graph turns them into its own."""
+    """Parse a symbolic dimension. Raises pydantic's errors, which the graph converts to its own."""
     if isinstance(wire, int):
         raise PydanticCustomError("dimension", "a dimension is an integer of 64 bits")
     try:
@@ -56,7 +56,7 @@ class _Dimension:
 
 
 DIMENSION_PLACEHOLDER: JsonSchemaValue = {"title": "Dimension"}
-"""Stands for a dimension until the whole schema is there, where it becomes a reference to the one definition below."""
+"""Placeholder of a dimension, which becomes a reference to the definition below once the schema is complete."""
 
 DIMENSION_JSON_SCHEMA: JsonSchemaValue = {
     "title": "Dimension",
@@ -85,7 +85,7 @@ Integers = tuple[Integer, ...]
 Vars = tuple[Var, ...]
 
 Scalar = bool | int | float | str | None
-"""A literal as JSON has it: a non-finite float is one of the strings inf, -inf and nan; unit is null."""
+"""A literal in JSON: a non-finite float is one of the strings inf, -inf and nan; unit is null."""
 
 _SCALAR_JSON_SCHEMA: JsonSchemaValue = {
     "anyOf": [
@@ -99,7 +99,7 @@ _SCALAR_JSON_SCHEMA: JsonSchemaValue = {
 
 
 class _Literal:
-    """Pydantic's view of a literal: taken as it stands, and judged by inference, which knows the dtype."""
+    """Pydantic's view of a literal: accepted unchanged, and checked by inference, which knows the dtype."""
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

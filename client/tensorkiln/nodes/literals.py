@@ -1,4 +1,4 @@
-"""Literal values: what JSON may say for an element of each dtype."""
+"""Literal values: the JSON forms of an element of each dtype."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NON_FINITE_OF: Final = {
     DType.FLOAT8_E5M2FNUZ: ("nan",),
     DType.FLOAT4_E2M1FN: (),
 }
-"""What the narrow floats that lack some of them have."""
+"""The non-finite values of narrow floats that lack some of them."""
 
 
 class LiteralError(ValueError):
@@ -33,9 +33,9 @@ class LiteralError(ValueError):
 
 
 def parse_literal(value: Scalar, dtype: DType) -> bool | int | float | None:
-    """The element that a literal spells: a bool for bool, an int for integers, a float for floats, None for unit.
+    """Parse a literal to a bool for bool, an int for integers, a float for floats, None for unit.
 
-    LiteralError when the JSON type is another, or the number does not fit.
+    LiteralError for another JSON type, or a number that does not fit.
     """
     if dtype.wide.is_float:
         return _float(value, dtype)
@@ -89,7 +89,7 @@ def parse_literals(values: Sequence[Scalar], dtype: DType) -> list[bool | int | 
 
 
 def canonical_literal(value: Scalar, dtype: DType) -> Scalar:
-    """The one spelling of a legal literal: `1` and `1.0` are the same float."""
+    """The canonical spelling of a legal literal: `1` and `1.0` are the same float."""
     if not dtype.wide.is_float or isinstance(value, str) or value is None:
         return value
     return float(value)

@@ -1,4 +1,4 @@
-"""What the writer of a graph states about its vars."""
+"""The metadata that a graph states about its vars."""
 
 from __future__ import annotations
 

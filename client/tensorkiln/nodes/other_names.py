@@ -1,4 +1,4 @@
-"""Node kinds that others have, and what this wire format has in their place."""
+"""Node kinds of other formats, and their replacements in this wire format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pydantic's verdict on a graph, told as one of our errors with JSON Pointers."""
+"""Conversion of pydantic's validation errors of a graph to TensorkilnErrors with JSON Pointers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .other_names import MEANT
 
 MAX_POINTERS = 16
 _MAX_STEP = 200
-"""Characters of a step of a pointer."""
+"""The most characters of one step of a pointer."""
 Location = tuple[int | str, ...]
 
 _EXTRA = "extra_forbidden"
@@ -51,7 +51,7 @@ def json_depth(text: str | bytes) -> int:
     plain = (_STRING.sub(b"", content) if b"\\" in content else content).translate(None, _OTHERS)
     deepest = depth = 0
     inside = np.uint8(0)
-    # In parts that memory at hand has room for: new memory takes longer than what is done in it.
+    # In small parts, which reuse memory: allocating new memory takes longer than the work.
     for start in range(0, len(plain), _PART):
         part = np.frombuffer(plain, np.uint8, min(_PART, len(plain) - start), start)
         in_strings = np.bitwise_xor.accumulate((part == _QUOTE).view(np.uint8)) ^ inside
@@ -93,7 +93,7 @@ def translate_json(error: ValidationError, text: str | bytes) -> TensorkilnError
 
 
 def translate(error: ValidationError, data: object) -> TensorkilnError:
-    """The error for the object `data` that pydantic refused. A field that is misspelt comes before all else."""
+    """The error for the object `data` that pydantic refused. Misspelt fields are reported first."""
     found = error.errors(include_url=False, include_input=False)
     for detail in found:
         limit = _limit(detail, data)
@@ -103,7 +103,7 @@ def translate(error: ValidationError, data: object) -> TensorkilnError:
     paired = set(misspelt.values())
     first = [detail for detail in found if detail["type"] == _EXTRA]
     others = [detail for detail in found if detail["type"] != _EXTRA and detail["loc"] not in paired]
-    # Of the forms that a value may have, the last one says most.
+    # Of a union's errors at one place, the last is the most informative.
     wrong = {_pointer(detail, data): detail for detail in (*first, *others)}
     pointer, detail = next(iter(wrong.items()))
     if pointer == "/schema" and _is_other_schema(data):
@@ -116,7 +116,7 @@ def translate(error: ValidationError, data: object) -> TensorkilnError:
 
 
 def _shortened(pointer: str) -> str:
-    """As far as no step of it is too long to be told: the keys of a request are its sender's."""
+    """The pointer up to the first step that is too long to show; keys of a request are untrusted."""
     return "/".join(takewhile(lambda step: len(step) <= _MAX_STEP, pointer.split("/")))
 
 
@@ -125,7 +125,7 @@ def _is_other_schema(data: object) -> bool:
 
 
 def _misspelt(found: list[ErrorDetails]) -> dict[Location, Location]:
-    """Where a field is that does not exist, and where one like it is missing: of the first ones, which are told."""
+    """Pairs of an unknown field and a similar missing field, among the first errors, which are reported."""
     beside: dict[Location, dict[str, Location]] = {}
     for detail in found:
         if detail["type"] == "missing":
@@ -179,7 +179,7 @@ def _no_such_kind(tag: str) -> str:
 
 
 def _fields_at(place: Sequence[int | str]) -> list[str]:
-    """The fields that an object of a graph has at a place of pydantic's; none where it is no such object."""
+    """The fields of the object at a location in pydantic's schema of a graph; empty when there is no such object."""
     from .program import NODE_KINDS
     from .symbolic import SymVar
 
@@ -220,7 +220,7 @@ def _pointer(detail: ErrorDetails, data: object) -> str:
 
 
 def _walk(detail: ErrorDetails, data: object) -> tuple[list[str | int], object]:
-    """The path of an error in `data`, and what is there: pydantic's location less the names of union members."""
+    """The path of an error in `data`, and the value there: pydantic's location without names of union members."""
     path: list[str | int] = []
     current: Any = data
     at_node = False

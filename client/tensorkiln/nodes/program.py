@@ -124,7 +124,7 @@ AnyNode: TypeAlias = (
     | Unroll | Contract | Cat | Threefry | Gather | Scatter | Custom | Noop | While
 )  # fmt: skip
 
-# A node serializes as what it is: to look for its kind once more takes as long again.
+# SerializeAsAny: a node serializes by its own class; a second look-up of its kind would double the time.
 Node: TypeAlias = SerializeAsAny[Annotated[AnyNode, Field(discriminator="node")]]
 """Any node; the field `node` says which."""
 

@@ -1,4 +1,4 @@
-"""The executable semantics of every node, in NumPy, written to be read: what compiled code is compared with."""
+"""The executable semantics of every node, in readable NumPy: the reference for compiled code."""
 
 from .evaluate import evaluate
 

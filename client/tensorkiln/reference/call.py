@@ -1,4 +1,4 @@
-"""Whether a call fits a graph: its symbols, its arrays, and what could not be proven when the graph was validated."""
+"""Checks of a call: its symbols, its arrays, and the constraints that validation of the graph could not prove."""
 
 from __future__ import annotations
 

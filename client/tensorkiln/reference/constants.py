@@ -1,4 +1,4 @@
-"""Values that stand in the graph itself."""
+"""Constants."""
 
 from __future__ import annotations
 

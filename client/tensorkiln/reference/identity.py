@@ -1,4 +1,4 @@
-"""Nodes whose value is that of their input: hints, markers, copies between devices."""
+"""Identity nodes: hints, markers, copies between devices."""
 
 from __future__ import annotations
 

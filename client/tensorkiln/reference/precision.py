@@ -1,4 +1,4 @@
-"""In which precision the reference computes, and how a result comes back to its dtype: rounded once, half to even."""
+"""The precision in which the reference computes, and rounding of results to their dtype: once, half to even."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STICKY = np.uint64(1 << 42)
 
 
 def arithmetic(dtype: DType) -> np.dtype[Any]:
-    """What `+ - * /`, square root and fmod are computed in.
+    """The dtype in which `+ - * /`, square root and fmod are computed.
 
     float32 for the 16-bit floats: its 24 bits are 2 * 11 + 2, so the second rounding changes nothing (Figueroa 1995).
     """
@@ -24,7 +24,7 @@ def arithmetic(dtype: DType) -> np.dtype[Any]:
 
 
 def accumulator(dtype: DType) -> np.dtype[Any]:
-    """What sums and products of many elements are kept in: float64 for 16 and 32 bits, long double for float64.
+    """The accumulator dtype of sums and products: float64 for floats of 16 and 32 bits, long double for float64.
 
     Integers and bool accumulate in themselves.
     """

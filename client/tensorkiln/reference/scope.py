@@ -1,4 +1,4 @@
-"""What the evaluation of a graph knows at one node: the arrays of the vars so far, their types and the symbols."""
+"""The state of a graph's evaluation: the arrays of the vars so far, their types and the symbols."""
 
 from __future__ import annotations
 
@@ -76,4 +76,4 @@ class Scope:
 
 
 Evaluator: TypeAlias = Callable[[Any, Scope], Array]
-"""From a node and the scope before it to the node's value; the scope's `define` copies it."""
+"""Computes a node's value from the node and the scope before it; the scope's `define` copies it."""

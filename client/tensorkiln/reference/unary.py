@@ -1,4 +1,4 @@
-"""Operations of one operand, and the two of three."""
+"""Unary operations, and the two ternary ones."""
 
 from __future__ import annotations
 

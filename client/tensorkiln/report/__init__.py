@@ -1,4 +1,4 @@
-"""The report of a compiled program: one HTML file with all that is known of it, that needs no network."""
+"""The report of a compiled program: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..on_first_use import on_first_use
 if TYPE_CHECKING:
     from .report import Report as Report
 
-# Whatever answers requests imports `.page` alone, and none of the models of programs.
+# Code that only serves stored records imports `.page` alone, without the program models.
 __getattr__ = on_first_use(__name__, {"report": "Report"})
 
 __all__ = ["Report"]

@@ -1,6 +1,6 @@
-"""The page of a report: the built one, with the data of one program or two in elements that no browser runs.
+"""The HTML page of a report: the built template, with the data of one or two programs in inert script elements.
 
-It imports nothing but the standard library, so that whatever answers requests can make pages of stored records.
+It imports only the standard library, so that code that serves stored records can make pages of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import Final
 
 PLAIN_BYTES: Final = 64 << 10
-"""Of JSON that is left as it is, to be read by people and tools. What is larger is compressed."""
+"""The most bytes of JSON that is embedded as text, readable for people and tools; larger JSON is compressed."""
 _DATA: Final = b"<!--data-->"
 _RULE: Final = re.compile(rb'<meta http-equiv="Content-Security-Policy" content="([^"]*)"')
 _ESCAPES: Final = {
@@ -25,12 +25,12 @@ _ESCAPES: Final = {
     "\u2028".encode(): b"\\u2028",
     "\u2029".encode(): b"\\u2029",
 }
-"""Outside of strings, JSON has none of these characters."""
+"""Escapes that keep JSON from ending a script element. Outside strings, JSON has none of these characters."""
 
 PTX: Final = "ptx"
-"""The name of the text of a program's code, where it is that of no stage."""
+"""The name of the text of a program's code, when there is no text of the code stage."""
 CODE_STAGE: Final = "codegen"
-"""The stage whose text is the code, where that is kept."""
+"""The stage whose text is the code."""
 
 Parts = Mapping[str, bytes]
 """The JSON of each part of a program's data, by name: `program`, `graph`, `names`, `signature`, `profile`, `about`, and
@@ -39,7 +39,7 @@ Parts = Mapping[str, bytes]
 
 
 def page(program: Parts, against: Parts | None = None) -> bytes:
-    """The report of a program as HTML that needs nothing else; with `against`, beside that of another."""
+    """The report of a program as self-contained HTML; with `against`, a comparison with another program."""
     template = _template()
     elements = [*_elements("this", program), *_elements("against", against or {})]
     return template.replace(_DATA, b"\n".join(elements), 1)
@@ -47,7 +47,7 @@ def page(program: Parts, against: Parts | None = None) -> bytes:
 
 @cache
 def content_security_policy() -> str:
-    """What a browser may do with the page: run its own script and style, and fetch nothing."""
+    """The page's Content-Security-Policy: its own script and style may run, and nothing is fetched."""
     found = _RULE.search(_template())
     assert found is not None, "the page states its policy"
     return found[1].decode()
@@ -64,7 +64,7 @@ def _elements(side: str, parts: Parts) -> Iterator[bytes]:
         if len(json) <= PLAIN_BYTES:
             yield b"%b>%b</script>" % (named, _inert(json))
         else:
-            # The same data is the same page: without the time, which `compress` writes otherwise.
+            # mtime=0: equal data must give equal pages, but `compress` writes the time by default.
             packed = b64encode(gzip.compress(json, 6, mtime=0))
             yield b'%b data-encoding="gzip">%b</script>' % (named, packed)
 

@@ -1,4 +1,4 @@
-"""What is known of one program, as the parts of a page."""
+"""The data of one program, as the parts of a report page."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Report:
         sizes: Mapping[str, int] | None = None,
         about: Mapping[str, str] | None = None,
     ) -> Report:
-        """The report of `program`, in the names of `graph` if that is what it was compiled from.
+        """The report of `program`; with `graph`, the graph that it was compiled from, the page shows its nodes.
 
         `stages` has the texts of its stages by name, `artifacts` its code by SHA-256. Code is shown as text: PTX, and
         cubins if `nvdisasm` is installed. `profile` is the profile of a run at the sizes `sizes`. `about` has further
         entries for the page, by name. RequestError when `graph` or `profile` belongs to another program, or a size is
-        missing or out of bounds; InvalidGraphError for a graph that is not valid.
+        missing or out of bounds; InvalidGraphError for an invalid graph.
         """
         parts: dict[str, bytes] = {"program": program.model_dump_json().encode()}
         if graph is not None:
@@ -69,7 +69,7 @@ class Report:
         return cls(parts)
 
     def html(self, against: Report | None = None) -> str:
-        """The page; with `against`, beside another program."""
+        """The page; with `against`, a comparison with another program."""
         return self._page(against).decode()
 
     def save(self, path: str | os.PathLike[str], against: Report | None = None) -> None:
@@ -81,7 +81,7 @@ class Report:
         return page(self.parts, None if against is None else against.parts)
 
     def _repr_html_(self) -> str:
-        # A frame of its own: neither its style nor its script are the notebook's.
+        # A frame isolates the page's style and script from the notebook.
         sandbox = 'sandbox="allow-scripts"'
         return f'<iframe {sandbox} width="100%" height="{_FRAME_PIXELS}" srcdoc="{escape(self.html())}"></iframe>'
 
@@ -96,7 +96,7 @@ def _graph_parts(program: CompiledProgram, graph: WrittenGraph) -> dict[str, byt
                     f"the program was not compiled from this graph: its item {item.item_id} holds a {op.kind} as node "
                     f"{op.node}; give the graph that it was compiled from, or none"
                 )
-    # Texts of stages name the nodes of the canonical graph.
+    # Texts of stages refer to nodes of the canonical graph.
     return {"graph": read.to_json().encode(), "names": _json({"nodes": canonicalize(read).nodes})}
 
 
@@ -121,7 +121,7 @@ def _json(value: object) -> bytes:
 
 
 def _code(program: CompiledProgram, artifacts: Mapping[str, bytes]) -> dict[str, str]:
-    """The PTX of a program's kernels; nothing where their code is of another form, or is not there."""
+    """The PTX of a program's kernels; empty for other targets and without the artifacts."""
     if program.target.kind != "cuda":
         return {}
     digests = sorted({kernel.artifact for kernel in program.kernels if kernel.artifact} & artifacts.keys())

@@ -1,4 +1,4 @@
-"""The machine code of NVIDIA GPUs as text, by NVIDIA's `nvdisasm` where that is installed."""
+"""Disassembly of NVIDIA GPU code by NVIDIA's `nvdisasm`, if it is installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TIME_S: Final = 60
 
 
 def disassembler() -> str | None:
-    """The path of `nvdisasm`: that of the package, else one on the PATH; None where there is none."""
+    """The path of `nvdisasm`: from the package, else from the PATH; None when there is none."""
     try:
         installed = files(_PACKAGE) or ()
     except PackageNotFoundError:
@@ -30,9 +30,9 @@ def disassembler() -> str | None:
 
 
 def sass(program: CompiledProgram, artifacts: Mapping[str, bytes]) -> dict[str, str]:
-    """The disassembled cubins of a program under the name SASS; nothing without cubins or without a disassembler.
+    """The disassembled cubins of a program under the name `SASS`; empty without cubins or without a disassembler.
 
-    Where the disassembler fails, the text says so.
+    If the disassembler fails, the text states that.
     """
     digests = sorted({kernel.binary for kernel in program.kernels if kernel.binary} & artifacts.keys())
     tool = disassembler() if digests else None

@@ -1,4 +1,4 @@
-"""Where a buffer is during a call: known in advance, or relative to something that each call brings."""
+"""The address of a buffer during a call: absolute, or relative to memory that each call supplies."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Base = Literal["fixed", "block", "scratch", "input", "output"]
 class Address:
     """`offset` bytes from a base.
 
-    fixed: the base is 0, the offset an address; block: the start of the call's block; scratch: the share of a worker;
-    input, output: the array number `index` of the call.
+    fixed: the base is 0, the offset an address; block: the start of the call's block; scratch: the worker's share of
+    scratch; input, output: the array number `index` of the call.
     """
 
     base: Base

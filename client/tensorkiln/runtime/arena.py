@@ -1,4 +1,4 @@
-"""Where each temporary lies in the arena: two share bytes only when they are never needed at the same time."""
+"""Placement of temporaries in the arena: two may share bytes only if their live ranges do not overlap."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .memory import ALIGNMENT, round_up
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """`size` bytes that are needed at the steps `first` to `last`, inclusive."""
+    """`size` bytes that are live from step `first` to step `last`, inclusive."""
 
     key: int
     size: int
@@ -28,10 +28,10 @@ class ArenaPlan:
 
 
 class Arena:
-    """What the lifetimes alone say of where intervals may lie, for sizes that change from call to call.
+    """The interference of intervals, from their lifetimes alone, for sizes that change from call to call.
 
-    `lifetimes` are the first and the last step of each; of two equally large ones that begin together, the one before
-    the other goes first. Offsets are multiples of `alignment` bytes.
+    `lifetimes` are the first and the last step of each interval. Intervals of equal size are placed in order of their
+    first step, then of position. Offsets are multiples of `alignment` bytes.
     """
 
     def __init__(self, lifetimes: Sequence[tuple[int, int]], alignment: int = ALIGNMENT) -> None:
@@ -47,11 +47,11 @@ class Arena:
             alive.append(own)
 
     def place(self, sizes: Sequence[int]) -> list[int]:
-        """The offset of every interval, then the size of the arena.
+        """The offset of every interval, then the size of the arena, in bytes.
 
-        Greedy by size, best fit: the largest interval first, each into the tightest gap that its lifetime leaves. The
-        heuristic "greedy by size for offset calculation" of Pisarchyk and Lee, "Efficient Memory Management for Deep
-        Neural Net Inference" (2020).
+        Greedy by size, best fit: the largest interval first, each into the tightest gap between placed intervals that
+        are live at the same time. The heuristic "greedy by size for offset calculation" of Pisarchyk and Lee,
+        "Efficient Memory Management for Deep Neural Net Inference" (2020).
         """
         spans: dict[int, tuple[int, int]] = {}
         offsets, alignment, end = [0] * len(sizes), self._alignment, 0
@@ -69,7 +69,7 @@ class Arena:
 
 
 def plan_arena(intervals: Sequence[Interval], alignment: int = ALIGNMENT) -> ArenaPlan:
-    """The arena of intervals that are in the order of their keys."""
+    """Place intervals, given in the order of their keys."""
     arena = _arena(tuple((interval.first, interval.last) for interval in intervals), alignment)
     *offsets, size = arena.place([interval.size for interval in intervals])
     return ArenaPlan({interval.key: offset for interval, offset in zip(intervals, offsets, strict=True)}, size)
@@ -77,7 +77,7 @@ def plan_arena(intervals: Sequence[Interval], alignment: int = ALIGNMENT) -> Are
 
 @lru_cache(maxsize=256)
 def _arena(lifetimes: tuple[tuple[int, int], ...], alignment: int) -> Arena:
-    """A program has the same lifetimes at every call."""
+    """Cached, because a program has the same lifetimes at every call."""
     return Arena(lifetimes, alignment)
 
 

@@ -1,4 +1,4 @@
-"""The arguments of a call: symbols within their bounds, arrays of the right dtype and shape."""
+"""Checks of a call's arguments: symbols within their bounds, arrays of the right dtype and shape."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ..spec import Binding
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:
-    """What an input must be at one binding of the symbols.
+    """The dtype and shape that an input must have at one binding of the symbols.
 
-    `position` is that in the graph's inputs; a size of None is one that is not known yet.
+    `position` is the input's position in the graph's inputs; a size of None is not known yet.
     """
 
     var: int
@@ -30,7 +30,7 @@ class InputSpec:
     shape: tuple[int | None, ...]
 
     def fits(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
-        """Whether it is an array of this dtype and shape; a size that is not known is any."""
+        """Whether an array of this dtype and shape fits; an unknown size accepts any."""
         return dtype == self.dtype and (
             shape == self.shape
             or (
@@ -41,7 +41,7 @@ class InputSpec:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its elements, where all sizes are known."""
+        """Bytes of the elements, when all sizes are known."""
         return math.prod(size or 0 for size in self.shape) * self.dtype.itemsize
 
     def __str__(self) -> str:
@@ -60,9 +60,10 @@ def bind_symbols(declared: Sequence[SymVar], given: Mapping[str, int]) -> dict[s
 
 
 def symbol_values(declared: Sequence[SymVar], names: Sequence[str], given: Mapping[str, int]) -> tuple[int, ...]:
-    """The values of the declared symbols, which have these names; those that are plain integers may be out of bounds.
+    """The values of the declared symbols, whose names are `names`.
 
-    CallBoundsError as for `bind_symbols`.
+    Bounds are not checked if all values are plain ints and no name is missing or unknown. Otherwise CallBoundsError as
+    for `bind_symbols`.
     """
     values = tuple(map(given.get, names))
     for value in values:
@@ -75,7 +76,7 @@ def symbol_values(declared: Sequence[SymVar], names: Sequence[str], given: Mappi
 
 
 def least_values(declared: Sequence[SymVar]) -> dict[str, int]:
-    """A value that every symbol may have, for what depends on none."""
+    """The minimum of every symbol, for runs whose results do not depend on symbols."""
     return {symbol.name: symbol.min_val for symbol in declared}
 
 
@@ -97,12 +98,12 @@ def _bound_value(symbol: SymVar, given: Mapping[str, int]) -> int:
 
 
 def _is_integer(value: object) -> bool:
-    """Whether it is an int or an integer scalar of NumPy; a bool and a time span of NumPy only descend from those."""
+    """Whether it is an int or an integer scalar of NumPy, but not their subclasses bool and timedelta64."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def input_specs(bindings: Sequence[Binding], symbols: Mapping[str, int]) -> tuple[InputSpec, ...]:
-    """What the inputs must be. CallInputError when the symbols give one a negative size."""
+    """The specs of the inputs. CallInputError when the symbols give an input a negative size."""
     specs: list[InputSpec] = []
     for position, binding in enumerate(bindings):
         shape = tuple(evaluate(dim, symbols) for dim in binding.shape)
@@ -115,10 +116,10 @@ def input_specs(bindings: Sequence[Binding], symbols: Mapping[str, int]) -> tupl
 def fixed_specs(
     bindings: Sequence[Binding], resident: Container[int], shapes: Mapping[int, tuple[int, ...] | None]
 ) -> dict[int, InputSpec]:
-    """What the arrays of these shapes must be, by var, before the symbols are known: a symbolic size accepts any.
+    """The specs of inputs to fix, by var, before the symbols are known: a symbolic size takes the size in `shapes`.
 
-    Where the shape is not known either, such a size is None. CallInputError when a var is not an input, or one of
-    `resident`, which are fixed already.
+    It is None when the shape is None. CallInputError when a var is not an input, or is one of `resident`, which are
+    already fixed.
     """
     free = {binding.var: binding for binding in bindings if binding.var not in resident}
     for var in shapes:
@@ -141,7 +142,7 @@ def require_count(specs: Sequence[InputSpec], arrays: Sequence[Any]) -> None:
 
 
 def mismatch(spec: InputSpec, dtype: np.dtype[Any], shape: tuple[int, ...]) -> CallInputError:
-    """The error that an array of another dtype or shape than `spec` is."""
+    """The error for an array whose dtype or shape differs from `spec`."""
     if dtype != spec.dtype:
         return CallInputError(f"{spec} has the dtype {dtype}, the program takes {spec.dtype}; convert it first")
     return CallInputError(f"{spec} has the shape {shape}, the program takes {spec.shape}")

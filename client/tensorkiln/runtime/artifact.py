@@ -1,4 +1,4 @@
-"""The bytes that a program names: code and constants, checked before use."""
+"""The artifacts of a program, code and constants, verified before use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..expr import product
 
 
 def verified(artifacts: Callable[[str], bytes], digest: str) -> bytes:
-    """The artifact with this SHA-256. UnavailableError when the bytes that came have another."""
+    """The artifact with this SHA-256. UnavailableError when its bytes have another."""
     content = artifacts(digest)
     actual = sha256(content).hexdigest()
     if actual != digest:
@@ -23,7 +23,7 @@ def verified(artifacts: Callable[[str], bytes], digest: str) -> bytes:
 
 
 def constant_bytes(buffer: Buffer, artifacts: Callable[[str], bytes]) -> bytes:
-    """What a constant holds. DeviceError when the bytes do not fill its shape, UnavailableError when corrupt."""
+    """The bytes of a constant. DeviceError when they do not match its shape, UnavailableError when corrupt."""
     if buffer.artifact is None:
         raise ValueError(f"buffer {buffer.id} is not a constant")
     content = verified(artifacts, buffer.artifact)

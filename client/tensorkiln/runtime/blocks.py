@@ -1,4 +1,4 @@
-"""Blocks kept warm between calls: fresh pages would cost a call a quarter of its time in page faults."""
+"""Blocks of host memory reused between calls: page faults of fresh memory would take a quarter of a call's time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .memory import Array, Block, fresh_array, no_room
 from .pool import MAX_IDLE, Pool
 
 LEAST_LENT: Final = 128 << 10
-"""Bytes of an array: allocators keep what is smaller by themselves (the default M_MMAP_THRESHOLD of mallopt(3))."""
+"""Bytes of the smallest array in a block: malloc reuses smaller ones (default M_MMAP_THRESHOLD of mallopt(3))."""
 
 
 class BlockPool(Pool[Block]):
@@ -28,17 +28,17 @@ class BlockPool(Pool[Block]):
             return Block(size)
 
     def take(self, size: int) -> Block:
-        """A block of at least `size` bytes that nobody else holds. DeviceError when this machine has no room for it."""
+        """A block of at least `size` bytes for this caller alone. DeviceError when this machine has no room for it."""
         try:
             return super().take(size)
         except MemoryError as error:
             raise no_room("the temporaries of a call take", size) from error
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[Array, int, int]:
-        """An undefined array at the start of `size` aligned bytes: the array, its address, bytes allocated.
+        """An uninitialized array at the start of `size` aligned bytes: the array, its address, bytes allocated.
 
-        A large one is in a block, which is given back when the array and every view of it are gone. MemoryError when
-        this machine has no room for it.
+        An array of `LEAST_LENT` bytes or more is in a block, which returns to the pool when the array and all its views
+        are gone. MemoryError when this machine has no room for it.
         """
         if size < LEAST_LENT:
             return fresh_array(shape, dtype, size)

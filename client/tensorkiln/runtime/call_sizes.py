@@ -1,8 +1,8 @@
-"""What a call of a few kernels takes at any binding of the symbols: a plan whose numbers are still to be computed.
+"""The sizes of a call as functions of the symbols: a plan whose numbers are computed at each binding.
 
-It says what `make_plan` says of a binding, for calls that machine code may do: nothing but kernels, each on one thread,
-and results that the kernels write where they are returned. At any other binding the function gives None, and at those
-where a plan has an error.
+The sizes equal those of `make_plan`. They cover calls that machine code can do: only kernels, each on one thread, and
+results that the kernels write in place. At any other binding, and where a plan would be an error, the function gives
+None.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .outline import Outline
 from .storage import StorageKind
 
 MOST_TEMPORARIES: Final = 4 << 20
-"""Bytes: a call that takes more takes long enough for the interpreter's share not to matter."""
+"""Bytes of temporaries: in a larger call the interpreter's overhead does not matter."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArraySizes:
-    """An array of a call. Of a result, `size` are the bytes to allocate."""
+    """An array of a call; `size` is the number of bytes to allocate for a result."""
 
     dtype: np.dtype[Any]
     dims: tuple[Value, ...]
@@ -39,7 +39,7 @@ class ArraySizes:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """`offset` bytes from the array number `index` of the call; of "memory", the address itself."""
+    """`offset` bytes into the array number `index` of the call; for the base "memory", the address itself."""
 
     base: Literal["memory", "input", "output"]
     offset: Value
@@ -48,7 +48,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class LaunchSizes:
-    """A launch of a kernel; of no work-groups where there is nothing to launch."""
+    """A launch of a kernel; zero work-groups when there is nothing to launch."""
 
     kernel: CpuKernel
     arguments: tuple[Argument, ...]
@@ -60,7 +60,7 @@ class LaunchSizes:
 class CallSizes:
     """Sizes as values of `function`, whose parameter is the address of a block of at least `block_size` bytes.
 
-    `held` are the bytes that a call holds in all.
+    `held` is the total of bytes that a call holds.
     """
 
     function: SizeFunction
@@ -80,7 +80,7 @@ def call_sizes(
 ) -> CallSizes | None:
     """The sizes of a phase with the inputs `resident` fixed, by var; `constants` are by buffer id.
 
-    None where the calls are none for machine code at any binding.
+    None when machine code cannot do the calls at any binding.
     """
     try:
         return _Sizes(outline, kernels, constants, resident, threads).all()
@@ -89,7 +89,7 @@ def call_sizes(
 
 
 class _NeverError(Exception):
-    """No call is one for machine code."""
+    """Machine code can do no call of the phase."""
 
 
 @dataclass
@@ -145,7 +145,7 @@ class _Sizes:
                 self.function.require_at_most(right, left)
 
     def _output(self, position: int) -> ArraySizes:
-        """A result that is the whole of a storage, which is claimed for it."""
+        """The sizes of a result; claims its storage, which the result must cover completely."""
         outline, function = self.outline, self.function
         buffer = outline.program.buffers[outline.phase.outputs[position].buffer]
         key = outline.storage_of[buffer.id]
@@ -158,7 +158,7 @@ class _Sizes:
         return ArraySizes(buffer.dtype.numpy, self._dims(buffer.shape), end)
 
     def _span(self, buffer_id: int) -> tuple[Value, Value]:
-        """As `span_of` says: a window without bytes is at 0, whatever its offset."""
+        """The first byte of a buffer and the one after its last, as in `span_of`: an empty window is at 0."""
         buffer, function = self.outline.program.buffers[buffer_id], self.function
         size = function.of(buffer.size_bytes)
         start = function.where(size, function.of(buffer.offset))
@@ -175,7 +175,7 @@ class _Sizes:
         return self.function.of(product((*buffer.shape, buffer.dtype.itemsize)))
 
     def _placed(self, kind: StorageKind, start: Value) -> Value:
-        """Place the storages of a kind in the block, from `start` on; the bytes that they take."""
+        """Place the storages of a kind in the block, from `start` on, and return their bytes."""
         function = self.function
         keys = [
             key for key, storage in enumerate(self.outline.storages) if storage.kind == kind and key not in self.claims
@@ -214,7 +214,7 @@ class _Sizes:
         return LaunchSizes(self.kernels[operation.kernel_id], arguments, values, groups)
 
     def _check_variables(self, kernel_id: int) -> None:
-        """The bounds that a kernel states of the symbols in its launch sizes."""
+        """Require the kernel's bounds of the symbols in its launch sizes."""
         spec = self.outline.program.kernels[kernel_id]
         used = frozenset[str]().union(*map(free_symbols, (*spec.global_size, *(spec.local_size or ()))))
         for variable in spec.vars:
@@ -222,7 +222,7 @@ class _Sizes:
                 self.function.require_between(variable.min, self.function.symbol(variable.name), variable.max)
 
     def _work_ns(self, item_id: int) -> Value:
-        """As in `host_launch`: the time on one core that the compiler estimated, or that its bytes take."""
+        """Estimated nanoseconds on one core, as in `host_launch`: the compiler's estimate, else by bytes."""
         program, function = self.outline.program, self.function
         if program.schedule.analysis and (analysis := program.schedule.analysis[item_id]).est_ns:
             work = [function.of(dim) for dim in analysis.work]
@@ -252,7 +252,7 @@ class _Sizes:
                 return Argument("memory", function.sum(self.offsets[key], start))
 
     def _given(self, anchor: int, start: Value) -> Argument:
-        """Where an array of the caller or a constant is."""
+        """The address of a constant, a fixed input or an input of the call."""
         if anchor in self.constants:
             return Argument("memory", self.function.sum(address_of(self.constants[anchor]), start))
         var = self.outline.var_of_input[anchor]

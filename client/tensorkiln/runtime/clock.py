@@ -1,4 +1,4 @@
-"""The times of steps on the host, and of the threads that share one."""
+"""Timing of steps on the host, and of the threads that share a step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .item_profile import Span
 
 
 class Clock:
-    """Counts from the begin of the first step; the threads that run something get numbers in order of appearance."""
+    """Measures from the start of the first step; threads are numbered in order of their first share."""
 
     def __init__(self) -> None:
         self._zero = 0
@@ -21,7 +21,7 @@ class Clock:
         self._lock: Final = threading.Lock()
 
     def timed(self, step: Callable[[], object]) -> tuple[int, int, tuple[Span, ...]]:
-        """Run a step: when it began, what it took, and what each of its threads did."""
+        """Run a step; return its start and duration in nanoseconds, and the spans of its threads."""
         spans: list[Span] = []
         if isinstance(step, partial) and step.func is run_shares:
             function, shares = step.args

@@ -23,7 +23,7 @@ _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_i
 
 @dataclass(frozen=True)
 class CpuKernel:
-    """A loaded kernel, which begins at `address`. It keeps no state: threads may run it on different buffers."""
+    """A loaded kernel with its code at `address`. Stateless: several threads may run it on different buffers."""
 
     name: str
     buf_count: int
@@ -65,7 +65,10 @@ def require_host(target: Target) -> None:
 
 
 def load_kernels(program: CompiledProgram, artifacts: Callable[[str], bytes]) -> tuple[CpuKernel, ...]:
-    """The kernels of `program`, ready to run. DeviceError when this machine cannot; UnavailableError when corrupt."""
+    """Load the kernels of `program`.
+
+    DeviceError when this machine cannot run them; UnavailableError when an artifact is corrupt.
+    """
     if program.abi not in KNOWN_ABIS:
         known = " and ".join(map(str, KNOWN_ABIS))
         raise DeviceError(f"the program has the ABI {program.abi} and this runtime knows {known}; update tensorkiln")

@@ -1,4 +1,4 @@
-"""Machine code in memory: objects linked into the process by LLVM's loader, each once however often it is asked for."""
+"""Machine code in memory: object files that LLVM's loader links into the process, each once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def engine_of(text: str) -> llvm.ExecutionEngine:
 
 
 class LoadedObject:
-    """An object whose code stays mapped as long as this lives."""
+    """A linked object file; its code stays mapped as long as this object exists."""
 
     def __init__(self, engine: llvm.ExecutionEngine, digest: str) -> None:
         self._engine = engine
@@ -55,10 +55,10 @@ class LoadedObject:
 
 
 def load_object(content: bytes, digest: str) -> LoadedObject:
-    """The object with this digest, linked. Callers have verified the digest.
+    """Link the object with this digest, or return it if it is linked. Callers must have verified the digest.
 
-    DeviceError when it is for another machine, has or refers to anything that `object_rules` does not let a kernel,
-    refers to a symbol that this process lacks, or is no object; and on every system but Linux.
+    DeviceError when it is for another machine, breaks `object_rules`, refers to a symbol that this process lacks, or is
+    not an object file; and on every system but Linux.
     """
     with _lock:
         found = _loaded.get(digest)
@@ -71,7 +71,7 @@ def _link(content: bytes, digest: str) -> LoadedObject:
     if sys.platform != "linux":
         raise DeviceError(f"CPU programs run on Linux, and this system is {sys.platform}")
     llvm = binding()
-    # The first engine opens the process's own symbols for look-up, so it comes before the look at what is needed.
+    # The first engine makes the process's own symbols available to the look-ups below.
     engine = engine_of("")
     needs = object_needs(content)
     host = platform.machine().lower()
@@ -91,7 +91,7 @@ def _link(content: bytes, digest: str) -> LoadedObject:
 
 
 def _require_kernels(needs: ObjectNeeds) -> None:
-    """DeviceError when the object holds more than kernels: it is not run, even if it is signed."""
+    """DeviceError when the object contains more than kernels; a signature does not exempt it."""
     if needs.foreign:
         raise DeviceError(
             f"the program's code calls {', '.join(needs.foreign[:_TOLD_OF_PROBLEMS])}, which no kernel needs; "

@@ -1,4 +1,4 @@
-"""The calls of a program on the host: a plan per binding of the symbols, blocks and frames reused."""
+"""Calls of a program on the host, with one plan per binding of the symbols, and with reused blocks and frames."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from .short_calls import ShortCalls
 from .threads import MAX_THREADS, available_processors
 
 _MAX_FRAMES: Final = 16
-"""Plans prepared in one block."""
+"""The most plans prepared in one block."""
 
 
 class Executor:
-    """A phase of a program with some inputs fixed. Safe for several threads: each call has a block of its own."""
+    """A phase of a program with some inputs fixed. Thread-safe: each call has a block of its own."""
 
     def __init__(
         self,
@@ -72,17 +72,17 @@ class Executor:
 
     @property
     def bound(self) -> tuple[int, ...]:
-        """The vars of the graph that have their arrays already."""
+        """The vars of the graph's inputs that are bound to arrays."""
         return tuple(var for var in self._resident if var >= 0)
 
     def given(self) -> Mapping[int, Array]:
-        """The arrays of those."""
+        """The bound arrays by var."""
         return {var: self._resident[var] for var in self.bound}
 
     def bind(self, params: Mapping[int, Array]) -> Executor:
         """An executor with more inputs fixed; it shares code, constants and blocks with this one.
 
-        What follows from them alone is computed now, once all are there.
+        Once all parameters are bound, the items that depend only on them run, now.
         """
         resident = dict(self._resident)
         shapes = {var: np.shape(array) for var, array in params.items()}
@@ -108,7 +108,7 @@ class Executor:
         raise DeviceError(f"the program is for the CPU and cannot run on the stream {stream!r}")
 
     def run(self, arrays: Sequence[Any], symbols: Mapping[str, int]) -> tuple[Array, ...]:
-        """Check, run, and return the outputs."""
+        """Check the arguments, run, and return the outputs."""
         short = self._short or self._made_short()
         if short is not None and (made := short.run(arrays, symbols)) is not None:
             self.measured_peak_bytes = short.held_bytes
@@ -116,7 +116,7 @@ class Executor:
         return self._run(arrays, symbols)
 
     def run_into(self, out: Sequence[Any], arrays: Sequence[Any], symbols: Mapping[str, int]) -> None:
-        """Check, run, and write the outputs to the arrays in `out`."""
+        """Check the arguments, run, and write the outputs to the arrays in `out`."""
         self._run(arrays, symbols, out)
 
     def _run(
@@ -134,7 +134,7 @@ class Executor:
         return results
 
     def _made_short(self) -> ShortCalls | None:
-        """Calls in machine code, made at the second call; None before, and where there are none."""
+        """Short calls, built at the second call; None before that, and for programs without them."""
         runs = self._runs = self._runs + 1
         if runs != 2:
             return None
@@ -174,7 +174,11 @@ class Executor:
         given: Sequence[int] | None = None,
         around: Callable[[Callable[[], object]], object] | None = None,
     ) -> tuple[Array, ...]:
-        """The results that the call makes: those that are not written to an address that was `given`."""
+        """Run the steps and return the results that were allocated.
+
+        `given` are addresses to write results to. A result that needs more bytes than its elements is allocated anyway,
+        then copied there.
+        """
         results: list[Array] = []
         addresses: list[int] = []
         copied: list[tuple[int, int, int]] = []
@@ -234,7 +238,7 @@ def _plan(
 
 
 def inner_plan(outer: LoadedProgram, threads: int, symbols: Mapping[str, int], number: int) -> Plan[HostLaunch]:
-    """The plan of a program inside of a program: every input is free."""
+    """The plan of an inner program, whose inputs are all free."""
     loaded = outer.inner[number]
     outline = loaded.outlines.whole
     return _plan(loaded, outline, threads, {}, input_specs(outline.phase.inputs, symbols), (), symbols)

@@ -1,4 +1,4 @@
-"""A plan in a part of the host's memory, ready to run."""
+"""A plan bound to host memory, ready to run."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .threads import worker_pool
 
 
 class Frame:
-    """Everything that a call of `plan` changes lies here, so a frame serves one call at a time.
+    """All state that a call of `plan` changes, so a frame serves one call at a time.
 
-    Its memory begins at the address `start`.
+    Its memory starts at the address `start`.
     """
 
     def __init__(self, plan: Plan[HostLaunch], start: int) -> None:
@@ -53,7 +53,7 @@ class Frame:
         self.give(outputs)
 
     def give(self, addresses: Sequence[int]) -> None:
-        """Copy to their addresses the results that no step has written there."""
+        """Copy results that the steps did not write in place to their addresses."""
         for output, address in zip(self._outputs, addresses, strict=True):
             if not output.is_fresh:
                 ctypes.memmove(address, self.slots.locate(output.source), output.size)
@@ -120,7 +120,7 @@ class Frame:
 
 
 def run_shares(function: Callable[..., None], shares: Sequence[tuple[int, int, int, int]]) -> None:
-    """One share on this thread, the others on the pool; returns when all are done, also when it is interrupted."""
+    """Run one share on this thread and the others on the pool. Waits for all, even when interrupted."""
     pool = worker_pool()
     pending: list[Future[None]] = []
     try:
@@ -128,5 +128,5 @@ def run_shares(function: Callable[..., None], shares: Sequence[tuple[int, int, i
             pending.append(pool.submit(function, *share))
         function(*shares[0])
     finally:
-        # The memory that the shares write to is reused after this function, whatever way it ends.
+        # The caller reuses the memory that the shares write to, even after an exception.
         wait(pending)

@@ -1,4 +1,4 @@
-"""The arrays of a call as the kernels of the host take them."""
+"""Conversion of a call's arrays for the kernels of the host."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .plan import OutputSpec
 
 
 def accept(specs: Sequence[InputSpec], arrays: Sequence[Any]) -> tuple[list[Array], list[int]]:
-    """The arrays as the kernels take them, and their addresses; only one that is not C-contiguous is copied.
+    """The arrays as kernels take them, and their addresses. Arrays that are not C-contiguous and aligned are copied.
 
-    CallInputError when there are too few or too many, or one has another dtype or shape; DeviceError when there is no
-    room for a copy.
+    CallInputError for too few or too many arrays, a wrong dtype or a wrong shape; DeviceError when there is no room for
+    a copy.
     """
     require_count(specs, arrays)
     accepted: list[Array] = []
@@ -44,7 +44,7 @@ def _contiguous(spec: InputSpec, array: Array) -> Array:
 
 
 def as_host_array(spec: InputSpec, given: Any) -> Array:
-    """`given` as an array in the memory of the host. CallInputError when it is not an array."""
+    """`given` as an array in host memory. CallInputError when it is not an array."""
     if isinstance(given, np.ndarray | np.generic):
         return np.asarray(given)
     if hasattr(given, "__dlpack__"):
@@ -53,10 +53,10 @@ def as_host_array(spec: InputSpec, given: Any) -> Array:
 
 
 def accept_results(specs: Sequence[OutputSpec], arrays: Sequence[Any], read: Sequence[Array]) -> list[int]:
-    """The addresses of the arrays that a call is to write its results to; `read` are those that it reads.
+    """The addresses of the arrays for a call's results; `read` are the arrays that the call reads.
 
-    CallInputError when there are too few or too many, one has another dtype or shape, cannot be written as it lies, or
-    shares memory with another or with one that is read.
+    CallInputError for too few or too many arrays, a wrong dtype or shape, and an array that is not C-contiguous,
+    aligned and writeable, or that shares memory with another result or with one in `read`.
     """
     if len(arrays) != len(specs):
         raise CallInputError(f"the program has {len(specs)} outputs, got {len(arrays)} arrays for them")
@@ -86,6 +86,6 @@ def _require_writable(position: int, spec: OutputSpec, array: Any) -> None:
 
 
 def _span(array: Array) -> tuple[int, int]:
-    """The addresses of the first byte of a contiguous array and of the one behind its last."""
+    """The addresses of the first byte of a contiguous array and of the byte after its last."""
     start = address_of(array)
     return start, start + array.nbytes

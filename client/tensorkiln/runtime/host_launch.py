@@ -1,4 +1,4 @@
-"""Launches on the host, their work divided over threads."""
+"""Launches on the host, with their work-groups divided over threads."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ from .steps import CallbackStep, Launch, TransferStep
 from .threads import split
 
 NS_PER_WORKER: Final = 500_000
-"""Nanoseconds of work below which another thread does not pay: below 1 ms there is one, two above.
+"""Nanoseconds of estimated work per thread: below 1 ms one thread is used, above it two or more.
 
-Handing work to a pool and back takes 20 to 70 µs, more where other processes want the processors, and the estimate may
-be twice what it takes.
+Handing work to a pool and back takes 20 to 70 µs, more on a busy machine, and the estimate may be twice the real time.
 """
 BYTES_PER_NS: Final = 20
-"""What a core reads or writes of memory in a nanosecond."""
+"""Bytes that one core reads or writes per nanosecond."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostLaunch(Launch):
-    """A launch on threads; each of `ranges` is the share of one worker."""
+    """A launch on threads; each of `ranges` is the half-open range of work-groups of one worker."""
 
     function: KernelFunction
     values: ctypes.Array[ctypes.c_int64]
@@ -48,7 +47,7 @@ HostStep = HostLaunch | TransferStep | CallbackStep | LoopStep[Plan[HostLaunch]]
 def host_launches(
     kernels: Sequence[CpuKernel], threads: int
 ) -> Callable[[Placement, ScheduleItem, KernelItem], HostLaunch | None]:
-    """Plans launches of `kernels` on up to `threads` threads; one whose grid of threads is empty is left out."""
+    """A function that plans launches of `kernels` on up to `threads` threads; None for an empty grid."""
 
     def plan(placement: Placement, item: ScheduleItem, operation: KernelItem) -> HostLaunch | None:
         if any(evaluate(dim, placement.symbols) == 0 for dim in operation.context.global_dims):
@@ -79,8 +78,8 @@ def _host_launch(
 
 
 def _work_ns(placement: Placement, item: ScheduleItem, buffers: Sequence[int]) -> int:
-    """Estimated time of the item on one core: the compiler's, in proportion to what it does at the sizes of the call;
-    without one, the time that its bytes take.
+    """Estimated nanoseconds of the item on one core: the compiler's estimate scaled to the sizes of the call; without
+    one, the time to move its bytes.
     """
     program = placement.layout.outline.program
     if program.schedule.analysis:

@@ -1,4 +1,4 @@
-"""What one item of a program took in one run."""
+"""The measured time of one schedule item in one run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ StepKind = Literal["kernel", "memory_transfer", "host_callback", "loop"]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What one thread of the host, or one stream of a GPU, did of an item: nanoseconds since the run began."""
+    """The share of an item on one host thread or GPU stream (`lane`); `start_ns` counts from the start of the run."""
 
     lane: int
     start_ns: int
@@ -23,11 +23,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class ItemProfile:
-    """Nanoseconds of one item; `launch` is that of a kernel, `threads` how many threads of the host it ran on.
+    """The time of one item in nanoseconds; `launch` is a kernel's launch, `threads` the number of host threads.
 
-    `estimate_ns` is what the compiler estimated for one of them, `flops` its operations and `bytes` what it reads and
-    writes, by the compiler's count; 0 where it has none. `start_ns` counts from the begin of the run, and `spans` are
-    the threads or the stream that the item ran on.
+    `estimate_ns` is the compiler's estimate for one thread; `flops` and `bytes` are the compiler's counts of operations
+    and of bytes read and written; 0 where unknown. `start_ns` counts from the start of the run; `spans` are the shares
+    of threads or of the stream.
     """
 
     item_id: int

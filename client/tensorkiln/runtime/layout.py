@@ -1,4 +1,4 @@
-"""The storages of a program at one binding of its symbols: how large they are and where they lie in a block."""
+"""Sizes of a program's storages, and their offsets in a block, at one binding of its symbols."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .storage import StorageKind, span_of
 
 @dataclass(frozen=True)
 class Layout:
-    """`arena` places the writable storages in the block, `scratch` those of a worker in its share of it.
+    """`arena` places the writable storages in the block, `scratch` a worker's scratch in its share of the block.
 
-    `claims` gives, for each storage that becomes a result as it is, the position of that result.
+    `claims` maps each storage that is returned without a copy to the position of its result.
     """
 
     outline: Outline
@@ -45,7 +45,7 @@ class Layout:
         return count * self.outline.program.buffers[buffer_id].dtype.itemsize
 
     def is_fresh(self, position: int) -> bool:
-        """Whether the result at `position` is written where it is returned, instead of being copied there."""
+        """Whether kernels write the result at `position` in place, so that it is not copied."""
         buffer_id = self.outline.phase.outputs[position].buffer
         return self.claims.get(self.outline.storage_of[buffer_id]) == position
 
@@ -74,7 +74,7 @@ def _intervals(
 
 
 def _claims(outline: Outline, symbols: Mapping[str, int]) -> dict[int, int]:
-    """The first result that covers all of a storage claims it."""
+    """For each writable storage that a result covers completely, the position of the first such result."""
     claims: dict[int, int] = {}
     for position, binding in enumerate(outline.phase.outputs):
         key = outline.storage_of[binding.buffer]

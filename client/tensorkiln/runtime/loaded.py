@@ -18,7 +18,7 @@ from .outline import Outlines, outlines_of, require_devices
 
 @dataclass(frozen=True)
 class LoadedProgram:
-    """`constants` are by buffer id, `inner` the programs inside of the program."""
+    """`constants` are by buffer id; `inner` are the programs of its loops."""
 
     program: CompiledProgram
     outlines: Outlines
@@ -28,7 +28,7 @@ class LoadedProgram:
 
 
 def load_program(program: CompiledProgram, artifacts: Callable[[str], bytes]) -> LoadedProgram:
-    """`program` with its code linked and its constants loaded.
+    """Link the code of `program` and load its constants.
 
     DeviceError when this machine cannot run it, UnavailableError when an artifact is corrupt, UnsupportedGraphError
     when it calls an operation that is not registered.

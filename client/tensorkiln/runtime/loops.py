@@ -1,4 +1,4 @@
-"""Loops in a plan: the memory that one needs, and its turns, whatever the device is."""
+"""Loops in a plan: their memory and their turns, for any device."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Given(_Sized, Protocol):
 
 
 class InnerPlan(Protocol):
-    """What a loop asks of the plans of its programs."""
+    """The parts of an inner program's plan that a loop uses."""
 
     @property
     def inputs(self) -> Sequence[_Sized]: ...
@@ -38,12 +38,15 @@ class InnerPlan(Protocol):
 P = TypeVar("P", bound=InnerPlan)
 
 ROOM_ALIGNMENT: Final = 256
-"""Bytes: of everything in the room of a loop. No block and no result has to start at a multiple of more."""
+"""Alignment in bytes of each part of a loop's room; no block or result needs more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Where in its memory a loop has its parts: what decides, the blocks of the two programs, and every other turn."""
+    """Offsets in a loop's memory: the condition's result, the blocks of the two programs, and the carried values.
+
+    `turns` are for the carried values of every other turn; `size` is the total in bytes.
+    """
 
     decision: int
     condition: int
@@ -53,7 +56,7 @@ class Room:
 
 
 def room_of(condition: int, body: int, carried: Sequence[int]) -> Room:
-    """The room of a loop whose programs have blocks of so many bytes, and which carries values of so many bytes."""
+    """The room of a loop, from the bytes of its programs' blocks and of each carried value."""
     sizes = [round_up(size, ROOM_ALIGNMENT) for size in (1, condition, body, *carried)]
     ends = list(accumulate(sizes, initial=0))
     return Room(ends[0], ends[1], ends[2], tuple(ends[3:-1]), ends[-1])
@@ -61,10 +64,10 @@ def room_of(condition: int, body: int, carried: Sequence[int]) -> Room:
 
 @dataclass(frozen=True, slots=True)
 class LoopStep(Generic[P]):
-    """Turns of a body as long as a condition gives true.
+    """Runs the body as long as the condition gives true.
 
-    `inputs` and `outputs` are where the values are before and after it; the first `inputs` are carried, of `sizes`
-    bytes. `room` is memory of its own from byte `start` of the block on, which the plan sets.
+    `inputs` and `outputs` are the addresses of the values before and after the loop; the first `inputs` are carried,
+    with `sizes` in bytes. `room` starts at byte `start` of the block, which the plan sets.
     """
 
     item_id: int
@@ -80,10 +83,10 @@ class LoopStep(Generic[P]):
 
 
 def loop_step(placement: Placement, item_id: int, operation: Loop, plan_inner: Callable[[int], P]) -> LoopStep[P]:
-    """The step of a loop; `plan_inner` plans a program inside of the program, at the same symbols.
+    """The step of a loop; `plan_inner` plans an inner program at the same symbols.
 
-    DeviceError when its programs take or give other bytes than its buffers have, or when what it gives shares bytes
-    with what else it gives or takes.
+    DeviceError when the sizes of its programs' inputs or outputs differ from those of its buffers, or when an output
+    shares bytes with another output or with an input.
     """
     condition, body = plan_inner(operation.condition), plan_inner(operation.body)
     inputs = [placement.window(buffer_id) for buffer_id in operation.input_vars]
@@ -121,10 +124,10 @@ def run_turns(
     turn: Callable[[Sequence[int], Sequence[int]], None],
     copy: Callable[[int, int, int], object],
 ) -> None:
-    """Run a loop at these addresses, its own memory from the address `room` on.
+    """Run a loop on these addresses; its own memory starts at the address `room`.
 
-    Turns give to `outputs` and to the room by turns. `goes_on` runs the condition on addresses, `turn` the body on some
-    and to others; `copy(target, source, size)` copies bytes. CallTurnsError when it would take more than `most` turns.
+    Turns write alternately to `outputs` and to the room. `goes_on(values)` runs the condition, `turn(values, results)`
+    the body, on addresses; `copy(target, source, size)` copies bytes. CallTurnsError for more than `most` turns.
     """
     carried = len(outputs)
     present = list(inputs)
@@ -150,7 +153,7 @@ def inner_loops(items: Sequence[Any]) -> list[Loop]:
 def block_bytes(
     own: int, loops: Sequence[Loop], blocks: Mapping[int, int], carried: Callable[[Loop], Sequence[int]]
 ) -> int:
-    """Bytes of a block whose `own` parts come first, with room for any one of its loops behind them."""
+    """Bytes of a block: `own` bytes, then room for the largest of its loops."""
     rooms = [room_of(blocks[loop.condition], blocks[loop.body], carried(loop)).size for loop in loops]
     return round_up(own, ROOM_ALIGNMENT) + max(rooms) if rooms else own
 

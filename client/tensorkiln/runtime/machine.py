@@ -1,4 +1,4 @@
-"""What this machine does at most, as NumPy measures it: bytes that are copied, and operations of a matrix product."""
+"""Peak memory bandwidth and arithmetic throughput of this machine, measured by NumPy copies and matrix products."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _TRIES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """`gb_per_s` in 1e9 bytes that are read or written, `gflop_per_s` in 1e9 operations on float32 in a second."""
+    """`gb_per_s`: 1e9 bytes read or written per second; `gflop_per_s`: 1e9 float32 operations per second."""
 
     gb_per_s: float
     gflop_per_s: float
 
     def least_ns(self, flops: int, moved: int) -> float:
-        """The nanoseconds that this much work takes at the least: the roof of the two that is lower."""
+        """The least nanoseconds for this much work: the larger of its compute time and its memory time."""
         return max(flops / self.gflop_per_s, moved / self.gb_per_s)
 
 
 @lru_cache(maxsize=8)
 def measured(threads: int) -> Machine:
-    """What `threads` threads reach together: the best of a few tries, which take less than a second each.
+    """The peak of `threads` threads together: the best of a few tries of less than a second each.
 
-    Memory is measured by copies that are larger than most caches; a kernel whose data lie in a cache may do better.
-    The product is that of NumPy's BLAS, which takes threads by rules of its own: each thread has a product of its own.
+    Copies are larger than most caches; a kernel whose data fit in a cache may exceed the measured bandwidth. Each
+    thread computes a product of its own, because NumPy's BLAS chooses its number of threads itself.
     """
     copy = _best(threads, _copies, 2 * _COPIED_BYTES)
     return Machine(gb_per_s=copy, gflop_per_s=_best(threads, _products, 2 * _SIDE**3))

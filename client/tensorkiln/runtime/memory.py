@@ -18,7 +18,7 @@ Array = np.ndarray[Any, Any]
 
 
 def arrays_begin_with_address() -> bool:
-    """Whether this interpreter's arrays begin with their address, behind what every object begins with."""
+    """Whether NumPy arrays of this interpreter store their address as the first field after the object header."""
     if sys.implementation.name != "cpython":
         return False
     sample = np.empty(1, np.uint8)
@@ -34,21 +34,21 @@ def _asked(array: Array) -> int:
 
 
 address_of: Final[Callable[[Array], int]] = _first_field if arrays_begin_with_address() else _asked
-"""Where the elements of an array begin. `array.ctypes.data` takes ten times as long as to read the field `data` of
+"""The address of an array's elements. `array.ctypes.data` takes ten times as long as reading the field `data` of
 `PyArrayObject_fields`, which is part of the binary interface of NumPy 1 and 2 (numpy/ndarraytypes.h).
 """
 
 
 def is_plain(array: Array) -> bool:
-    """Whether a kernel can read the array where it lies."""
+    """Whether a kernel can read the array without a copy."""
     return array.flags.c_contiguous and array.flags.aligned
 
 
 class Block:
     """`size` writable bytes from `address` on, aligned to 64; contents undefined.
 
-    `nbytes` is what was really allocated. `frames` is the prepared state of the plans that have run in this block; it
-    lives here because it consists of addresses into the block. MemoryError when this machine has no room for it.
+    `nbytes` is the number of bytes allocated. `frames` is the prepared state of the plans that have run in this block;
+    it belongs to the block because it holds addresses into it. MemoryError when this machine has no room for it.
     """
 
     __slots__ = ("_bytes", "address", "frames", "nbytes", "size")
@@ -61,9 +61,9 @@ class Block:
         self.frames: Final[dict[object, Any]] = {}
 
     def view(self) -> ctypes.Array[ctypes.c_char]:
-        """A new object on the bytes, which does not hold the block. NumPy's arrays on it, and those on them, hold it.
+        """A new object over the bytes, which does not keep the block alive. NumPy arrays made from it keep it alive.
 
-        (Of a memoryview they would hold what that is a view of.)
+        (Arrays made from a memoryview would keep the viewed object alive, not the memoryview.)
         """
         return (ctypes.c_char * self.size).from_address(self.address)
 
@@ -74,7 +74,7 @@ def round_up(value: int, multiple: int) -> int:
 
 
 def no_room(what: str, size: int) -> DeviceError:
-    """The error of memory that cannot be had; `what` ends in a verb of what takes `size` bytes."""
+    """The error for a failed allocation of `size` bytes; `what` is its subject with a verb, such as "a copy takes"."""
     return DeviceError(
         f"{what} {size} bytes, which this machine cannot allocate: call with smaller sizes, cut the graph into smaller "
         "ones, or free memory",
@@ -83,7 +83,7 @@ def no_room(what: str, size: int) -> DeviceError:
 
 
 def fresh_array(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[Array, int, int]:
-    """An undefined array at the start of `size` aligned bytes of its own: the array, its address, bytes allocated.
+    """An uninitialized array at the start of `size` new aligned bytes: the array, its address, bytes allocated.
 
     MemoryError when this machine has no room for it.
     """

@@ -1,10 +1,9 @@
-"""Short calls in machine code: arrays are looked at, results made, and kernels run without a step of the interpreter.
+"""Short calls in machine code: check arrays, allocate results and run kernels without executing Python code.
 
-The code is that of `native_call.ll`, which LLVM's loader compiles once for a process: no compiler is needed where the
-package is installed. It reads what a call is from tables, and objects of CPython and NumPy as their binary interfaces
-lay them out. What depends on the symbols, each call brings as numbers, which are written to the tables. Where an
-interpreter has other objects, or arrays are not exactly what the tables say, the call is done in Python
-(`executor.py`), which is always right.
+LLVM compiles `native_call.ll` once per process, so an installation needs no compiler. The code reads the description of
+a call from tables, and CPython and NumPy objects by their binary interfaces. Numbers that depend on the symbols are
+passed to each call, which writes them into the tables. Where the interpreter's objects have another layout, or arrays
+do not match the tables exactly, `executor.py` does the call in Python.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ from .memory import ALIGNMENT, Array, arrays_begin_with_address
 
 _METH_FASTCALL: Final = 0x80
 _NUMPY_API: Final = {"ndarray": 2, "new_from_descr": 94, "set_base_object": 282}
-"""Entries of the table in `_ARRAY_API` (numpy/__multiarray_api.h), which NumPy keeps from version to version."""
+"""Indices into the table `_ARRAY_API` (numpy/__multiarray_api.h), which are stable across NumPy versions."""
 
 
 class _Place(ctypes.Structure):
-    """Where the address of an array goes, and what is added to it."""
+    """A slot for the address of an array, and the offset to add to it."""
 
     _fields_ = (("slot", ctypes.c_void_p), ("offset", ctypes.c_int64))
 
 
 class _Array(ctypes.Structure):
-    """What an array must be, or is made as, at the first aligned one of `size` bytes."""
+    """The required form of an input array, or that of a result, which starts at the first aligned of `size` bytes."""
 
     _fields_ = (
         ("dtype", ctypes.c_void_p),
@@ -62,13 +61,13 @@ class _Launch(ctypes.Structure):
 
 
 class _Patch(ctypes.Structure):
-    """Where a number of a call goes, the one at the position `which`, and what is added to it."""
+    """A place in the tables for the call's number at position `which`, and the addend `plus`."""
 
     _fields_ = (("place", ctypes.c_void_p), ("which", ctypes.c_int64), ("plus", ctypes.c_int64))
 
 
 class _Call(ctypes.Structure):
-    """`busy` says that a call is under way, maybe without the interpreter's lock, which all of this belongs to."""
+    """The tables of a call, guarded by the GIL. `busy` marks a running call, which may have released the GIL."""
 
     _fields_ = (
         ("busy", ctypes.c_int64),
@@ -96,13 +95,13 @@ class _Method(ctypes.Structure):
 
 
 NativeCall = Callable[..., tuple[Array, ...] | None]
-"""Takes the numbers of a binding and the arrays of a call, and gives its results; None when nothing has run.
+"""Takes the numbers of a binding and the arrays of a call, and returns its results; None when nothing has run.
 
-MemoryError without room for a result.
+MemoryError when there is no room for a result.
 """
 SizesAt = Callable[..., tuple[Any, ...] | None]
-"""Of the symbols and the address of a block: the bytes that the block must have, those that a call holds, the size and
-the shape of each result one after the other, and the numbers of the call.
+"""Takes the symbols and the address of a block. Returns the bytes needed in the block, the bytes that a call holds, the
+size and the dimensions of each result in turn, and the numbers of the call.
 """
 
 
@@ -110,7 +109,7 @@ the shape of each result one after the other, and the numbers of the call.
 class NativeCalls:
     """The calls of a program, one at a time.
 
-    `call` makes the results, `call_into` takes them behind the arrays, with None in the place of one to make.
+    `call` allocates the results. `call_into` takes them after the input arrays, None for a result to allocate.
     """
 
     call: NativeCall
@@ -119,7 +118,7 @@ class NativeCalls:
 
 
 def native_calls(sizes: CallSizes) -> NativeCalls | None:
-    """The calls of these sizes; None where this interpreter's objects are laid out otherwise."""
+    """The calls of these sizes; None where this interpreter's objects have an unknown layout."""
     code = machine_code()
     if code is None:
         return None
@@ -133,7 +132,7 @@ def native_calls(sizes: CallSizes) -> NativeCalls | None:
 
 
 class _Tables:
-    """What the code reads of a program; it lives as long as the function that `function` gives."""
+    """The tables of a program that the machine code reads. The result of `function` keeps them alive."""
 
     def __init__(self, sizes: CallSizes) -> None:
         self._kept: list[object] = [sizes]
@@ -162,11 +161,11 @@ class _Tables:
 
     @property
     def numbers(self) -> tuple[Value, ...]:
-        """What a call brings, in order."""
+        """The numbers that each call passes, in order."""
         return tuple(self._which)
 
     def function(self, code: _Method, *, takes_results: bool) -> NativeCall:
-        """A builtin function: its `self` says where the tables are, its module keeps them."""
+        """A builtin function: its `self` holds the address of the tables, its module keeps them alive."""
         words = (ctypes.addressof(self._call), int(takes_results))
         return _NEW_FUNCTION(ctypes.addressof(code), struct.pack("2Q", *words), self)
 
@@ -176,7 +175,7 @@ class _Tables:
         return made
 
     def _set(self, owner: Any, place: int, value: Value) -> None:
-        """Write 64 bits at a byte of a table, now or at each call."""
+        """Write a 64-bit value at byte `place` of a table: a constant now, any other value at each call."""
         at = ctypes.addressof(owner) + place
         if isinstance(value, int):
             ctypes.c_int64.from_address(at).value = value
@@ -235,7 +234,7 @@ _CAPSULE_POINTER: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, c
 
 @cache
 def machine_code() -> _Method | None:
-    """The compiled function, or None where the objects of this interpreter or of NumPy are not laid out as it reads."""
+    """The compiled function; None where objects of this interpreter or of NumPy have an unknown layout."""
     if not is_known_layout():
         return None
     engine = engine_of(files("tensorkiln.runtime").joinpath("native_call.ll").read_text("utf-8"))
@@ -246,11 +245,11 @@ def machine_code() -> _Method | None:
 
 
 _FOR_GOOD: Final[list[object]] = []
-"""Code stays mapped as long as its engine lives, and functions read what they are of until they are gone."""
+"""Keeps the engine, which keeps its code mapped, and the method definition, which functions read while they exist."""
 
 
 def is_known_layout() -> bool:
-    """Whether objects begin with a count and a type of 8 bytes each, and the fields of an array follow."""
+    """Whether objects start with a reference count and a type of 8 bytes each, followed by the fields of an array."""
     is_plain = sys.implementation.name == "cpython" and object.__basicsize__ == 16 and _POINTER == 8
     if not is_plain or sysconfig.get_config_var("Py_GIL_DISABLED") or not arrays_begin_with_address():
         return False
@@ -270,7 +269,7 @@ def is_known_layout() -> bool:
 
 @cache
 def _api() -> ctypes.Array[ctypes.c_void_p]:
-    """What the code calls and compares with, in the order in which it knows them."""
+    """The addresses that the code calls or compares with, in the order of `native_call.ll`."""
     capsule: Any = vars(import_module("numpy._core._multiarray_umath"))["_ARRAY_API"]
     table = _CAPSULE_POINTER(capsule, None)
     numpy = (ctypes.c_void_p * (max(_NUMPY_API.values()) + 1)).from_address(table)

@@ -1,7 +1,7 @@
-"""What an object file needs of the process it is loaded into, read from its headers.
+"""The machine and symbols that an object file needs, read from its headers.
 
-LLVM's loader ends the whole process on bytes it cannot read, a machine it does not know or a symbol it cannot find;
-asked here first, all three are errors.
+LLVM's loader aborts the process on malformed bytes, an unknown machine or an unresolved symbol. Checking here first
+turns all three into errors.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _MACHINES: Final = {3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64", 190: "cud
 
 @dataclass(frozen=True, slots=True)
 class ObjectNeeds:
-    """The machine that the code is for, and the symbols that it expects the process to have.
+    """The machine that the code is for, and the undefined symbols that the process must provide.
 
-    `foreign` are those that no kernel needs, weak ones included; `problems` is what else no kernel has.
+    `foreign` are symbols that no kernel needs, weak ones included; `problems` are other parts that no kernel has.
     """
 
     machine: str
@@ -32,7 +32,7 @@ class ObjectNeeds:
 
 
 def object_needs(content: bytes) -> ObjectNeeds:
-    """What the ELF object `content` needs. DeviceError when it is none, or contradicts itself."""
+    """The needs of the ELF object `content`. DeviceError when it is not a well-formed 64-bit ELF object."""
     if not content.startswith(MAGIC):
         raise DeviceError("the program's code is not a 64-bit ELF object; compile it for Linux and this processor")
     try:

@@ -1,4 +1,4 @@
-"""What follows from the record of a program alone: neither code nor memory, neither symbols nor inputs of a call."""
+"""Facts derived from a program's record alone, without its code, memory, symbols or inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .storage import Storage, resolve_storages
 
 @dataclass(frozen=True)
 class Outline:
-    """`storage_of` is by buffer id, `var_of_input` by the id of an input's buffer; both of what `phase` uses."""
+    """`storage_of` is by buffer id, `var_of_input` by the buffer id of an input; both cover the buffers of `phase`."""
 
     program: CompiledProgram
     phase: Phase
@@ -40,14 +40,14 @@ def outline_of(program: CompiledProgram, phase: Phase) -> Outline:
 
 @dataclass(frozen=True)
 class Outlines:
-    """A program as it runs when nothing is prepared, and its phases when something can be: `prepare`, then `call`s."""
+    """The outline of the whole program, and of its phases if it has any: `prepare` once, then `call` at each call."""
 
     whole: Outline
     prepare: Outline | None = None
     call: Outline | None = None
 
     def phases(self, bound: Collection[int]) -> tuple[Outline, Outline] | None:
-        """What to prepare, and the calls after it, when the `bound` vars are all that it takes; None before."""
+        """The phases `prepare` and `call`, if the `bound` vars include all inputs of `prepare`; else None."""
         if self.prepare is None or self.call is None:
             return None
         needed = {binding.var for binding in self.prepare.phase.inputs}
@@ -74,7 +74,7 @@ def _callbacks(program: CompiledProgram, phase: Phase) -> dict[str, CustomOp]:
 def require_devices(program: CompiledProgram, *, kernels: str, transfers: frozenset[str], alignment: int) -> None:
     """DeviceError when an item needs a device, or a buffer an alignment in bytes, that the runtime does not have.
 
-    `kernels` is the kind of device that kernels run on, `transfers` those that a transfer may name.
+    `kernels` is the kind of device that kernels run on, `transfers` the kinds that a transfer may use.
     """
     for item in program.schedule.items:
         operation = item.operation

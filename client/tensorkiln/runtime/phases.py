@@ -1,4 +1,4 @@
-"""What of a program runs together: all of it at a call, or what is prepared at once and the rest at each call."""
+"""The phases of a program: all items at each call, or prepared items once and the rest at each call."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..spec.constraint import WireConstraint
 
 @dataclass(frozen=True)
 class Phase:
-    """Some items of the schedule in order of execution, what they are given, and what they give.
+    """Some items of the schedule in order of execution, with their inputs, outputs and constraints.
 
-    What another phase prepared is an input. Its var is none of the graph's: it is negative.
+    A value prepared by another phase is an input with a negative var, since the graph has no var for it.
     """
 
     items: tuple[int, ...]
@@ -23,7 +23,7 @@ class Phase:
     constraints: tuple[WireConstraint, ...]
 
     def reads(self, program: CompiledProgram) -> frozenset[int]:
-        """The vars of the inputs that some item uses, or that are results as they are."""
+        """The vars of the inputs that an item uses or that are returned unchanged."""
         used = {buffer for item in self.items for buffer in accesses(program.schedule.items[item], program.kernels)[0]}
         used |= {binding.buffer for binding in self.outputs}
         storages = {program.buffers[buffer].storage for buffer in used}
@@ -31,12 +31,12 @@ class Phase:
 
 
 def whole(program: CompiledProgram) -> Phase:
-    """Everything at each call."""
+    """The phase that runs everything at each call."""
     return Phase(program.schedule.execution_order, program.inputs, program.outputs, program.constraints)
 
 
 def split(program: CompiledProgram) -> tuple[Phase, Phase] | None:
-    """What is prepared, and what is left for each call; None where nothing is prepared."""
+    """The prepare phase and the call phase; None when nothing is prepared."""
     if not program.prepare:
         return None
     order, first = program.schedule.execution_order, frozenset(program.prepare)
@@ -52,7 +52,7 @@ def split(program: CompiledProgram) -> tuple[Phase, Phase] | None:
 
 
 def _kept(program: CompiledProgram, at_once: tuple[int, ...], at_call: tuple[int, ...]) -> tuple[Binding, ...]:
-    """A binding for each storage that is prepared and needed later: to the largest buffer in it, which is all of it."""
+    """A binding for each storage that is prepared and used later, to its largest buffer, which covers all of it."""
     items, kernels = program.schedule.items, program.kernels
     written = {program.buffers[buffer].storage for item in at_once for buffer in accesses(items[item], kernels)[1]}
     used = {buffer for item in at_call for buffer in accesses(items[item], kernels)[0]}

@@ -1,4 +1,4 @@
-"""Where every buffer is at one binding of the symbols."""
+"""Addresses of all buffers at one binding of the symbols."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .storage import span_of
 
 @dataclass(frozen=True)
 class Placement:
-    """`fixed` gives the address of a constant or a fixed input by its buffer, `free` the position of a free input by
-    its var.
+    """`fixed` maps the buffer of a constant or fixed input to its address; `free` maps the var of a free input to its
+    position.
     """
 
     layout: Layout
@@ -28,7 +28,7 @@ class Placement:
         return self.layout.symbols
 
     def address(self, buffer_id: int) -> Address:
-        """Where the buffer starts. DeviceError when it leaves the array that it is a window of."""
+        """The address of the buffer. DeviceError when it exceeds the array that it is a window of."""
         layout, outline = self.layout, self.layout.outline
         key = outline.storage_of[buffer_id]
         storage = outline.storages[key]

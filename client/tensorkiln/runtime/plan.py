@@ -1,4 +1,4 @@
-"""A program at one binding of its symbols: every size, offset and launch known, ready to run any number of times."""
+"""A plan: a program at one binding of its symbols, with all sizes, offsets and launches known."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .steps import CallbackStep, Launch, TransferStep
 
 @dataclass(frozen=True, slots=True)
 class OutputSpec:
-    """A result. Fresh results are written by the kernels at their first byte; the others are copied from `source`.
+    """A result. Kernels write a fresh result in place; any other is copied from `source`.
 
-    `size` is the bytes to allocate.
+    `size` is the number of bytes to allocate.
     """
 
     dtype: np.dtype[Any]
@@ -41,8 +41,9 @@ class OutputSpec:
 
 @dataclass(frozen=True, eq=False)
 class Plan(Generic[L]):
-    """`block_size` bytes hold the arena, the scratch of each worker and room for a loop; `inputs` are the
-    free ones, in call order.
+    """`block_size` bytes hold the arena, the scratch of each worker and room for a loop.
+
+    `inputs` are the free inputs, in call order.
     """
 
     inputs: tuple[InputSpec, ...]
@@ -54,7 +55,7 @@ class Plan(Generic[L]):
 
     @property
     def planned_bytes(self) -> int:
-        """Bytes that a call allocates: arena, scratch, results, and what host callbacks return before it is copied."""
+        """Bytes that a call allocates: arena, scratch, results, and the largest result of a host callback."""
         return self.block_size + sum(output.size for output in self.outputs) + self.callback_bytes
 
     @property
@@ -74,7 +75,7 @@ def make_plan(
 ) -> Plan[L]:
     """The plan of a layout; `fixed` are the addresses of constants and fixed inputs by buffer id.
 
-    `plan_inner` plans a program inside of this one.
+    `plan_inner` plans an inner program by its number.
     """
     free = {spec.var: position for position, spec in enumerate(inputs)}
     placement = Placement(layout, fixed, free)
@@ -86,7 +87,7 @@ def make_plan(
     return Plan(
         inputs=inputs,
         outputs=_outputs(placement),
-        # One at a time has the room.
+        # Loops run one at a time and share the room.
         steps=tuple(replace(step, start=start) if isinstance(step, LoopStep) else step for step in steps),
         block_size=start + max(rooms) if rooms else own,
         scratch_start=layout.arena.size,
@@ -95,7 +96,7 @@ def make_plan(
 
 
 def named_output(phase: Phase, position: int) -> str:
-    """The result at `position`, as an error begins that says how many bytes it takes."""
+    """The result at `position`, as the subject and verb of a `no_room` message."""
     return f"output {position} (var {phase.outputs[position].var}) takes"
 
 

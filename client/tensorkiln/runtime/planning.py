@@ -1,4 +1,4 @@
-"""From schedule items to steps, with their sizes evaluated."""
+"""Conversion of schedule items to steps, with their sizes evaluated."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .steps import CallbackStep, Launch, TransferStep, Window
 
 L = TypeVar("L", bound=Launch)
 PlanLaunch = Callable[[Placement, ScheduleItem, KernelItem], L | None]
-"""The launch of a kernel item, None when there is nothing to launch."""
+"""Plans the launch of a kernel item; None when there is nothing to launch."""
 P = TypeVar("P", bound=InnerPlan)
 
 
 def plan_steps(
     placement: Placement, plan_launch: PlanLaunch[L], plan_inner: Callable[[int], P]
 ) -> tuple[L | TransferStep | CallbackStep | LoopStep[P], ...]:
-    """The steps in order of execution. Synchronization needs none, since every step ends before the next begins.
+    """The steps in order of execution. Synchronization needs no step, since each step ends before the next begins.
 
     CallBoundsError when a launch size breaks the launch rules.
     """
@@ -59,7 +59,7 @@ def _transfer_step(placement: Placement, item_id: int, operation: MemoryTransfer
 def _strided(
     placement: Placement, item_id: int, operation: MemoryTransfer, buffer_id: int, strides: tuple[Dim, ...] | None
 ) -> Window:
-    """The window of a transfer into a buffer; strides that are the row-major ones are dropped."""
+    """The window of a transfer into a buffer; row-major strides become None."""
     buffer = placement.layout.outline.program.buffers[buffer_id]
     itemsize = buffer.dtype.itemsize
     shape = tuple(evaluate(dim, placement.symbols) for dim in operation.dims)
@@ -91,7 +91,7 @@ def _callback_step(placement: Placement, item_id: int, operation: HostCallback) 
 
 
 def _evaluated(attribute: CustomAttr, placement: Placement) -> CustomAttr:
-    """The attribute with the sizes of a shape known."""
+    """The attribute with the dims of a shape evaluated."""
     if not isinstance(attribute.value, tuple):
         return attribute
     return attribute.model_copy(update={"value": tuple(evaluate(dim, placement.symbols) for dim in attribute.value)})

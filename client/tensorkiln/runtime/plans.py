@@ -1,4 +1,4 @@
-"""The plans of a program, one per binding of its symbols, made when they are first needed."""
+"""A cache of plans, one per binding of the symbols."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .arguments import InputSpec, bind_symbols, check_constraints, input_specs, 
 from .phases import Phase
 
 MAX_PLANS: Final = 64
-"""Bindings of the symbols whose plans are kept, the least recently used going first."""
+"""The most plans cached; the least recently used is evicted first."""
 
 P = TypeVar("P")
 Specs = tuple[InputSpec, ...]
@@ -24,8 +24,8 @@ Check = Callable[[Specs], object]
 class Plans(Generic[P]):
     """The plans of a phase of `program` with the inputs `resident` fixed.
 
-    `make` gets the free inputs, the fixed ones and the symbols of a call that has passed every check.
-    Safe for several threads.
+    `make` receives the free inputs, the fixed inputs and the symbols of a call that has passed every check.
+    Thread-safe.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Plans(Generic[P]):
         self._lock = threading.Lock()
 
     def find(self, symbols: Mapping[str, int]) -> P | None:
-        """The plan of a call, if it is kept: its symbols are in bounds then, and its constraints satisfied."""
+        """The cached plan of a call, or None. If there is one, the symbols are in bounds and the constraints hold."""
         key = self._key(symbols)
         with self._lock:
             plan = self._plans.get(key)
@@ -52,9 +52,9 @@ class Plans(Generic[P]):
             return plan
 
     def make(self, symbols: Mapping[str, int], check: Check) -> P:
-        """The plan of a call that has none yet; it is kept.
+        """Make the plan of a call and cache it.
 
-        `check` looks at the arrays of the call, whose errors come before the plan's own. CallBoundsError and
+        `check` checks the call's arrays first, so that their errors precede the plan's. CallBoundsError and
         CallInputError when the call does not fit the program.
         """
         key, plan = self._key(symbols), self.new(symbols, check)
@@ -65,7 +65,7 @@ class Plans(Generic[P]):
         return plan
 
     def new(self, symbols: Mapping[str, int], check: Check = lambda _: None) -> P:
-        """A plan that is not kept; errors as above."""
+        """Make a plan without caching it; errors as for `make`."""
         values = bind_symbols(self._program.symbols, symbols)
         try:
             specs = input_specs(self._phase.inputs, values)

@@ -1,4 +1,4 @@
-"""Memory that is lent to calls and kept in between."""
+"""A pool of memory blocks that calls borrow and return."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ B = TypeVar("B", bound=AnyBlock)
 
 
 class Pool(Generic[B]):
-    """Lends what `allocate` makes of a size, the most recently used first. Safe for several threads.
+    """Lends blocks made by `allocate(size)`, the most recently used first. Thread-safe.
 
-    A block serves a request when it is at most a tenth larger, so that what a call holds stays close to its plan. With
-    `slack`, a new block is 1/16 larger than asked, so that a symbol that grows a little at each call reuses it.
+    A block serves a request when it is at most a tenth and a page larger, so that a call's memory stays close to its
+    plan. With `slack`, a new block is 1/16 larger than requested, so that a slowly growing symbol can reuse it.
     """
 
     def __init__(self, allocate: Callable[[int], B], *, slack: bool, max_idle: int = MAX_IDLE) -> None:
@@ -39,7 +39,7 @@ class Pool(Generic[B]):
         self._lock = threading.Lock()
 
     def take(self, size: int) -> B:
-        """A block of at least `size` bytes that nobody else holds."""
+        """A block of at least `size` bytes, for this caller alone."""
         most = size + size // 10 + _PAGE
         with self._lock:
             self._settle()
@@ -49,9 +49,9 @@ class Pool(Generic[B]):
         return self._allocate(size + size // 16 if self._slack else size)
 
     def give(self, block: B) -> None:
-        """Return a block; those that have been idle longest are dropped when there are more than `max_idle`.
+        """Return a block; with more than `max_idle` idle blocks, the longest idle are dropped.
 
-        Never waits: a finalizer may call this at any moment, even while its thread is taking a block.
+        Never blocks: a finalizer may call this at any time, even while its own thread is inside `take`.
         """
         self._returned.append(block)
         if self._lock.acquire(blocking=False):
@@ -61,7 +61,7 @@ class Pool(Generic[B]):
                 self._lock.release()
 
     def drop(self) -> None:
-        """Let go of every idle block."""
+        """Drop all idle blocks."""
         with self._lock:
             self._settle()
             self._idle.clear()

@@ -1,4 +1,4 @@
-"""A run of a program, item by item, and the files that it is written to."""
+"""The profile of one run, item by item, and the files that it is saved as."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ class Profile(tuple[ItemProfile, ...]):
 
     @property
     def ns(self) -> int:
-        """The time of all items together."""
+        """The time of all items together, in nanoseconds."""
         return sum(item.ns for item in self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run as a trace, `.json`, which Perfetto and Chrome show, or its roofline, `.svg`.
+        """Write the run as a trace for Perfetto and Chrome (`.json`) or as a roofline (`.svg`).
 
         The roofs are the peak of this machine, measured now; a run on a GPU has none. RequestError for another suffix,
-        OSError when it cannot be written.
+        OSError when the file cannot be written.
         """
         content = self.rendered(PurePath(path).suffix)
         with whole_file(path) as file:
             file.write(content)
 
     def rendered(self, suffix: str) -> bytes:
-        """What `save` writes to a file of this suffix."""
+        """The content that `save` writes to a file of this suffix."""
         match suffix.lower():
             case ".json":
                 return trace_of(self.title, self, is_gpu=self.is_gpu)

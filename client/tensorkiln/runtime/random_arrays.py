@@ -1,4 +1,4 @@
-"""Random inputs, to see a program run or how long it takes."""
+"""Random inputs, for trying or timing a program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .memory import Array
 
 
 def random_array(dtype: DType, shape: Sequence[int], generator: np.random.Generator) -> Array:
-    """Standard normal floats; 0 and 1 for integers and bools, which are also legal indices of most things."""
+    """Standard normal floats; 0 and 1 for integers and bools, so that integers are valid indices of most axes."""
     if dtype.wide.is_float:
         return generator.standard_normal(tuple(shape)).astype(dtype.numpy)
     return generator.integers(0, 2, tuple(shape)).astype(dtype.numpy)

@@ -1,4 +1,4 @@
-"""A profile as a roofline: each kernel by its operations per byte and what it reached, below what the machine does.
+"""A profile as a roofline plot: throughput of each kernel over its operations per byte, below the machine's peak.
 
 The model is that of Williams, Waterman and Patterson, "Roofline: an insightful visual performance model", 2009.
 """
@@ -19,7 +19,7 @@ _STYLE: Final = "font-family:sans-serif;font-size:12px"
 
 
 def roofline(title: str, run: Iterable[ItemProfile], machine: Machine | None) -> str:
-    """The figure as SVG, on logarithmic axes; an item without operations or bytes is left out."""
+    """The plot as SVG, on logarithmic axes; items without operations, bytes or time are left out."""
     items = [item for item in run if item.flops and item.bytes and item.ns]
     intensities = [item.flops / item.bytes for item in items]
     reached = [item.flops / item.ns for item in items]
@@ -36,7 +36,7 @@ def roofline(title: str, run: Iterable[ItemProfile], machine: Machine | None) ->
 
 
 class _Axes:
-    """Decades that hold all values, and where a value is in the figure."""
+    """The decades that contain all values, and the coordinates of values in the figure."""
 
     def __init__(self, intensities: Sequence[float], reached: Sequence[float]) -> None:
         self._x = _decades(intensities)
@@ -82,7 +82,7 @@ def _roof(axes: _Axes, machine: Machine) -> Iterable[str]:
     ridge = machine.gflop_per_s / machine.gb_per_s
     points = [(at, min(machine.gflop_per_s, at * machine.gb_per_s)) for at in sorted({low, ridge, high})]
     path = " ".join(f"{axes.x(at):.1f},{axes.y(rate):.1f}" for at, rate in points)
-    # What lies below the figure is cut off by it.
+    # The line may run below the figure: clip it there.
     inside = (
         f'<clipPath id="in"><rect x="{_LEFT}" y="{_TOP}" width="100%" height="{_HEIGHT - _TOP - _BOTTOM}"/></clipPath>'
     )

@@ -1,4 +1,4 @@
-"""Calls that machine code does, at any binding of the symbols: what one takes is computed when it is first seen."""
+"""Calls that machine code does; the numbers of a binding of the symbols are computed once and cached."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ _Result = tuple[tuple[int, ...], np.dtype[Any], int]
 
 @dataclass(frozen=True, slots=True)
 class _Binding:
-    """What a call takes at one binding; `call` has addresses in `block`, which lives as long as they are used.
+    """The call at one binding. `call` uses addresses in `block`, which this keeps alive.
 
-    `lent` are the results that are in blocks of their own, None in the place of one that is not; it is empty when none
-    is.
+    `lent` has the results that are in blocks of their own, None for others; empty when no result is.
     """
 
     call: Callable[..., tuple[Array, ...] | None]
@@ -37,9 +36,9 @@ class _Binding:
 
 
 class ShortCalls:
-    """Calls of one phase of a program, one at a time: a call beside another gives None.
+    """Calls of one phase of a program, one at a time: a concurrent call returns None.
 
-    `block` has room for the temporaries of every binding that is kept.
+    `_block` has room for the temporaries of every cached binding.
     """
 
     def __init__(
@@ -61,12 +60,12 @@ class ShortCalls:
 
     @staticmethod
     def of(program: CompiledProgram, sizes: CallSizes, pools: tuple[BlockPool, BlockPool]) -> ShortCalls | None:
-        """The calls of these sizes, with blocks for temporaries and for results; None where there are none."""
+        """Short calls of these sizes; `pools` are for temporaries and for results. None without machine code."""
         made = native_calls(sizes)
         return None if made is None else ShortCalls(program, sizes, made, pools)
 
     def run(self, arrays: Sequence[Any], symbols: Mapping[str, int]) -> tuple[Array, ...] | None:
-        """The results; None when nothing has run. CallBoundsError when the symbols are not those of the program."""
+        """Run and return the results; None when nothing has run. CallBoundsError as for `symbol_values`."""
         binding = None if symbols else self._only
         if binding is None:
             values = symbol_values(self._symbols, self._names, symbols)
@@ -85,14 +84,14 @@ class ShortCalls:
             else:
                 results = binding.call(*arrays)
         except MemoryError:
-            # The error of a call in Python says what there was no room for.
+            # The Python call that follows reports which allocation failed.
             return None
         if results is not None:
             self.held_bytes = held
         return results
 
     def _lent(self, binding: _Binding) -> tuple[list[Array | None], int]:
-        """The results that are in blocks, and how many more bytes these have than the results need."""
+        """Arrays for the results in blocks, and the bytes that these blocks have beyond the results' needs."""
         given: list[Array | None] = []
         more = 0
         for result in binding.lent:
@@ -110,7 +109,7 @@ class ShortCalls:
         try:
             binding = self._binding(values)
         except DeviceError:
-            # There may be room for the block the next time.
+            # Not cached: the next call may find room for the block.
             return None
         self._bindings[values] = binding
         if not self._names:
@@ -122,7 +121,7 @@ class ShortCalls:
         sizes = self._native.sizes_at(*values, block.address)
         if sizes is not None and sizes[0] > block.size:
             block = self._block = self._pool.take(sizes[0])
-            # Others would keep the block that is too small now.
+            # Cached bindings would keep the old, smaller block alive.
             self._bindings = {}
             sizes = self._native.sizes_at(*values, block.address)
         if sizes is None:

@@ -1,4 +1,4 @@
-"""Argument arrays of a plan in a block: filled in as far as they are known, the rest patched at each call."""
+"""Argument arrays of a plan in a block: known addresses are written once, the rest at each call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Places = list[tuple[Any, int, int]]
 
 
 class Slots:
-    """Where the addresses of a call go. `start` is the address of the block; one call at a time."""
+    """The places for the addresses of a call, one call at a time. `start` is the address of the block."""
 
     def __init__(self, plan: Plan[Any], start: int) -> None:
         self._plan = plan
@@ -24,9 +24,9 @@ class Slots:
         self._output_addresses: Sequence[int] = ()
 
     def fill(self, values: Any, arguments: Sequence[Address], worker: int = 0) -> None:
-        """Write the addresses into the first entries of `values`, now or, where a call brings the base, at each call.
+        """Write addresses into the first entries of `values`: now, or at each call where the base is an array of it.
 
-        Scratch is that of the worker.
+        Scratch addresses are those of `worker`.
         """
         for slot, argument in enumerate(arguments):
             match argument.base:
@@ -41,7 +41,7 @@ class Slots:
                     values[slot] = self.locate(argument)
 
     def aim(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        """Point everything at the arrays of a call."""
+        """Write the addresses that depend on the arrays of a call."""
         self._input_addresses = inputs
         self._output_addresses = outputs
         for places, base in zip(self._inputs, inputs, strict=True):
@@ -52,7 +52,7 @@ class Slots:
                 values[slot] = base + offset
 
     def locate(self, address: Address) -> int:
-        """The address in memory, for the arrays of the call."""
+        """The absolute address, for the arrays given to `aim`."""
         match address.base:
             case "input":
                 return self._input_addresses[address.index] + address.offset

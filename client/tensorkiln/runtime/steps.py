@@ -1,4 +1,4 @@
-"""What a plan executes, item by item, with every size known and every address relative to what a call brings."""
+"""The steps of a plan, with all sizes known, and addresses relative to the memory of a call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .memory import Array
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One launch of a kernel; how is up to the runtime."""
+    """One launch of a kernel, in any runtime."""
 
     item_id: int
     name: str
@@ -32,7 +32,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """An array that lies in a buffer; `strides` are in bytes, None for row-major."""
+    """An array in a buffer; `strides` are in bytes, None for row-major."""
 
     address: Address
     dtype: np.dtype[Any]
@@ -41,7 +41,7 @@ class Window:
 
     @property
     def nbytes(self) -> int:
-        """Bytes from the first element to behind the last; 0 when there is none."""
+        """Bytes from the start of the first element to the end of the last; 0 without elements."""
         if 0 in self.shape:
             return 0
         if self.strides is None:
@@ -50,7 +50,7 @@ class Window:
         return reach + self.dtype.itemsize
 
     def view(self, address: int) -> Array:
-        """The window onto the memory of the host at `address`; valid as long as that memory is."""
+        """The window over host memory at `address`; valid only as long as that memory."""
         memory = memoryview((ctypes.c_ubyte * self.nbytes).from_address(address))
         return np.ndarray(self.shape, self.dtype, memory, 0, self.strides)
 
@@ -82,7 +82,7 @@ class CallbackStep:
     output: Window
 
     def result(self, arrays: Sequence[Array]) -> Array:
-        """What the operation makes of `arrays`. DeviceError when it has another dtype or shape than the output."""
+        """Evaluate the operation on `arrays`. DeviceError when the result's dtype or shape is not the output's."""
         result, output = self.evaluate(arrays, self.attributes), self.output
         if result.dtype != output.dtype or result.shape != output.shape:
             raise DeviceError(

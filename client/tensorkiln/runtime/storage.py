@@ -1,4 +1,4 @@
-"""Which buffers of a program are the same storage, and when each storage is needed."""
+"""Storages of a program: the buffers that share one, and its live range."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ StorageKind = Literal["input", "constant", "scratch", "writable"]
 class Storage:
     """The buffers of one alias group, or a single buffer.
 
-    `first` and `last` are positions in the order of execution between which the contents matter. A writable storage is
-    an output or lives in the arena, which depends on the sizes at a call. The anchor is the input or constant that the
-    storage is, else its first buffer.
+    `first` and `last` are the live range, as positions in the order of execution. A writable storage is an output or in
+    the arena, depending on the sizes at a call. The anchor is the storage's input, constant or scratch buffer, else its
+    first buffer.
     """
 
     kind: StorageKind
@@ -37,13 +37,13 @@ class Storage:
 
 
 def span_of(buffer: Buffer, symbols: Mapping[str, int]) -> tuple[int, int]:
-    """The first byte of `buffer` and the one behind its last, counted from the start of its storage.
+    """The first byte of `buffer` and the byte after its last, counted from the start of its storage.
 
-    A window without bytes is at 0, whatever its offset. DeviceError when the size or the first byte is negative.
+    An empty window is at 0, whatever its offset. DeviceError when the size or the first byte is negative.
     """
     offset, size = evaluate(buffer.offset, symbols), evaluate(buffer.size_bytes, symbols)
     if not size:
-        # At n = 0 a window from element n - 1 on would start outside its storage, where no address may be.
+        # At n = 0 a window from element n - 1 on would start outside its storage, an invalid address.
         return 0, 0
     if offset < 0 or size < 0:
         raise DeviceError(f"buffer {buffer.id} has the offset {offset} and the size {size}; compile the program again")
@@ -51,7 +51,7 @@ def span_of(buffer: Buffer, symbols: Mapping[str, int]) -> tuple[int, int]:
 
 
 def resolve_storages(program: CompiledProgram, phase: Phase) -> tuple[Storage, ...]:
-    """The storages of `program`, of those that `phase` uses where it is a part, ordered by their first buffer."""
+    """The storages of `program` that `phase` uses (all, if it is the whole program), ordered by their first buffer."""
     spans = _spans(program, phase)
     bound = frozenset(binding.buffer for binding in phase.inputs)
     groups: dict[tuple[str, int], list[Buffer]] = {}
@@ -75,9 +75,9 @@ def _storage(members: Sequence[Buffer], spans: Mapping[int, tuple[int, int]], bo
 
 
 def _spans(program: CompiledProgram, phase: Phase) -> dict[int, tuple[int, int]]:
-    """For each buffer the first and last position that may use it; what is returned is needed behind the last item.
+    """For each buffer the first and last position that may use it; outputs are live until after the last item.
 
-    Of a part of the program, only those that it uses.
+    For a part of the program, only the buffers that it uses.
     """
     order = phase.items
     uses: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""The threads that kernels are split over: one pool for the process, created when first needed."""
+"""The thread pool that kernels run on: one per process, created at first use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def available_processors() -> int:
 
 
 def worker_pool() -> ThreadPoolExecutor:
-    """The pool. Work submitted to it must not wait for other work of the pool."""
+    """The pool of the process. Its tasks must not wait for other tasks of the pool."""
     global _pool
     with _lock:
         if _pool is None:
@@ -30,13 +30,13 @@ def worker_pool() -> ThreadPoolExecutor:
 
 
 def split(count: int, parts: int) -> tuple[tuple[int, int], ...]:
-    """`0 .. count - 1` as `parts` contiguous half-open ranges whose lengths differ by at most one."""
+    """Split `0 .. count - 1` into `parts` contiguous half-open ranges whose lengths differ by at most one."""
     edges = [count * part // parts for part in range(parts + 1)]
     return tuple(pairwise(edges))
 
 
 def _forget_pool() -> None:
-    """A forked child has the pool object but none of its threads."""
+    """Drop the pool in a forked child, which has the object but none of its threads."""
     global _pool, _lock
     _pool, _lock = None, threading.Lock()
 

@@ -1,4 +1,4 @@
-"""A profile in the trace event format, which Perfetto (ui.perfetto.dev) and chrome://tracing show.
+"""A profile in the trace event format, for Perfetto (ui.perfetto.dev) and chrome://tracing.
 
 The format is described in Google's "Trace Event Format": complete events ("X") with times in microseconds, and metadata
 ("M") that names processes and threads.

@@ -1,4 +1,4 @@
-"""What a program executes and how: kernels with their loops, transfers, synchronization, host callbacks, dependencies.
+"""The schedule of a program: kernels with their loops, transfers, synchronization, host callbacks, dependencies.
 
 Every var of a schedule that belongs to a `CompiledProgram` (`buf_var`, `src_var`, `input_vars`, `dep_vars`, …) is the
 `id` of one of the program's buffers. Extents, sizes and strides may be symbolic.

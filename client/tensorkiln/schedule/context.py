@@ -1,4 +1,4 @@
-"""Where a kernel runs and over how many threads."""
+"""The device and the launch dimensions of a kernel."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ class ScheduleContext(Record):
 
 
 def work_groups(context: ScheduleContext) -> Dim3:
-    """The grid in work-groups, which is what `ProgramSpec.global_size` holds: total threads over threads per group."""
+    """The grid in work-groups, as in `ProgramSpec.global_size`: total threads over threads per group, rounded up."""
     pairs = zip(context.global_dims, context.local_dims, strict=True)
     return ensure3([ceildiv(total, local) for total, local in pairs])

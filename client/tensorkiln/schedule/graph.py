@@ -1,4 +1,4 @@
-"""The whole schedule: items, the edges between them, what was estimated of them."""
+"""The whole schedule: items, their dependencies and their estimates."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ BarrierReason = Literal[
     "later-kernel",
     "kernel-size",
 ]
-"""Why a value is not computed in the kernel that makes what it reads.
+"""Why a reader is not fused into the kernel that computes its operand (the writer).
 
-`fusion-off`: the options say so. `whole-buffers`: one of the two reads or writes whole buffers, as a scatter does.
-`prepared`: one is computed when parameters are bound, the other at each call. `contraction`: a product begins a kernel.
-`other-loops`: behind a product only what walks its very loops is computed with it. `beyond-row`: more is read than the
-reader's own row of what is made. `row-size`: what the two would do row by row is too much or too little for a row.
-`later-kernel`: the reader reads a later kernel too, and is computed with that or behind it. `kernel-size`: the kernel
-has as many results or operands as it may.
+`fusion-off`: the options disable fusion. `whole-buffers`: one of the two reads or writes whole buffers, as a scatter
+does. `prepared`: one runs when parameters are bound, the other at each call. `contraction`: a contraction starts a
+kernel. `other-loops`: only a reader with the same loops is fused into a contraction. `beyond-row`: the reader reads
+more than its own row of the writer's result. `row-size`: row by row, the fused work would be too large or too small.
+`later-kernel`: the reader also reads a later kernel and is placed with or after that. `kernel-size`: the kernel has
+the most results or operands allowed.
 """
 
 
@@ -95,9 +95,9 @@ class Schedule(Record):
         analysis: Sequence[ItemAnalysis] = (),
         fusion_opportunities: Sequence[FusionOpportunity] = (),
     ) -> Schedule:
-        """The schedule of `operations`, numbered from 0, with everything that follows from the edges computed.
+        """The schedule of `operations`, numbered from 0. Dependents, critical path and estimates are computed.
 
-        ValueError when a dependency names no item or the items depend on each other.
+        ValueError when a dependency refers to a missing item, or on a cycle of dependencies.
         """
         predecessors: list[set[int]] = [set() for _ in operations]
         for edge in dependencies:

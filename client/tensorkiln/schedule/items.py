@@ -1,4 +1,4 @@
-"""One step of a schedule, and what is estimated of it."""
+"""One step of a schedule, and its estimates."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class ItemAnalysis(Record):
     est_ns: int = Field(default=0, ge=0)
 
     def ns_at(self, symbols: Mapping[str, int], ranges: Mapping[str, tuple[int, int]]) -> int:
-        """`est_ns` in proportion to operations and bytes, for symbols of these ranges that have these values."""
+        """`est_ns` scaled from the upper bounds in `ranges` to the values in `symbols`, in proportion to `work`."""
         most = self.most_work(ranges)
         return self.est_ns * sum(evaluate(dim, symbols) for dim in self.work) // most if most else self.est_ns
 
     @property
     def work(self) -> tuple[Dim, ...]:
-        """Operations and bytes, whose sum `est_ns` is in proportion to."""
+        """Operations, bytes read and bytes written; `ns_at` scales by their sum."""
         return self.flops, self.bytes_read, self.bytes_written
 
     def most_work(self, ranges: Mapping[str, tuple[int, int]]) -> int:

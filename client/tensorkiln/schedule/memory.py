@@ -1,4 +1,4 @@
-"""How a scheduled value lies in memory: layout in elements, allocation in bytes, lifetime in item ids."""
+"""The memory of a scheduled value: layout in elements, allocation in bytes, lifetime in item ids."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Layout(Record):
 
 
 def size_bytes_of_layout(dtype: DType, layout: Layout) -> Dim:
-    """Bytes of the elements of `layout`: a rank-0 value has one element, unit takes no bytes."""
+    """Bytes of the elements of `layout`: a rank-0 value has one element, a value of dtype unit takes no bytes."""
     return mul(product(layout.shape), dtype.itemsize)
 
 

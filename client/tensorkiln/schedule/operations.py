@@ -1,4 +1,4 @@
-"""The five things that a schedule item can do."""
+"""The five operations of schedule items."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ def compute_dependents(depends_on: Sequence[Sequence[int]]) -> tuple[tuple[int, 
 
 
 def topological_order(depends_on: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Item ids so that every item follows what it depends on: first come, first served, ties by id.
+    """Item ids so that every item follows its dependencies: in the order of becoming ready, ties by id.
 
-    ScheduleError when a dependency names no item, or when items depend on each other.
+    ScheduleError when a dependency refers to a missing item, or on a cycle of dependencies.
     """
     count = len(depends_on)
     for item_id, predecessors in enumerate(depends_on):
@@ -52,9 +52,9 @@ def topological_order(depends_on: Sequence[Sequence[int]]) -> tuple[int, ...]:
 
 
 def find_critical_path(depends_on: Sequence[Sequence[int]], analysis: Sequence[ItemAnalysis]) -> tuple[int, ...]:
-    """The most expensive chain of items, an item costing `max(1, est_ns)`, or 1 without analysis.
+    """The most expensive chain of items. An item costs `max(1, est_ns)`, or 1 without analysis.
 
-    Of equally expensive chains the one whose last item has the smallest id; no items give an empty path.
+    Ties go to the chain whose last item has the smallest id. Empty without items.
     """
     if not depends_on:
         return ()
@@ -82,7 +82,7 @@ def sum_estimated_runtime_ns(critical_path: Sequence[int], analysis: Sequence[It
 
 
 def estimate_peak_memory(items: Sequence[ScheduleItem]) -> Dim:
-    """Bytes that the hungriest item touches: a kernel its inputs and outputs, a transfer its flat size."""
+    """The most bytes that one item touches: a kernel's inputs and outputs, or a transfer's flat size."""
     sizes = {_bytes_of(item) for item in items}
     return maximum(0, *sizes)
 

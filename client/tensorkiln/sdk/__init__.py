@@ -1,7 +1,7 @@
-"""The client: it sends graphs to a compile service, and gets programs that run here.
+"""The client: sends graphs to a compile service and receives programs that run on this machine.
 
-`calls` has the methods of a client, once, as coroutines. `async_client` runs them in the caller's event loop;
-`client` runs them in the loop of `tensorkiln.portal`, and waits.
+`calls` has the methods of every client, as coroutines. `async_client` runs them in the caller's event loop;
+`client` runs them in the loop of `tensorkiln.portal` and blocks until they are done.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The answers of a service, as far as a client reads them."""
+"""The fields of a service's answers that a client reads."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Fields(RootModel[dict[str, Any]]):
 
 
 def read(model: type[Model], answer: bytes) -> Model:
-    """An answer as a record; UnavailableError when it does not have its form."""
+    """Parse an answer as a record; UnavailableError when it does not match the model."""
     try:
         return model.model_validate_json(answer)
     except ValidationError as error:
@@ -57,12 +57,12 @@ def read(model: type[Model], answer: bytes) -> Model:
 
 
 def fields(answer: bytes) -> dict[str, Any]:
-    """The object that an answer is."""
+    """Parse an answer as a JSON object; UnavailableError when it is not one."""
     return read(Fields, answer).root
 
 
 def require_each(answered: Sequence[object], asked: Asked) -> None:
-    """UnavailableError unless there is an answer for each target that was asked for."""
+    """UnavailableError unless there is one answer for each requested target."""
     if len(answered) != len(asked.targets):
         raise UnavailableError(
             f"The service answered for {len(answered)} targets and was asked for {len(asked.targets)}."
@@ -70,9 +70,7 @@ def require_each(answered: Sequence[object], asked: Asked) -> None:
 
 
 def require_stored(actions: Sequence[Explained], asked: Asked) -> None:
-    """NotFoundError unless the program of each target that was asked for is stored; UnavailableError as for
-    `require_each`.
-    """
+    """NotFoundError unless the program of each requested target is stored; UnavailableError as for `require_each`."""
     require_each(actions, asked)
     for each, wanted in zip(actions, asked.targets, strict=True):
         if not each.stored or each.cache.status != "hit":

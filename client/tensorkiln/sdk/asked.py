@@ -1,4 +1,4 @@
-"""What a compile asks for."""
+"""The request of a compile: a graph, targets and options."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OptionsSource: TypeAlias = CompileOptions | Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A graph, the targets and the options; and `body`, the request that asks for them."""
+    """A graph, its targets and options, and `body`, the encoded request."""
 
     graph: WrittenGraph
     targets: tuple[Target, ...]
@@ -39,9 +39,9 @@ class Asked:
 
     @staticmethod
     def of(graph: WrittenGraph, target: Targets, options: OptionsSource | None) -> Asked:
-        """What is asked for, for one target or several.
+        """Make the request for one target or several.
 
-        RequestError for a target or an option that does not exist; an error of the graph when it is not JSON.
+        RequestError without a target, and for an unknown target or option; the graph's own error when it is not JSON.
         """
         targets = [target] if isinstance(target, str) or not isinstance(target, Sequence) else target
         if not targets:
@@ -55,7 +55,7 @@ class Asked:
 
 
 def options_of(options: OptionsSource | None) -> CompileOptions:
-    """The options that are meant. RequestError for one that does not exist."""
+    """Parse the options; None means the defaults. RequestError for an unknown option or a wrong value."""
     if isinstance(options, CompileOptions):
         return options
     try:

@@ -9,11 +9,11 @@ from .batch import BatchCalls
 
 
 class AsyncClient(BatchCalls):
-    """`Client` in an asyncio event loop: the same arguments, methods and errors, to be awaited.
+    """`Client` in an asyncio event loop: the same arguments, methods and errors; its methods are coroutines.
 
-    Longer computations, such as reading a graph or verifying a program, run in threads, and so does a function that
-    returns tokens. Several calls may run at once, and each is cancelled with its task. The returned programs are those
-    of a `Client`, and run in the thread that calls them.
+    Longer computations, such as reading a graph or verifying a program, run in threads, and so does an `api_key`
+    function. Several calls may run at once, and each is cancelled with its task. The returned programs are the same
+    as a `Client`'s and run in the thread that calls them.
 
     Use it in an `async with` block, or await `close`.
     """

@@ -1,4 +1,4 @@
-"""A compile that is not waited for, in coroutines."""
+"""A compile job in an event loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .answers import read
 from .job_records import JobEvent, JobStatus, Progress
 
 CANCEL_S: Final = 5.0
-"""How long somebody who gives a job up waits for the service to hear of it."""
+"""Seconds that a leaving caller waits for the service to acknowledge the cancellation of its job."""
 
 Finish = Callable[[bytes], Awaitable[tuple[CompiledProgram, ...]]]
 
@@ -23,8 +23,8 @@ Finish = Callable[[bytes], Awaitable[tuple[CompiledProgram, ...]]]
 class AsyncJob:
     """A compile that a service has accepted: `Job` in an event loop.
 
-    `accepted` is how it stood when it was; `finish` reads the programs of the answer, of which there are `programs`.
-    `latest` is how it stood when the service was last asked.
+    `accepted` is the status at acceptance; `finish` reads the programs from the answer, `programs` in number.
+    `latest` is the last status that the service returned.
     """
 
     def __init__(self, accepted: JobStatus, transport: Transport, finish: Finish, programs: int) -> None:
@@ -41,20 +41,20 @@ class AsyncJob:
         return self.latest.id
 
     async def status(self) -> JobStatus:
-        """How it stands now."""
+        """Ask the service for the current status."""
         return self._stands(await self._content())
 
     async def cancel(self) -> JobStatus:
-        """Cancel it unless it is over; how it stands then."""
+        """Cancel the job unless it is over, and return its status."""
         return self._stands(await self._transport.delete(self._path, programs=self._programs))
 
     async def events(self, after: str = "", timeout_s: float | None = None) -> AsyncGenerator[JobEvent]:
-        """What happens to it, from the event after the one with the id `after` to its end.
+        """Yield the job's events after the event with the id `after`, to the end of the job.
 
-        A connection that is lost is made again, and the events go on where they were. UnavailableError after
-        `timeout_s` seconds, or when the service stays away.
+        A lost connection is re-established, and the events resume where they stopped. UnavailableError after
+        `timeout_s` seconds, or when the service stays unreachable.
         """
-        # Nothing comes after that, which a service that has no 204 for it cannot say.
+        # No event follows `done`. Not every service answers 204 for that, so do not send the request.
         if after and after == self._done:
             return
         async with aclosing(self._followed(after, _deadline(timeout_s))) as events:
@@ -64,17 +64,17 @@ class AsyncJob:
     async def wait(
         self, timeout_s: float | None = None, on_progress: Progress | None = None
     ) -> tuple[CompiledProgram, ...]:
-        """The program for each target, in order, once they are there.
+        """Wait for the job and return the program for each target, in order.
 
-        The error of a compile that failed; JobCancelledError for a job that was cancelled; UnavailableError after
-        `timeout_s` seconds, when the job goes on.
+        Raises the compile's error when it failed; JobCancelledError when the job was cancelled; UnavailableError after
+        `timeout_s` seconds, in which case the job goes on.
         """
         return await self.wait_until(_deadline(timeout_s), on_progress)
 
     async def wait_until(
         self, deadline: Deadline | None, on_progress: Progress | None = None
     ) -> tuple[CompiledProgram, ...]:
-        """Like `wait`, for somebody whose time has begun already."""
+        """Like `wait`, for a caller with a deadline of its own."""
         if not self.latest.is_over:
             async with aclosing(self._followed("", deadline)) as events:
                 async for event in events:
@@ -91,7 +91,7 @@ class AsyncJob:
         return await self._finish(content)
 
     async def give_up(self) -> None:
-        """Cancel for somebody who is leaving: a service that does not answer holds nobody up for long."""
+        """Cancel the job for a leaving caller: wait at most `CANCEL_S` seconds and ignore errors."""
         with suppress(TensorkilnError):
             await self._transport.delete(self._path, programs=self._programs, deadline=Deadline.after(CANCEL_S))
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .outcome import LaterGraph, Outcome
 
 MAX_CONCURRENCY: Final = 64
-"""Every compile under way has a connection that its events come by, and takes another now and then."""
+"""Each running compile holds one connection for its events, and opens a second at times."""
 
 
 class BatchCalls(Calls):
@@ -35,11 +35,12 @@ class BatchCalls(Calls):
         concurrency: int = 8,
         from_store: bool = False,
     ) -> AsyncGenerator[Outcome]:
-        """What comes of every graph for every target, as it comes; `concurrency` compiles (1 to 64) are under way.
+        """Yield the outcome of every graph for every target, as each completes; run `concurrency` (1 to 64) at a time.
 
-        A graph may be a function that gives it when its turn comes. One that fails ends none of the others: its outcome
-        has the error. When the generator is closed, and on Ctrl-C, what is under way is cancelled at the service.
-        With `from_store` nothing is compiled: each is as from `stored`.
+        A graph may be a function that returns it, called when its turn comes. A failure does not stop the others: its
+        outcome has the error. Closing the generator, or Ctrl-C, cancels the running compiles at the service.
+        With `from_store` nothing is compiled: programs are read as by `stored`. RequestError without a target, for an
+        unknown target, and for a `concurrency` out of range.
         """
         found = self._outcomes(graphs, targets, options, concurrency, from_store)
         async with aclosing(self._runner.iterate(found)) as outcomes:
@@ -65,7 +66,7 @@ class BatchCalls(Calls):
         running: set[asyncio.Task[Outcome]] = set()
         try:
             while True:
-                # A generator of the caller's may take its time, and use this client.
+                # In a thread: the caller's generator may be slow, and may call this client.
                 while len(running) < concurrency and (turn := await asyncio.to_thread(next, waiting, None)) is not None:
                     self._transport.require_open()
                     place, graph, target = turn
@@ -116,7 +117,7 @@ def _turns(graphs: Iterable[LaterGraph], targets: int) -> Iterator[tuple[int, La
 
 
 def _given(graph: Callable[[], GraphSource]) -> GraphSource:
-    """The graph of a function of the caller's, which may raise anything; RequestError for an error that is not ours."""
+    """Call the caller's graph function. RequestError for any exception that is not a TensorkilnError."""
     try:
         return graph()
     except TensorkilnError:

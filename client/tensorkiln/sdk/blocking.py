@@ -1,4 +1,4 @@
-"""Methods that wait, of those that are awaited."""
+"""Blocking methods made from coroutines."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 class Blocking(Generic[I]):
-    """Has the methods of `inner`, whose coroutines never suspend, as plain ones."""
+    """Base of classes with blocking versions of the methods of `inner`, whose coroutines must never suspend."""
 
     def __init__(self, inner: I) -> None:
         self._inner = inner
 
 
 def blocking(method: Callable[Concatenate[I, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Blocking[I], P], T]:
-    """The method that waits for what `method` gives."""
+    """A blocking version of the coroutine method `method`."""
 
     @wraps(method)
     def call(self: Blocking[I], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -33,7 +33,7 @@ def blocking(method: Callable[Concatenate[I, P], Coroutine[Any, Any, T]]) -> Cal
 def iterating(
     method: Callable[Concatenate[I, P], AsyncGenerator[T]],
 ) -> Callable[Concatenate[Blocking[I], P], Generator[T]]:
-    """The method that waits for one item of `method` after the other. Its owner lives as long as there may be more."""
+    """A blocking version of the generator method `method`. The generator keeps its owner alive."""
 
     @wraps(method)
     def call(self: Blocking[I], /, *args: P.args, **kwargs: P.kwargs) -> Generator[T]:

@@ -1,4 +1,4 @@
-"""What a client does, once for every kind of client."""
+"""The methods of every client, as coroutines."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Calls(Connection):
         device: Device | None = None,
         on_progress: Progress | None = None,
     ) -> Program:
-        """The program of `graph` for `target`, ready to be called with arrays.
+        """Compile `graph` for `target` and load the program, ready to be called with arrays.
 
         JSON (text, bytes or an object) is validated by the service. `cpu:native` means the CPU of this machine.
         `threads` is the number of threads that a CPU program may use, `device` the GPU that a CUDA program runs on;
-        None leaves it to the program.
+        None means the default of `Program`.
 
-        With `on_progress` the compile is a job, and the function is called with its events. When it raises, on Ctrl-C,
+        With `on_progress` the compile is a job, and the function is called with its events. If it raises, on Ctrl-C,
         and after `timeout_s`, the job is cancelled at the service.
         """
         (compiled,) = await self.compile_for(graph, [target], options, on_progress=on_progress)
@@ -66,9 +66,10 @@ class Calls(Connection):
         *,
         on_progress: Progress | None = None,
     ) -> tuple[CompiledProgram, ...]:
-        """The compiled program for each target, in order, from one request; `on_progress` as for `compile`.
+        """Compile for several targets in one request; return one program record per target, in order.
 
-        The records can be used on any machine; `load` makes one callable on a machine of its target.
+        `on_progress` as for `compile`. A record can be read on any machine; `load` makes it callable on a machine of
+        its target.
         """
         await self._begin(graph)
         asked = await self._asked(graph, targets, options)
@@ -90,10 +91,10 @@ class Calls(Connection):
         *,
         on_progress: Progress | None = None,
     ) -> CompiledProgram:
-        """Time the possible schedules, and return the program with the fastest; its `tuning` has the measurements.
+        """Time the possible schedules and return the program with the fastest; its `tuning` has the measurements.
 
-        The service times them once, on its own CPU: UnsupportedGraphError for another target. From then on, a compile
-        with the option `tuned="prefer"` returns this program, for everybody who shares the service's store.
+        The service times them once, on its own CPU: UnsupportedGraphError for another target. From then on, every
+        compile with the option `tuned="prefer"` against the service's store returns this program.
         `on_progress` as for `compile`.
         """
         wanted = options_of(options).model_copy(update={"tuned": "measure"})
@@ -101,7 +102,7 @@ class Calls(Connection):
         return compiled
 
     async def translate(self, module: StableHlo) -> Graph:
-        """Translate a module to a graph, by the service. Other methods also take a module instead of a graph.
+        """Have the service translate a StableHLO module to a graph. Other methods also take a module as their graph.
 
         UnsupportedGraphError names the operation that has no translation. The translation is cached for `offline`.
         """
@@ -118,14 +119,14 @@ class Calls(Connection):
         if self.offline:
             raise RequestError("A job needs a service, and offline is set.")
         asked = await self._asked(graph, target, options)
-        # A service that has to be started first has no job yet, and can be left at once.
+        # Start the service before the job is sent: until then there is no job to cancel if the caller leaves.
         await self._transport.find()
         return await self._submitted(asked, None)
 
     async def explain(
         self, graph: GraphSource, target: Targets = NATIVE, options: OptionsSource | None = None
     ) -> dict[str, Any]:
-        """Whether a compile would hit the service's store, and the reason if not. Nothing is compiled."""
+        """Report whether a compile would hit the service's store, and the reason if not. Nothing is compiled."""
         from .answers import fields
 
         asked = await self._asked(graph, target, options)
@@ -134,10 +135,10 @@ class Calls(Connection):
     async def stored(
         self, graph: GraphSource, target: Targets = NATIVE, options: OptionsSource | None = None
     ) -> tuple[CompiledProgram, ...]:
-        """The compiled program for each target, in order, from the service's store. Nothing is compiled.
+        """Read the program record of each target, in order, from the service's store. Nothing is compiled.
 
-        NotFoundError when one is missing, or evicted during the call; `details.cache` has the reason if the service
-        states one.
+        NotFoundError when a program is missing, or evicted during the call; `details.cache` has the service's reason,
+        if any.
         """
         asked = await self._asked(graph, target, options)
         question = await self._question(asked)
@@ -145,7 +146,7 @@ class Calls(Connection):
             return await self._trusted.kept(question)
         from .answers import Explanation, read, require_stored
 
-        # From here on, everything is read by its digest: a program that is evicted meanwhile is not compiled again.
+        # Everything below is read by digest, so that a program evicted meanwhile is not compiled again.
         actions = read(Explanation, await self._transport.post("/explain", asked.body)).actions
         require_stored(actions, asked)
         signatures = [await self._trusted.signed(each.digest) for each in actions]
@@ -156,7 +157,7 @@ class Calls(Connection):
     ) -> Program:
         """Fetch and verify the artifacts of a compiled program and make it callable.
 
-        `DeviceError` when it was compiled for another kind of machine; for a GPU, the first call raises it.
+        DeviceError when it was compiled for another kind of machine; for a GPU, the first call raises it.
         """
         with uncollected():
             from ..program import Program
@@ -168,7 +169,7 @@ class Calls(Connection):
         )
 
     async def program(self, digest: str, *, threads: int | None = None, device: Device | None = None) -> Program:
-        """A stored program, by its digest, with the canonical names of its symbols and vars."""
+        """Load a stored program by its digest, with the canonical names of its symbols and vars."""
         return await self.load(await self._trusted.by_digest(digest), threads=threads, device=device)
 
     async def save(self, compiled: CompiledProgram, path: str | os.PathLike[str]) -> None:
@@ -198,11 +199,11 @@ class Calls(Connection):
         profile: Sequence[ItemProfile] = (),
         sizes: Mapping[str, int] | None = None,
     ) -> Report:
-        """A page about a compiled program, given as a record or by its digest: `save` writes it as one HTML file.
+        """Make a page about a compiled program, given as a record or by its digest; `save` writes it as one HTML file.
 
-        It has the signature, and the texts of the stages if the program was compiled with `dump_stages`. `graph` is the
-        graph that it was compiled from; the page then shows its nodes. `profile` is a result of `Program.profile` at
-        the sizes `sizes`. RequestError when one of these belongs to another program, or a size is missing.
+        It shows the signature, and the texts of the stages if the program was compiled with `dump_stages`. `graph` is
+        the graph that it was compiled from; the page then shows its nodes. `profile` is a result of `Program.profile`
+        at the sizes `sizes`. RequestError when an argument belongs to another program, or a size is missing.
         """
         from .reports import report_of
 
@@ -229,13 +230,13 @@ class Calls(Connection):
         return fields(await self._transport.get("/capabilities"))
 
     async def _begin(self, graph: GraphSource) -> None:
-        """Start a service of one's own at once where it is sure to be needed: in a home where nobody has compiled."""
+        """Start the embedded service early where it is sure to be needed: in a home directory without keys."""
         self._transport.require_open()
         if isinstance(graph, Graph) and not self.offline and not self._keys.is_dir():
             await self._start()
 
     async def _start(self) -> None:
-        """Start a service of one's own, unless it runs, and load what an answer takes while it starts."""
+        """Start the embedded service unless it runs; import the modules that read its answer while it starts."""
         if self._is_private:
             await self._runner.offload(self._service().begin)
             await self._runner.offload(load_early)
@@ -255,7 +256,7 @@ class Calls(Connection):
         return await self._transport.post("/compile", asked.body, headers, programs=programs, deadline=deadline)
 
     async def _verified(self, asked: Asked, content: bytes) -> tuple[CompiledProgram, ...]:
-        """The programs of an answer, if they are signed and those that were asked for."""
+        """The programs of an answer, after checking that they are signed and match the request."""
         from .answers import Programs, read, require_each
 
         answer = await self._runner.offload(lambda: read(Programs, content))
@@ -277,7 +278,7 @@ class Calls(Connection):
     async def _compiled_by_job(
         self, graph: GraphSource, targets: Sequence[TargetSource], options: OptionsSource | None
     ) -> tuple[tuple[CompiledProgram, ...], JobStatus | None]:
-        """Like `compile_for` by a job, with how the job ended; None without a service."""
+        """Like `compile_for`, by a job; also returns the job's last status, None when offline."""
         if self.offline:
             return await self.compile_for(graph, targets, options), None
         return await self._followed(await self._asked(graph, targets, options), None)
@@ -285,8 +286,8 @@ class Calls(Connection):
     async def _followed(
         self, asked: Asked, on_progress: Progress | None
     ) -> tuple[tuple[CompiledProgram, ...], JobStatus]:
-        """A job that is given up when its caller leaves, by Ctrl-C for one, or has no more time."""
-        # The start of a service has a time of its own, and no job yet: it can be left at once.
+        """Compile by a job; cancel it when the caller leaves (Ctrl-C, for example) or the deadline passes."""
+        # The start of a service has a timeout of its own and is no part of the deadline.
         await self._transport.find()
         deadline = Deadline.after(self._settings.timeout_s)
         job = await self._submitted(asked, deadline)
@@ -298,7 +299,7 @@ class Calls(Connection):
             raise
 
     async def _submitted(self, asked: Asked, deadline: Deadline | None) -> AsyncJob:
-        """A job that somebody knows of: who leaves before it is accepted gives it up."""
+        """Submit a job. If the caller leaves before it is accepted, cancel it, so that no job runs unowned."""
         from .async_job import AsyncJob
 
         return await self._runner.in_loop(self._accepted(asked, deadline), AsyncJob.give_up)
@@ -308,7 +309,7 @@ class Calls(Connection):
         from .async_job import AsyncJob
         from .job_records import JobStatus
 
-        # A request that is sent again, because its answer was lost, gets the job that it has made already.
+        # A retry after a lost answer gets the job that the first request made.
         headers = {**_AS_JOB, "Idempotency-Key": secrets.token_hex(16)}
         accepted = read(JobStatus, await self._posted(asked, headers, deadline))
         return AsyncJob(accepted, self._transport, lambda content: self._verified(asked, content), len(asked.targets))

@@ -1,4 +1,4 @@
-"""The client that waits."""
+"""The blocking client."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class _BlockingCalls(BatchCalls):
 class Client(Blocking[BatchCalls]):
     """Compiles graphs at the service at `url`, or in an embedded service (a child process) when there is no URL.
 
-    `url`, `timeout_s` (seconds that one call may take, retries included) and `cache_dir` default to what
-    `tensorkiln.settings` says. A client may be used by several threads; its programs outlive it.
+    `url`, `timeout_s` (seconds that one call may take, retries included) and `cache_dir` default to the values of
+    `tensorkiln.settings`. Several threads may use a client; its programs outlive it.
 
-    `api_key` is sent to a service at a URL: an API key, a token, or a function that gives the token of each request.
+    `api_key` is sent to a service at a URL: an API key, a token, or a function that returns the token of each request.
 
-    Only programs with a valid signature are loaded: by one of `trusted_keys` (base64url, or files of JSON Web Keys), or
-    by the keys that the service presented at first use; compiled with `min_isolation` at least. With `offline`, the
+    A program is loaded only if its signature is valid: by one of `trusted_keys` (base64url, or files of JSON Web Keys),
+    or by a key that the service presented at first use; compiled with `min_isolation` at least. With `offline`, the
     client uses only its cache, and no service: NotFoundError for a program that is not cached, and for methods that
     need a service. `tensorkiln.trust.policy` has the defaults.
 
@@ -64,7 +64,7 @@ class Client(Blocking[BatchCalls]):
         )
         super().__init__(calls)
         forgotten = weakref.finalize(self, calls._transport.abandon)  # pyright: ignore[reportPrivateUsage]
-        # The end of a process closes them anyway, and is no reason for what is under way to fail aloud.
+        # Process exit closes the connections anyway; closing them here would make running calls report errors.
         forgotten.atexit = False
 
     @property

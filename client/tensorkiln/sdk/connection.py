@@ -33,7 +33,7 @@ _TRANSLATION_BYTES: Final = 64 << 20
 
 
 class Connection:
-    """The base of all clients: `Client` says what the arguments are."""
+    """The base of all clients. `Client` describes the arguments."""
 
     _runner = LoopRunner()
 
@@ -65,7 +65,7 @@ class Connection:
             return self._service().address() if settings.url is None else Address(settings.url)
 
         def credential() -> str | None:
-            # An embedded service knows its user already.
+            # An embedded service authenticates its user without a key.
             return None if settings.url is None else given_key(token) if token is not None else settings.api_key
 
         self._settings = settings
@@ -79,9 +79,9 @@ class Connection:
         return self._policy.offline
 
     async def close(self) -> None:
-        """Close the connections. The embedded service goes on for other clients and ends with this process.
+        """Close the connections. The embedded service keeps running for other clients and ends with this process.
 
-        A call that is under way meanwhile raises `UnavailableError`.
+        A call that is running raises `UnavailableError`.
         """
         await self._transport.close()
 
@@ -90,7 +90,7 @@ class Connection:
 
     @property
     def _is_private(self) -> bool:
-        """Whether the service is one of this process's own."""
+        """Whether the client uses the embedded service."""
         return self._settings.url is None
 
     @property
@@ -111,7 +111,7 @@ class Connection:
 
     @cached_property
     def _kept(self) -> TrustedPrograms | None:
-        # A service of one's own would compile with what is installed here: nobody need be started to say so.
+        # The embedded service runs the compiler that is installed here, so its cached programs need no service.
         return self._believed_under(replace(self._policy, offline=True))[0] if self._is_private else None
 
     def _believed_under(self, policy: Policy) -> tuple[TrustedPrograms, ArtifactCache]:
@@ -129,12 +129,12 @@ class Connection:
         return Translations(self._authority, ask, kept, self._runner.offload, build if self._is_private else None)
 
     async def _kept_of_this_build(self, asked: Asked) -> tuple[CompiledProgram, ...] | None:
-        """What the installed compiler has compiled, kept and signed by a valid key; None where one of it lacks.
+        """Cached programs of the installed compiler build, signed by a valid key; None unless all are cached.
 
-        Only a graph that is one is looked up, for one target: whatever else is asked for, a service judges it.
+        Looks up only a `Graph` (not JSON) for one target. Every other request goes to a service.
         """
         graph = asked.graph
-        # Dumps are with the service alone, and a salt of its own disowns what it has stored.
+        # Only a service has stage dumps. KILN_SALT invalidates programs stored under another salt.
         is_plain = len(asked.targets) == 1 and not asked.options.dump_stages and not os.environ.get("KILN_SALT")
         if self._kept is None or not isinstance(graph, Graph) or not is_plain:
             return None
@@ -147,18 +147,18 @@ class Connection:
             digests = sorted(frozenset[str]().union(*(each.artifacts for each in found)))
             is_whole = None not in [await self._artifacts.kept(digest) for digest in digests]
         except Exception:
-            # Whatever is wrong with the graph or with what is kept, a service says it better.
+            # A service reports errors in the graph better, and replaces a broken cache entry.
             return None
         build_id = (await self._runner.offload(build)).build_id
         is_current = all(record.build_id == build_id and is_valid_in(self._keys, record.key) for record in records)
-        # What was compiled without measurements, for want of any, is asked for again: there may be some now.
+        # A program compiled without tuning measurements may be outdated: there may be measurements by now.
         is_settled = asked.options.tuned == "off" or all(each.tuning is not None for each in found)
         return found if is_whole and is_current and is_settled else None
 
     async def _require_signed(self, compiled: CompiledProgram) -> SignedRecord:
-        """The signed record of the program; a service of one's own need not be started for it.
+        """The signed record of the program, from the cache where possible, so that no embedded service is started.
 
-        UntrustedArtifactError when there is none.
+        UntrustedArtifactError when there is no valid one.
         """
         from ..trust.keys import is_valid_in
 

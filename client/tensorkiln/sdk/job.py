@@ -1,4 +1,4 @@
-"""A compile that is not waited for."""
+"""A compile job with blocking methods."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from .blocking import Blocking, blocking, iterating
 
 
 class Job(Blocking[AsyncJob]):
-    """A compile that a service has accepted; it continues even if nobody waits for it.
+    """A compile that a service has accepted; it runs whether or not a caller waits for it.
 
-    It needs its client to be open. Any thread may call it.
+    Its methods need the client to be open. Any thread may call them.
     """
 
     @property

@@ -12,7 +12,7 @@ State: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
 
 
 JobId: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-"""What may stand in a URL as it is."""
+"""Job ids need no escaping in a URL."""
 
 
 class JobStatus(BaseModel):

@@ -1,4 +1,4 @@
-"""The key of each request where a function of the caller's gives it."""
+"""API keys that a caller's function returns for each request."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..settings import checked_key
 
 
 def given_key(token: Callable[[], object]) -> str | None:
-    """The key of a function of the caller's, which may raise or return anything. RequestError if it returns no key."""
+    """Call the caller's key function. RequestError if it raises or does not return a valid key."""
     try:
         key = token()
     except TensorkilnError:

@@ -1,4 +1,4 @@
-"""What an answer is read by, and what runs a program: imported while a service starts."""
+"""Modules that read an answer and run a program, imported while a service starts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _NAMES: Final = (
     "cryptography.hazmat.primitives.asymmetric.ed25519",
 )
 _FOR_A_FIRST_REQUEST: Final = ("httpcore2", "anyio._backends._asyncio")
-"""What `httpx2` imports when it connects, as it is now."""
+"""Modules that `httpx2` imports at its first connection; they may differ in another version."""
 
 
 @cache
 def load_early() -> None:
-    """Import all of it."""
+    """Import the modules."""
     with uncollected():
         for name in _NAMES:
             import_module(name, __package__)

@@ -1,4 +1,4 @@
-"""What came of one graph and one target among many."""
+"""The outcome of one graph for one target in a batch."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ..request import GraphSource
 from ..spec import CompiledProgram
 
 LaterGraph: TypeAlias = GraphSource | Callable[[], GraphSource]
-"""A graph, or a function that gives it when its turn comes."""
+"""A graph, or a function that returns it, called when its turn comes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`compiled` or `error`, one of which is None.
+    """`compiled` or `error`; the other is None.
 
-    `graph` and `target` are positions among those that were asked for. `seconds` is the time that it took the client,
-    `queue_ms` and `run_ms` what it took the service, None where that is not known. `attempt` counts how often the
-    service has taken the work up.
+    `graph` and `target` are positions in the request. `seconds` is the time measured by the client; `queue_ms` and
+    `run_ms` are milliseconds measured by the service, None where unknown. `attempt` counts the service's attempts,
+    from 1.
     """
 
     graph: int

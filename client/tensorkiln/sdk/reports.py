@@ -1,4 +1,4 @@
-"""The report of a program that a service has: what it was signed with, and the texts of its stages."""
+"""The report of a stored program, with its signed record and the texts of its stages."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ async def report_of(
     profile: Sequence[ItemProfile] = (),
     sizes: Mapping[str, int] | None = None,
 ) -> Report:
-    """The report of a program, or of that with a digest. `artifact` gives bytes by SHA-256; texts are left out where
-    nothing does.
+    """The report of a program, given as a record or by digest.
+
+    `artifact` gives bytes by SHA-256; without it, the report has no texts.
     """
     compiled = await trusted.by_digest(program) if isinstance(program, str) else program
     signed = await trusted.signed(compiled.digest)

@@ -1,4 +1,4 @@
-"""The graphs of StableHLO modules, as a service translates them, kept by module."""
+"""Graphs that a service translated from StableHLO modules, cached by module."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..stablehlo import StableHlo
 _MOST_IN_MEMORY: Final = 16
 _DIGITS: Final = 64
 _MOST_SAID: Final = 400
-"""Characters of what is wrong with an answer."""
+"""Characters of the error text that a message quotes."""
 
 
 class _Translated(msgspec.Struct):
@@ -31,10 +31,10 @@ _answer: Final = msgspec.json.Decoder(_Translated).decode
 
 
 class Translations:
-    """What the service called `authority` makes of modules. `ask` gives its answer to the body of a request.
+    """Translations by the service `authority`. `ask` sends a request body and returns the answer; None when offline.
 
-    Without `ask` it is what was asked before. With a `build`, that of a service of one's own, the compiler that is
-    installed is the one that is asked, and what it answered before is what it would answer.
+    Offline, only the disk cache is read. `build` gives the build of the installed compiler, for an embedded service.
+    The cache key then includes it, so a cached answer is current and is read before the service is asked.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Translations:
     async def graph(self, module: StableHlo) -> Graph:
         """The graph of a module.
 
-        NotFoundError when nobody can be asked and it is not kept; the service's error of a module that it refuses.
+        NotFoundError when offline and not cached; the service's error for a module that it refuses.
         """
         body = await self._offload(module.body)
         name = await self._offload(lambda: self._name(body))
@@ -84,7 +84,7 @@ class Translations:
             text = bytes(_answer(answer).graph)
             graph = Graph.model_validate_json(text)
         except Exception as error:
-            # Whatever the answer is, it is the service's; nothing of the caller's is wrong.
+            # A malformed answer is the service's fault, not an error in the caller's request.
             raise UnavailableError(
                 f"The service's answer is not a graph that this SDK understands ({str(error)[:_MOST_SAID]}); "
                 "use the same version of both."
@@ -101,7 +101,7 @@ class Translations:
             try:
                 return Graph.model_validate_json(text)
             except TensorkilnError:
-                # Kept by another version of the SDK.
+                # Written by another version of the SDK.
                 pass
         self._kept.remove(name)
         return None

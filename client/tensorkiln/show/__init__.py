@@ -1,4 +1,4 @@
-"""How graphs, programs and their parts show themselves: a line, a few lines, and a table in a notebook.
+"""Displays of graphs, programs and their parts: `repr` lines, and HTML tables for notebooks.
 
-The records call these functions, which import none of them: what is shown is described by its fields alone.
+The records call these functions, which do not import the record classes and only read their fields.
 """

@@ -1,4 +1,4 @@
-"""Graphs in a line, and in a notebook."""
+"""Displays of graphs: a line, and HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from .signature import signature_of_graph
 
 
 def graph_line(graph: Any) -> str:
-    """The graph's name, its size, and what it takes and gives."""
+    """One line with the graph's signature and its number of nodes."""
     return f"<Graph {signature_of_graph(graph)}, {_count(len(graph.nodes), 'node')}>"
 
 
 def graph_html(graph: Any) -> str:
-    """What the graph takes and gives, and its nodes in order."""
+    """HTML of the graph's signature, and of its nodes in order."""
     signature = signature_of_graph(graph)
     rows = [
         (index, node.node, _operation(node), _vars(node.operands), _made(graph, node))

@@ -1,4 +1,4 @@
-"""Tables for notebooks. Whatever is shown is escaped: names are other people's text."""
+"""HTML tables for notebooks. All contents are escaped, because names are untrusted text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CELL: Final = 'style="text-align:left;vertical-align:top;padding:2px 8px"'
 
 
 def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table with a title; of many rows the first `MAX_ROWS`, and how many are left out."""
+    """A table with a title, at most `MAX_ROWS` rows, and the number of omitted rows."""
     made = list(rows)
     head = "".join(f"<th {_CELL}>{escape(each)}</th>" for each in columns)
     body = "".join(

@@ -1,4 +1,4 @@
-"""Compiled programs, their kernels and their schedule in a line, and in a notebook."""
+"""Displays of compiled programs, kernels and schedules: lines, and HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _COLUMNS = ("kernel", "name", "buffers", "grid", "group", "registers", "spilled 
 
 
 def target_line(target: Any) -> str:
-    """What a program is for: `cpu:x86-64-v3`, `cuda:sm_90`."""
+    """The name of a target: `cpu:x86-64-v3`, `cuda:sm_90`."""
     return f"{target.kind}:{target.cpu or target.arch}"
 
 
 def program_line(kind: str, program: Any, signature: Signature) -> str:
-    """What a program is called with, for what it was compiled, and of how many kernels it is."""
+    """One line with a program's signature, number of kernels and target."""
     count = len(program.kernels)
     kernels = f"{count} kernel{'' if count == 1 else 's'}"
     return f"<{kind} {signature}, {kernels} for {target_line(program.target)}>"
 
 
 def program_html(program: Any, signature: Signature | None = None) -> str:
-    """The signature, where the program is from, and its kernels."""
+    """HTML of the signature, the provenance and the kernels of a program."""
     digest = program.digest[:12] or "none"
     reason = f" ({program.cache.reason})" if program.cache.reason else ""
     facts = (
@@ -37,13 +37,13 @@ def program_html(program: Any, signature: Signature | None = None) -> str:
 
 
 def kernel_line(kernel: Any) -> str:
-    """The name of a kernel, its buffers and its launch size."""
+    """One line with a kernel's name, number of buffers and launch size."""
     group = "" if kernel.local_size is None else f", groups of {_size(kernel.local_size)}"
     return f"<Kernel {kernel.name}: {kernel.buf_count} buffers, grid {_size(kernel.global_size)}{group}>"
 
 
 def kernels_html(kernels: Sequence[Any]) -> str:
-    """A row for each kernel, with what its code generator says of it."""
+    """An HTML table of kernels with the resources that the code generator reports."""
     rows = [
         (
             *(place, kernel.name, kernel.buf_count, _size(kernel.global_size)),
@@ -56,14 +56,14 @@ def kernels_html(kernels: Sequence[Any]) -> str:
 
 
 def schedule_line(schedule: Any) -> str:
-    """How many items a schedule has, and how long its critical path is."""
+    """One line with a schedule's number of items, its critical path and estimated time."""
     count, path = len(schedule.items), len(schedule.critical_path)
     estimate = f", estimated {schedule.estimated_runtime_ns} ns" if schedule.estimated_runtime_ns else ""
     return f"<Schedule of {count} item{'' if count == 1 else 's'}, {path} on the critical path{estimate}>"
 
 
 def schedule_html(schedule: Any) -> str:
-    """A row for each item: what it does, what it waits for, and what is estimated of it."""
+    """An HTML table of a schedule's items: operation, dependencies and estimates."""
     critical = set(schedule.critical_path)
     rows = [
         (
@@ -78,7 +78,7 @@ def schedule_html(schedule: Any) -> str:
 
 
 def error_html(error: Any) -> str:
-    """The code of an error, its message and what it points at."""
+    """HTML of an error's code, message, pointers and details."""
     details = [f"{name}: {value}" for name, value in error.details.items()]
     return html_lines(f"{type(error).__name__} ({error.code})", [error.message, *error.pointers, *details])
 

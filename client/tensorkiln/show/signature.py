@@ -1,4 +1,4 @@
-"""What a program takes and gives, with the bounds of its symbols."""
+"""Signatures of programs: inputs, outputs, and bounds of symbols."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .html_table import html_table
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An array that a program takes or gives; `shape` has a size or an expression in symbols for each axis."""
+    """An input or output array; `shape` has a size or an expression in symbols for each axis."""
 
     name: str
     var: int
@@ -23,7 +23,7 @@ class Argument:
 
     @property
     def kind(self) -> str:
-        """Its dtype and shape, as `float32[n, 64]`."""
+        """The dtype and shape, as `float32[n, 64]`."""
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
 
     def __str__(self) -> str:
@@ -32,7 +32,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The arrays of a call in their order, those that it returns, and the inclusive bounds of the symbols."""
+    """The inputs and outputs of a call, in order, and the inclusive bounds of the symbols."""
 
     name: str
     inputs: tuple[Argument, ...]
@@ -45,7 +45,7 @@ class Signature:
         return f"{self.name or 'program'}({', '.join(taken)}) -> ({', '.join(each.kind for each in self.outputs)})"
 
     def html(self) -> str:
-        """A table of them."""
+        """An HTML table of the signature."""
         rows = [("input", each.name, each.kind, "parameter" if each.is_parameter else "") for each in self.inputs]
         rows += [("output", each.name, each.kind, "") for each in self.outputs]
         rows += [("symbol", name, f"{low} to {high}", "") for name, (low, high) in self.symbols.items()]
@@ -55,9 +55,9 @@ class Signature:
 
 
 def signature_of(program: Any, bound: Sequence[int] = ()) -> Signature:
-    """That of a compiled program, of whose inputs those with the vars `bound` are given already.
+    """The signature of a compiled program without the inputs whose vars are `bound`.
 
-    The names are `input0` and `output0` and so on, counted over all inputs.
+    The names are `input0`, `output0` and so on, counted over all inputs, bound ones included.
     """
     inputs = [
         Argument(f"input{place}", each.var, each.dtype, each.shape, each.is_parameter)
@@ -69,7 +69,7 @@ def signature_of(program: Any, bound: Sequence[int] = ()) -> Signature:
 
 
 def signature_of_graph(graph: Any) -> Signature:
-    """That of the programs that a graph is compiled to."""
+    """The signature of the programs compiled from a graph."""
     types = graph.types
     inputs = [
         Argument(f"input{place}", var, types[var].dtype, types[var].shape, var in graph.parameter_vars)

@@ -1,4 +1,4 @@
-"""What the compiler returns: a `CompiledProgram` with one `ProgramSpec` per kernel."""
+"""The compiler's result: a `CompiledProgram` with one `ProgramSpec` per kernel."""
 
 from __future__ import annotations
 

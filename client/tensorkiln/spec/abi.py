@@ -1,8 +1,8 @@
-"""The version of the interface between compiled code and what runs it."""
+"""Versions of the interface between compiled code and the runtime."""
 
 from __future__ import annotations
 
 ABI_VERSION = 1
 ABI_OF_LOOPS = 2
-"""Of programs with loops, which what runs programs of before does not know."""
+"""The version for programs with loops, which older runtimes refuse."""
 KNOWN_ABIS = (ABI_VERSION, ABI_OF_LOOPS)

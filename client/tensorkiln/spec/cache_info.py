@@ -1,4 +1,4 @@
-"""What an answer says about the store."""
+"""The result of a compile's look-up in the store."""
 
 from __future__ import annotations
 

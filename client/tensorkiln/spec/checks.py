@@ -1,4 +1,4 @@
-"""What must hold between the parts of a compiled program. Each failure is a ValueError that names the parts."""
+"""Consistency checks between the parts of a compiled program. Each failure is a ValueError that names the parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_program(
     kernels: Sequence[ProgramSpec],
     schedule: Schedule,
 ) -> None:
-    """ValueError when a part names another that does not exist or that it may not use so."""
+    """ValueError when a part refers to a missing part, or uses one in a way that is not allowed."""
     _check_ids(inputs, outputs, buffers, kernels, schedule)
     _check_symbols({symbol.name for symbol in symbols}, len(symbols), buffers, kernels)
     _check_bindings(inputs, outputs, buffers)
@@ -124,7 +124,10 @@ def _check_bindings(inputs: Sequence[Binding], outputs: Sequence[Binding], buffe
 
 
 def _protected(buffers: Sequence[Buffer]) -> dict[int, str]:
-    """The buffers that nothing may write, with the role that forbids it: their own or that of their alias group."""
+    """Read-only buffers, each with the role that makes it so: its own, or the input or constant in its alias group.
+
+    ValueError when an alias group has more than one input or constant.
+    """
     groups: dict[int, str] = {}
     for buffer in buffers:
         if buffer.alias_group is None or buffer.role not in _READ_ONLY:

@@ -107,13 +107,13 @@ class CompiledProgram(Record):
 
     @property
     def artifacts(self) -> frozenset[str]:
-        """The digests of everything that has to be fetched to run the program: code in each form, and constants."""
+        """The digests of all artifacts that the program needs: code in each form, and constants."""
         code = {digest for kernel in self.kernels for digest in (kernel.artifact, kernel.binary) if digest}
         own = frozenset(code | {buffer.artifact for buffer in self.buffers if buffer.artifact})
         return own.union(*(inner.artifacts for inner in self.inner))
 
     def with_stages(self, seconds: Mapping[str, float], dumps: Mapping[str, str]) -> CompiledProgram:
-        """The same program with what a compile of it took and the SHA-256 of the IR texts it left, by stage."""
+        """The same program with each stage's compile time in seconds and the SHA-256 of its IR text."""
         stages = tuple(
             StageRecord(name=stage.name, seconds=seconds.get(stage.name, 0.0), dump=dumps.get(stage.name))
             for stage in self.stages

@@ -35,7 +35,7 @@ class CompiledSpec(Record):
 
     @staticmethod
     def from_bytes(name: str, content: Code, ast: str) -> CompiledSpec:
-        """A kernel that is machine code already; the number of its buffers is not known from it."""
+        """A kernel in machine code, from which its number of buffers is not known."""
         return CompiledSpec(name=name, src=None, bytes=content, ast=ast)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""What must hold between a program and those inside of it. Each failure is a ValueError that names the parts."""
+"""Consistency checks between a program and its inner programs. Each failure is a ValueError that names the parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .abi import ABI_OF_LOOPS
 
 
 class AnyProgram(Protocol):
-    """What is looked at of a program, and of those inside of it."""
+    """The fields of a program that the checks read."""
 
     @property
     def abi(self) -> int: ...
@@ -48,10 +48,10 @@ class AnyProgram(Protocol):
 
 
 def check_inner(program: AnyProgram) -> None:
-    """ValueError when a loop names no program inside of this one, or one that takes or gives something else.
+    """ValueError when a loop refers to a missing inner program, or to one with other inputs or outputs than the loop.
 
-    Programs inside are for the same target and the same symbols, and have no names, conditions, parameters or tuning of
-    their own.
+    Inner programs have the target of the outer program and a subset of its symbols. They have no name, digest, stages,
+    constraints, parameters, `prepare` or tuning.
     """
     loops = [item.operation for item in program.schedule.items if isinstance(item.operation, Loop)]
     if bool(loops) != bool(program.inner) or (program.inner and program.abi < ABI_OF_LOOPS):
@@ -68,7 +68,7 @@ def check_inner(program: AnyProgram) -> None:
 
 
 def depth_of(program: AnyProgram) -> int:
-    """Levels of loops inside of each other."""
+    """The depth of nested loops."""
     return 1 + max(map(depth_of, program.inner)) if program.inner else 0
 
 

@@ -1,4 +1,4 @@
-"""What a kernel's sink says about its interface: variables, buffer slots, launch sizes."""
+"""A kernel's interface, derived from its sink: variables, buffer slots, launch sizes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _define(variables: dict[str, Variable], node: DefineVar) -> None:
 
 
 def _slot_of(index: LaunchNode) -> tuple[int, ...]:
-    """The slot of the parameter that `index` addresses, directly or through one cast; nothing for another address."""
+    """The slot of the parameter that `index` addresses, directly or through one cast; empty for another address."""
     address = index.source if isinstance(index, Cast) else index
     if isinstance(address, Index) and isinstance(address.buffer, Param) and address.buffer.device is None:
         return (address.buffer.slot,)

@@ -1,4 +1,4 @@
-"""The names in which a caller knows a program that is signed and stored in canonical ones."""
+"""The caller's names for a program that is signed and stored with canonical names."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Names(Record):
 
     @staticmethod
     def between(canonical: CompiledProgram, program: CompiledProgram) -> Names:
-        """The names that make `program` of `canonical`: the same program but for names, cache and provenance.
+        """The names that turn `canonical` into `program`; cache, provenance and stages are ignored.
 
-        ValueError when they are two programs.
+        ValueError when the two differ in more.
         """
         pairs = list(_pairs(canonical, program))
         nodes = _mapping(pairs, OpRef)
@@ -50,7 +50,7 @@ class Names(Record):
         return names
 
     def of(self, canonical: CompiledProgram) -> CompiledProgram:
-        """`canonical` in these names. ValueError when they make one thing of two, or leave a symbol or a var out."""
+        """`canonical` in these names. ValueError unless they name each symbol and each var exactly once."""
         symbols = {symbol.name for symbol in canonical.symbols}
         variables = {binding.var for binding in (*canonical.inputs, *canonical.outputs)}
         _require_one_to_one("symbols", self.symbols, symbols)
@@ -64,7 +64,7 @@ def _require_one_to_one(what: str, names: Mapping[Any, Any], needed: set[Any]) -
 
 
 def _what_runs(program: CompiledProgram) -> CompiledProgram:
-    """A program without what one answer and the next may say differently about it."""
+    """A program without the fields that may differ between two answers for it."""
     return program.model_copy(
         update={"cache": CompiledProgram.model_fields["cache"].default, "provenance": None, "stages": ()}
     )
@@ -75,7 +75,7 @@ def _mapping(pairs: Sequence[_Pair], kind: type) -> dict[Any, Any]:
 
 
 def _pairs(old: Any, new: Any) -> Iterator[_Pair]:
-    """What stands in one record where a name stands in the other, with the kind of record that names it."""
+    """Pairs of names at the same place in two records, each with the kind of record that holds it."""
     named, other = _name(old), _name(new)
     if named is not None and other is not None:
         yield (*named, other[1])
@@ -86,13 +86,13 @@ def _pairs(old: Any, new: Any) -> Iterator[_Pair]:
     elif isinstance(old, BaseModel) and isinstance(new, type(old)):
         for field in fields_with_names(type(old)):
             if field == INNER:
-                # Of names, they share only the symbols.
+                # Inner programs have their own vars and nodes; their symbols are already paired.
                 continue
             yield from _pairs(getattr(old, field), getattr(new, field))
 
 
 def _name(record: Any) -> tuple[type, Any] | None:
-    """The name that a record has, or the node that it is about, with its kind."""
+    """The name in a record, or the index of its node, with the record's kind; None for other records."""
     match record:
         case SymVar():
             return SymVar, record.name

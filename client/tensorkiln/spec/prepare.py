@@ -1,4 +1,4 @@
-"""The items that a program runs when its parameters are bound: what they may read and write."""
+"""Checks of the schedule items that a program runs once, when its parameters are bound."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def check_prepare(
     kernels: Sequence[ProgramSpec],
     schedule: Schedule,
 ) -> None:
-    """ValueError when an item of `prepare` needs what only a call has, or another item writes where one of them does.
+    """ValueError when an item of `prepare` depends on a call, or shares written storage with an item outside it.
 
-    Each is a kernel of static sizes. It reads parameters, constants and what others of them write.
+    Each item must be a kernel of static sizes that uses only parameters, constants, scratch and the storage that
+    items of `prepare` write.
     """
     if list(prepare) != sorted(set(prepare)) or any(not 0 <= item < len(schedule.items) for item in prepare):
         raise ValueError(f"prepare names the items {list(prepare)}, which are not items of the schedule in order")

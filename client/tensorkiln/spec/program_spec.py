@@ -104,32 +104,32 @@ class ProgramSpec(Record):
 
     @staticmethod
     def new(name: str | None, src: str | None, device: str) -> ProgramSpec:
-        """A spec with launch sizes of 1 and nothing bound; without a name it is called `kernel`."""
+        """A spec with launch sizes of 1 and no variables or buffers; the default name is `kernel`."""
         name = name or DEFAULT_NAME
         return ProgramSpec(name=name, entry=name, src=src, device=device)
 
     def with_var(self, variable: Variable) -> ProgramSpec:
-        """`variable` appended to `vars`, also when one of that name is there."""
+        """Append `variable` to `vars`, even when a variable of that name is there."""
         return self.model_copy(update={"vars": (*self.vars, variable)})
 
     def with_work_sizes(self, global_size: tuple[int, int, int], local_size: tuple[int, int, int]) -> ProgramSpec:
-        """Constant launch sizes."""
+        """Replace the launch sizes by constants."""
         return self.with_launch_dims(global_size, local_size)
 
     def with_launch_dims(self, global_size: LaunchSize, local_size: LaunchSize | None) -> ProgramSpec:
-        """Launch sizes, symbolic or not; `local_size` None launches by direct global ids."""
+        """Replace the launch sizes, symbolic or not; `local_size` None launches by direct global ids."""
         return self.model_copy(update={"global_size": global_size, "local_size": local_size})
 
     def with_var_names(self, var_names: Sequence[str]) -> ProgramSpec:
-        """The order of the values in the call, replaced."""
+        """Replace the order of the variables' values in the call."""
         return self.model_copy(update={"var_names": tuple(var_names)})
 
     def with_buffer_metadata(self, globals: Sequence[int], outs: Sequence[int], ins: Sequence[int]) -> ProgramSpec:
-        """The slots, replaced."""
+        """Replace the slots."""
         return self.model_copy(update={"globals": tuple(globals), "outs": tuple(outs), "ins": tuple(ins)})
 
     def with_derived_metadata(self, sink: LaunchNode) -> ProgramSpec:
-        """What `sink` says: slots and launch sizes replaced; variables, their order and buf_count only where unset.
+        """Replace slots and launch sizes by those of `sink`; variables, their order and buf_count only where unset.
 
         DiagnosticError as for `derive_metadata`.
         """
@@ -160,10 +160,10 @@ class ProgramSpec(Record):
 
     @staticmethod
     def from_program(program: LaunchNode) -> ProgramSpec:
-        """The spec of a PROGRAM node, its attached metadata taking precedence where it says something.
+        """The spec of a PROGRAM node. Fields that its metadata sets take precedence over the sink.
 
-        Launch sizes come from the metadata only when those are not the default. DiagnosticError when a stage is missing
-        or of the wrong kind.
+        Launch sizes come from the metadata unless it has the defaults. DiagnosticError when a stage is missing or of
+        the wrong kind.
         """
         if not isinstance(program, ProgramNode):
             raise DiagnosticError(f"expected PROGRAM op, got {program.op}")
@@ -194,7 +194,7 @@ class ProgramSpec(Record):
 
 @dataclass(frozen=True)
 class ProgramNode(LaunchNode):
-    """PROGRAM: the stages of one kernel, and metadata that overrides what the sink says."""
+    """PROGRAM: the stages of one kernel, and metadata that overrides the interface derived from the sink."""
 
     sink: LaunchNode
     device: LaunchNode
@@ -233,7 +233,7 @@ def _stages(program: ProgramNode) -> tuple[Sink, DeviceRef, Source]:
 
 @lru_cache(maxsize=4096)
 def _launch_nodes(size: LaunchSize, variables: tuple[Variable, ...]) -> tuple[LaunchNode, ...]:
-    """A launch size as expressions; programs are called many times, at other sizes each."""
+    """A launch size as expressions, cached because programs are called many times with different sizes."""
     known = {variable.name: variable for variable in variables}
     for name in frozenset[str]().union(*map(free_symbols, size)):
         known.setdefault(name, Variable(name=name, min=INT64_MIN, max=INT64_MAX))

@@ -1,4 +1,4 @@
-"""A compiled program in other names: the compiler sees a canonical graph, the caller wants their own."""
+"""Renaming of a compiled program from the compiler's canonical names to the caller's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _POINTER = re.compile(r"^/nodes/(\d+)(?=/|$)")
 _T = TypeVar("_T", bound=BaseModel)
 
 INNER = "inner"
-"""The field of the programs inside of a program: their vars and nodes are those of graphs inside of nodes."""
+"""The field with inner programs, whose vars and nodes belong to the regions of a loop node, not to the graph."""
 
 
 def node_of(pointer: str) -> int | None:
@@ -33,7 +33,7 @@ def node_of(pointer: str) -> int | None:
 
 @cache
 def fields_with_names(model: type[BaseModel]) -> tuple[str, ...]:
-    """The fields of `model` in which a dim or another record may stand."""
+    """The fields of `model` that may hold a dim, a constraint or another record."""
     return tuple(name for name, field in model.model_fields.items() if _may_hold_names(field.annotation))
 
 
@@ -45,7 +45,7 @@ def _may_hold_names(annotation: Any) -> bool:
 
 @dataclass(frozen=True)
 class Renaming:
-    """New names of symbols and vars, and the new index of every node; what is missing keeps its name."""
+    """New names of symbols and vars, and the new index of every node. Missing entries keep their names."""
 
     symbols: Mapping[str, str]
     vars: Mapping[int, int]
@@ -54,7 +54,7 @@ class Renaming:
 
     @cached_property
     def _inside(self) -> Renaming:
-        """Of what is inside: it has the same symbols."""
+        """The renaming of inner programs: only symbols, which they share with the outer program."""
         return Renaming(self.symbols, {}, ())
 
     def apply(self, program: _T) -> _T:
@@ -119,7 +119,7 @@ class Renaming:
         return f"/nodes/{self.nodes[node] if node < len(self.nodes) else node}"
 
     def _message(self, text: str) -> str:
-        """Symbols in the text of a message are words of it; all are replaced at once, so that two may swap names."""
+        """Replace symbols in a message, as whole words; all at once, so that two may swap names."""
         if not self.symbols:
             return text
         words = "|".join(re.escape(name) for name in sorted(self.symbols, key=len, reverse=True))

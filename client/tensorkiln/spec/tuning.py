@@ -1,4 +1,4 @@
-"""What was measured of the schedules that a program could have had, and what was made of it."""
+"""Measured times of a program's candidate schedules, and the choice made from them."""
 
 from __future__ import annotations
 
@@ -70,5 +70,5 @@ class Tuning(Record):
 
     @property
     def measured(self) -> dict[str, float]:
-        """What schedules are picked by: `faster`, where a call of the program gains by it, and nothing otherwise."""
+        """Times for picking schedules: `faster` when it makes a call of the program faster, else empty."""
         return self.faster if self.gain else {}

@@ -1,4 +1,4 @@
-"""Who compiled a program, and whether its bytes are what they compiled: signed records and the keys that sign them."""
+"""Trust in compiled programs: signed records of compiles, and the keys that sign them."""
 
 from .isolation import LEVELS, is_at_least
 from .keys import Endorsement, KeySet, PublicKey

@@ -1,7 +1,7 @@
-"""Programs in files, with the word of their maker beside them: `layer.kiln` and `layer.kiln.sig`.
+"""Signed bundles: a program in `layer.kiln` and its signature in `layer.kiln.sig`.
 
-The signature has a file of its own because it says who compiled and when. The bundle does not: for the same program it
-is the same bytes on every machine.
+The signature is a separate file because it states the signer and the time. Without it, bundles of equal programs are
+equal bytes on every machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_SIGNATURE_BYTES: Final = 16 << 20
 
 
 def signature_path(bundle: str | os.PathLike[str]) -> Path:
-    """Where the signature of a bundle lies."""
+    """The path of the signature of a bundle."""
     return Path(f"{os.fspath(bundle)}{SUFFIX}")
 
 
@@ -38,7 +38,7 @@ def write_signed(
     canonical: bytes,
     signed: SignedRecord,
 ) -> None:
-    """Write a bundle and its signature. `canonical` is the program as `signed` names it. Errors as `write_bundle`."""
+    """Write a bundle and its signature. `canonical` is the program in its signed form. Errors as for `write_bundle`."""
 
     def sign() -> None:
         with whole_file(signature_path(path)) as file:
@@ -51,12 +51,11 @@ def write_signed(
 def read_trusted(
     path: str | os.PathLike[str], trusted_keys: Sequence[str] | None = None, min_isolation: str | None = None
 ) -> Bundle:
-    """The bundle at `path`, signed by one of the keys that are pinned, when any are.
+    """Read the bundle at `path`; with pinned keys, its signature must be by one of them.
 
-    `trusted_keys` and `min_isolation` default to the variables that `tensorkiln.trust.policy` names.
-    UntrustedArtifactError when it is not; its `details.reason` is that of `verify`, or `swapped_artifact`. RequestError
-    for a key or a level that cannot be used, and for a `min_isolation` that nobody's signature could vouch for; and the
-    errors of `read_bundle`.
+    `trusted_keys` and `min_isolation` default to the variables of `tensorkiln.trust.policy`. UntrustedArtifactError
+    when the signature is not valid; its `details.reason` is that of `verify`, or `swapped_artifact`. RequestError for
+    an invalid key or level, and for `min_isolation` without keys. Other errors as for `read_bundle`.
     """
     pins, minimum = resolve_demands(trusted_keys, min_isolation)
     if min_isolation is not None and not pins:
@@ -75,7 +74,7 @@ def read_trusted(
 
 
 def signature_of(path: str | os.PathLike[str]) -> SignedRecord | None:
-    """The record beside a bundle; None where there is none that can be read."""
+    """The signed record beside a bundle; None when it is missing or malformed."""
     try:
         with open(signature_path(path), "rb") as file:
             return SignedRecord.model_validate_json(file.read(_MAX_SIGNATURE_BYTES))

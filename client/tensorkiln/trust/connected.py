@@ -23,10 +23,10 @@ _RECORD_BYTES: Final = 64 << 20
 def connect(
     authority: str, get: Callable[[str], Awaitable[bytes]], offload: Offload, policy: Policy, *, is_private: bool
 ) -> tuple[TrustedPrograms, ArtifactCache]:
-    """What a client believes of the service called `authority`, whose answer to GET of a path `get` gives.
+    """The trusted programs and artifacts of the service `authority`; `get` returns its answer to a GET of a path.
 
-    `offload` does what takes a while. `is_private` means that nobody else can answer for it. A client that is offline
-    never calls `get`.
+    `offload` runs slow work. `is_private`: no other party can answer in place of the service. An offline client never
+    calls `get`.
     """
 
     async def artifact(digest: str) -> bytes:

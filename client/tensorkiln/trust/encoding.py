@@ -1,4 +1,4 @@
-"""Bytes and JSON as the signatures have them."""
+"""Encodings of signed data: canonical JSON and base64url."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def canonical_json(value: Any) -> bytes:
-    """`value` as ASCII JSON with sorted keys and without spaces: one value is always the same bytes.
+    """`value` as ASCII JSON with sorted keys and without spaces, so that equal values give equal bytes.
 
     ValueError for a number that is not finite.
     """

@@ -1,12 +1,12 @@
-"""How far a compile was kept from everything else, in order."""
+"""Isolation levels of a compile, weakest first."""
 
 from __future__ import annotations
 
 from typing import Final
 
 LEVELS: Final = ("none", "process", "landlock+seccomp", "external")
-"""None; a process of its own; one that the kernel keeps from files, network and other processes; one that is walled
-in from outside as well."""
+"""None; a process of its own; a process that the kernel restricts from files, network and other processes; a process
+that is also sandboxed from outside."""
 
 
 def is_at_least(level: str, minimum: str) -> bool:

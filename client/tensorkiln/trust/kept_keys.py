@@ -1,4 +1,4 @@
-"""What a client keeps of the keys that a service shows."""
+"""A client's stored copy of the keys that a service presented."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .verify import CLOCK_SKEW_S
 
 
 class KeptKeys(KeySet):
-    """The keys that are believed, and when the service was last `asked` for them, in seconds since 1970."""
+    """The trusted keys, and when the service was last `asked` for them, in seconds since 1970."""
 
     asked: float = 0.0
 
     @staticmethod
     def read(path: Path) -> KeptKeys:
-        """Those in a file, none where there is no file. ValueError (through pydantic) when it holds something else."""
+        """Read keys from a file; none when there is no file. ValueError (through pydantic) when it is malformed."""
         try:
             content = path.read_bytes()
         except OSError:
@@ -26,7 +26,7 @@ class KeptKeys(KeySet):
         return KeptKeys.model_validate_json(content)
 
     def write(self, path: Path) -> None:
-        """Write them, for this user alone. Where that is not possible, they are asked for again."""
+        """Write the keys, readable by this user only. Errors are ignored: the service is then asked again."""
         with suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with whole_file(path, 0o600) as file:
@@ -37,10 +37,10 @@ class KeptKeys(KeySet):
         return {key.kid: key for key in self.keys}
 
     def with_offered(self, offered: Iterable[PublicKey]) -> dict[str, PublicKey]:
-        """What is believed, by `kid`, after a service has shown the keys `offered`.
+        """The trusted keys, by `kid`, after a service has presented the keys `offered`.
 
-        A service shows every key that it ever made. So whom a key vouched for is known from the first answer after its
-        end; a later endorsement, of a revoked key for example, is a thief's.
+        A service presents every key that it ever made. So all endorsements by a key are known from the first answer
+        after its end; a later one, by a revoked key for example, must come from a thief.
         """
         ended = {key.kid for key in self.keys if key.exp <= self.asked + CLOCK_SKEW_S}
         return with_endorsed(self.by_kid(), offered, ended)

@@ -59,7 +59,7 @@ class PublicKey(Record):
 
     def has_signed(self, message: bytes, signature: str) -> bool:
         """Whether `signature` (base64url) is this key's signature of `message`."""
-        # A client that only builds or runs graphs does without the library's start.
+        # Imported late: a client that only builds or runs graphs does not need the library.
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -79,25 +79,24 @@ class KeySet(Record):
 
 
 def thumbprint(x: str) -> str:
-    """The RFC 7638 thumbprint of an Ed25519 key given in base64url. ValueError when it has not 32 bytes."""
+    """The RFC 7638 thumbprint of an Ed25519 key given in base64url. ValueError unless it has 32 bytes."""
     if len(from_base64url(x)) != _KEY_BYTES:
         raise ValueError("an Ed25519 key has 32 bytes")
     return to_base64url(sha256(canonical_json({"crv": "Ed25519", "kty": "OKP", "x": x})).digest())
 
 
 def endorsed_bytes(key: PublicKey) -> bytes:
-    """What an endorsement of `key` is a signature over. Its end is left out: it may be brought forward."""
+    """The bytes that an endorsement of `key` signs. They exclude its end, which may be moved forward."""
     return DOMAIN + canonical_json({"kid": key.kid, "nbf": key.nbf})
 
 
 def with_endorsed(
     trusted: Mapping[str, PublicKey], offered: Iterable[PublicKey], ended: Collection[str] = ()
 ) -> dict[str, PublicKey]:
-    """`trusted` and those of `offered` that a trusted key endorses, over any number of steps; by `kid`.
+    """`trusted`, and the keys of `offered` that a trusted key endorses, transitively; by `kid`.
 
-    An end that `offered` brings forward is brought forward; none is put off. The keys whose `kid` is in `ended` endorse
-    none that is not trusted: the maker of a key chooses `nbf`, which may lie before the end of a key that they have
-    stolen.
+    `offered` can move the end of a trusted key forward, but not back. Keys whose `kid` is in `ended` cannot endorse new
+    keys: the maker of a key chooses `nbf`, so a thief could choose one before the end of a stolen key.
     """
     known = dict(trusted)
     waiting = {key.kid: key for key in offered}
@@ -112,14 +111,14 @@ def _is_endorsed(key: PublicKey, known: Mapping[str, PublicKey], ended: Collecti
     if key.endorsement is None or key.endorsement.kid in ended:
         return False
     endorser = known.get(key.endorsement.kid)
-    # A key may come to its end in the second in which its successor begins: then nothing lies between.
+    # `<=`: a key may end in the second in which its successor begins.
     if endorser is None or not endorser.nbf <= key.nbf <= endorser.exp:
         return False
     return endorser.has_signed(endorsed_bytes(key), key.endorsement.signature)
 
 
 def is_valid_in(directory: Path, kid: str) -> bool:
-    """Whether a key of one's own service, whose keys are in this directory, has neither ended nor been revoked."""
+    """Whether a key of the embedded service, whose keys are in this directory, has neither expired nor been revoked."""
     try:
         key = PublicKey.model_validate_json((directory / f"{kid}.jwk").read_bytes())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What a client demands of the programs that it runs.
+"""A client's policy for the programs that it runs.
 
 | variable | meaning | default |
 |---|---|---|
@@ -35,7 +35,7 @@ _MAX_MIB: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`pins` are the only keys that are believed; when there are none, those that a service shows at first use are."""
+    """`pins` are the only trusted keys; without any, the keys that a service presents at first use are trusted."""
 
     pins: tuple[PublicKey, ...]
     minimum_isolation: str
@@ -54,7 +54,7 @@ def resolve_policy(
     offline: bool | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Policy:
-    """The policy of a client made with these arguments; `RequestError` names a value that cannot be used."""
+    """The policy of a client made with these arguments; RequestError names an invalid value."""
     variables = Variables.of(environment)
     pins, level = resolve_demands(trusted_keys, min_isolation, environment)
     cache = variables.path_of("cache_dir", cache_dir, "KILN_CACHE_DIR")
@@ -71,9 +71,9 @@ def resolve_policy(
 def resolve_demands(
     trusted_keys: Sequence[str] | None, min_isolation: str | None, environment: Mapping[str, str] = os.environ
 ) -> tuple[tuple[PublicKey, ...], str]:
-    """The pins and the least isolation alone. `RequestError` names a value that cannot be used.
+    """The pinned keys and the least isolation. RequestError names an invalid value.
 
-    An empty list of keys is refused: it does not mean that every key is trusted.
+    An empty list of keys is refused, because it might be taken to mean that every key is trusted.
     """
     variables = Variables.of(environment)
     listed = (variables.get("KILN_TRUSTED_KEYS") or "").strip()
@@ -89,7 +89,7 @@ def resolve_demands(
 
 
 def _keys(name: str, text: str) -> tuple[PublicKey, ...]:
-    """A key in base64url, or those of a file, in the setting called `name`."""
+    """The key in base64url, or the keys of a file, in the setting `name`."""
     try:
         return (PublicKey.of(text),)
     except ValueError:

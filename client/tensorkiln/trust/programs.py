@@ -1,4 +1,4 @@
-"""Compiled programs that are believed: signed, for what was asked, and byte for byte what was signed."""
+"""Trusted compiled programs: their record is signed, matches the request, and matches the program byte for byte."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class Answered(BaseModel):
 
 
 def _known(model: type[BaseModel], stated: Any) -> Any:
-    """What an answer says in place of a record, without what a later service may add to it."""
+    """The fields of a record in an answer, without unknown ones, which a later version of the service may add."""
     return {name: stated[name] for name in model.model_fields.keys() & stated} if isinstance(stated, dict) else stated
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where things come from: signed records by action digest, programs by SHA-256, and what is kept.
+    """The sources: signed records by action digest (None when offline), programs by SHA-256, and the cache `kept`.
 
-    `offload` does what takes a while.
+    `offload` runs slow work.
     """
 
     signed: Callable[[str], Awaitable[SignedRecord]] | None
@@ -60,9 +60,9 @@ class Sources:
 
 
 class TrustedPrograms:
-    """The programs of the service called `authority`, signed by one of `keys`, from `minimum_isolation` up.
+    """The programs of the service `authority`, signed by one of `keys`, with `minimum_isolation` at least.
 
-    Every method raises UntrustedArtifactError for one that is not.
+    Every method raises UntrustedArtifactError for a program that is not.
     """
 
     def __init__(self, authority: str, keys: ServiceKeys, minimum_isolation: str, sources: Sources) -> None:
@@ -76,7 +76,7 @@ class TrustedPrograms:
     async def question(
         self, body: bytes, source: WrittenGraph, targets: Sequence[Target], options: CompileOptions
     ) -> Question:
-        """The question that a request with this body puts; the last few are not read again."""
+        """The question of a request with this body; the last few questions are cached."""
         key = sha256(body).digest()
         with self._lock:
             found = self._questions.get(key)
@@ -92,7 +92,7 @@ class TrustedPrograms:
     async def answers(
         self, question: Question, answered: Sequence[Answered], signatures: Sequence[SignedRecord | None]
     ) -> tuple[CompiledProgram, ...]:
-        """The programs of an answer, in the names of the question's graph; and keep them."""
+        """Verify the programs of an answer, rename them to the question's graph, and cache the answer."""
         unsigned = [None] * (len(answered) - len(signatures))
         found: list[CompiledProgram] = []
         for target, each, signed in zip(question.targets, answered, [*signatures, *unsigned], strict=True):
@@ -104,7 +104,7 @@ class TrustedPrograms:
         return tuple(found)
 
     async def kept(self, question: Question) -> tuple[CompiledProgram, ...]:
-        """The programs that answer the question and are kept. NotFoundError when one is not."""
+        """The cached programs that answer the question. NotFoundError when one is not cached."""
         found: list[CompiledProgram] = []
         for target in question.targets:
             action = self._answer(question, target)
@@ -119,7 +119,7 @@ class TrustedPrograms:
         return tuple(found)
 
     def _answer(self, question: Question, target: Target) -> str | None:
-        """The action digest that answered the question and is kept."""
+        """The cached action digest that answered the question, or None."""
         name = self._name(f"question {question.key(target)}")
         kept = self._sources.kept.read(name)
         if kept is not None:
@@ -129,11 +129,11 @@ class TrustedPrograms:
         return None
 
     async def by_digest(self, action: str) -> CompiledProgram:
-        """The program of an action digest in canonical names. NotFoundError when there is none."""
+        """The program of an action digest, in canonical names. NotFoundError when there is none."""
         return await self._program(await self._record(action))
 
     async def require(self, compiled: CompiledProgram) -> SignedRecord:
-        """The record of the action of `compiled`, whose code and constants must be those that it names."""
+        """The signed record of `compiled`, which must list all of its code and constants."""
         signed = await self.signed(compiled.digest)
         strange = compiled.artifacts - set(signed.record.artifacts)
         if strange:
@@ -151,7 +151,7 @@ class TrustedPrograms:
         return (await self.signed(action)).record
 
     async def signed(self, action: str) -> SignedRecord:
-        """The signed record of an action digest that is kept, or the service's. NotFoundError when there is none."""
+        """The signed record of an action digest, from the cache or the service. NotFoundError when there is none."""
         name = self._name(f"record {action}")
         kept = self._sources.kept.read(name)
         if kept is not None:
@@ -162,7 +162,7 @@ class TrustedPrograms:
             except ValidationError:
                 self._sources.kept.remove(name)
             except UntrustedArtifactError:
-                # The key may have come to its end since: the service can sign with another.
+                # The key may have expired since; the service can sign with another.
                 if self._sources.signed is None:
                     raise
         if self._sources.signed is None:
@@ -179,7 +179,7 @@ class TrustedPrograms:
         return record
 
     async def content(self, record: ActionRecord) -> bytes:
-        """The program of a record as it was signed: its JSON in canonical names."""
+        """The signed bytes of a record's program: its JSON in canonical names."""
         return await self._sources.programs.get(record.program)
 
     async def _program(self, record: ActionRecord) -> CompiledProgram:

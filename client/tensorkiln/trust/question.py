@@ -1,4 +1,4 @@
-"""What a client asked for, in the terms in which the answer is signed."""
+"""The client's request in the form in which the answer is signed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .verify import refused
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A graph in canonical form, and how it is asked for. The client reads the graph itself: nobody is asked whether
-    the program belongs to it, or which of its inputs is which."""
+    """A graph in canonical form, with targets and options. The client canonicalizes the graph itself, so it does not
+    trust the service on whether a program belongs to the graph, or on the order of its inputs."""
 
     name: str
     schema: int
@@ -32,14 +32,14 @@ class Question:
 
     @staticmethod
     def of(source: WrittenGraph, targets: Sequence[Target], options: CompileOptions) -> Question:
-        """The question that a request to compile puts. An error of the graph when it is not valid."""
+        """The question of a compile request. Raises the graph's error when it is not valid."""
         graph = _graph(source)
         canonical = canonicalize(graph)
         digest = graph_digest(canonical)
         return Question(graph.name, graph.schema_version, digest, canonical, tuple(targets), options)
 
     def requested(self, target: Target) -> RequestedAction:
-        """What a record has to say was asked for."""
+        """The request that a record of the answer must state."""
         return RequestedAction(
             abi=ABI_VERSION,
             graph=self.graph,
@@ -49,7 +49,7 @@ class Question:
         )
 
     def key(self, target: Target) -> str:
-        """The name under which the answer is kept."""
+        """The cache key of the answer."""
         requested = self.requested(target).model_dump(mode="json", by_alias=True)
         return sha256(canonical_json({**requested, "dumps": self.options.dump_stages})).hexdigest()
 
@@ -64,7 +64,7 @@ class Question:
             raise refused("swapped_action", f"The program {record.action} is for another {names}.", record.action)
 
     def in_its_names(self, program: CompiledProgram, cache: CacheInfo) -> CompiledProgram:
-        """A program in canonical names in those of the graph that was asked for."""
+        """Rename a program from canonical names to those of the question's graph."""
         names = self.canonical
         renamed = program.renamed(names.symbols, names.vars, names.nodes)
         return renamed.model_copy(update={"name": self.name, "cache": cache})

@@ -1,4 +1,4 @@
-"""What the maker of a program signs."""
+"""The signed record of a compile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..nodes.base import Record
 from .encoding import canonical_json
 
 DOMAIN: Final = b"tensorkiln action record v1\0"
-"""Stands before the signed JSON, so that no other signature by the same key is one of a record."""
+"""Prefix of the signed JSON (domain separation): no other signature by the same key is valid for a record."""
 
 Sha256 = Annotated[str, Field(pattern=SHA256_PATTERN)]
 Thumbprint = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}$")]
@@ -65,5 +65,5 @@ class SignedRecord(_Signed):
 
 
 def signed_bytes(record: ActionRecord) -> bytes:
-    """What the signature of `record` is over."""
+    """The bytes that the signature of `record` covers."""
     return DOMAIN + canonical_json(record.model_dump(mode="json", by_alias=True))

@@ -1,4 +1,4 @@
-"""The keys of one service that a client believes: pinned, or those that it showed at first use and their successors."""
+"""The trusted keys of one service: pinned, or presented at first use, and their endorsed successors."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .kept_keys import KeptKeys
 from .keys import KeySet, PublicKey
 
 REFRESH_S: Final = 3600.0
-"""How long a key that was brought to its end early may still be believed."""
+"""Seconds that a revoked key may still be trusted: the age at which cached keys are refreshed."""
 
 
 class ServiceKeys:
-    """The keys of the service called `authority`.
+    """The keys of the service `authority`.
 
-    `fetch` gives the body of its `GET /keys`; None when it is not to be asked. `pins`, when there are any, are all that
-    is believed. Otherwise the keys are kept in a file in `directory`: those of the first answer, and later those that
-    one of them endorses. `is_private` means that nobody else can answer for the service, so that every answer counts.
-    `clock` gives seconds since 1970.
+    `fetch` returns the body of its `GET /keys`; None when it must not be asked. If there are `pins`, only these are
+    trusted. Otherwise trusted keys are stored in a file in `directory`: the keys of the first answer, and later keys
+    that one of them endorses. `is_private`: no other party can answer in place of the service, so every answer is
+    trusted. `clock` returns seconds since 1970.
     """
 
     def __init__(
@@ -48,32 +48,32 @@ class ServiceKeys:
 
     @property
     def path(self) -> Path:
-        """The file of the keys that were shown at first use."""
+        """The file of the keys presented at first use."""
         return self._path
 
     def known(self) -> Mapping[str, PublicKey]:
-        """The keys that are believed already, by `kid`: nobody is asked, and nothing is kept.
+        """The keys that are trusted now, by `kid`, without asking the service or storing anything.
 
         UntrustedArtifactError when the file of keys is damaged.
         """
         return self._pins or self._read().by_kid()
 
     def known_after(self, offered: Iterable[PublicKey]) -> Mapping[str, PublicKey]:
-        """The keys that would be believed, by `kid`, if the service showed those `offered`; nothing is kept.
+        """The keys, by `kid`, that would be trusted if the service presented `offered`; nothing is stored.
 
         UntrustedArtifactError when the file of keys is damaged.
         """
         return self._pins or self._read().with_offered(offered)
 
     async def look_up(self, kid: str) -> Mapping[str, PublicKey]:
-        """The believed keys by `kid`, after asking the service when `kid` is not among them or they are old.
+        """The trusted keys by `kid`; refreshed from the service first if `kid` is unknown or the keys are old.
 
-        UntrustedArtifactError when `kid` is not among them still, or when the file of keys is damaged; UnavailableError
-        when the service does not answer and `kid` is not known.
+        UntrustedArtifactError when `kid` is still unknown, or the file of keys is damaged; UnavailableError when the
+        service does not answer and `kid` is unknown.
         """
         if self._pins:
             return self._pins
-        # Other threads do the same: whatever they keep meanwhile, what was heard here counts here.
+        # Other threads may replace `_kept` meanwhile; this call uses its own copy.
         kept = self._kept if self._kept.keys else self._read()
         known = kept.by_kid()
         if self._fetch is not None and (kid not in known or self._is_old(kept)):
@@ -89,7 +89,7 @@ class ServiceKeys:
         return known
 
     async def _refresh(self, fetch: Callable[[], Awaitable[bytes]], *, is_needed: bool) -> KeptKeys | None:
-        """What is believed from now on; None when the service does not say, and that is not needed."""
+        """Fetch, merge and store the keys; None when the service is unavailable and `is_needed` is false."""
         try:
             offered = KeySet.model_validate_json(await fetch()).keys
         except UnavailableError:
@@ -101,7 +101,7 @@ class ServiceKeys:
                 f"{self._authority} shows no keys that can be used: {reason(error.errors(include_input=False)[0])}.",
                 details={"reason": "unknown_key"},
             ) from None
-        # Another client of this user may have heard since of a key that was revoked.
+        # Another client of this user may have stored a revocation since.
         before = max(self._read(), self._kept, key=lambda kept: kept.asked)
         is_first = self._is_private or not before.keys
         known = offered if is_first else tuple(before.with_offered(offered).values())
@@ -110,14 +110,14 @@ class ServiceKeys:
         return kept
 
     def _is_old(self, kept: KeptKeys) -> bool:
-        # A clock that was put back says nothing of how long it has been.
+        # If the clock was set back, the age is unknown.
         return not 0 <= self._clock() - kept.asked <= REFRESH_S
 
     def _read(self) -> KeptKeys:
         try:
             return KeptKeys.read(self._path)
         except ValidationError:
-            # To start over would be to trust the server that answers now.
+            # Do not start over: that would trust whichever server answers now.
             raise UntrustedArtifactError(
                 f"The keys of {self._authority} in {self._path} are damaged; remove the file to trust it anew.",
                 details={"reason": "unknown_key", "file": str(self._path)},

@@ -1,4 +1,4 @@
-"""Whether a signed record may be believed."""
+"""Verification of signed records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..spec import CompiledProgram
 
 CLOCK_SKEW_S: Final = 300
-"""How far the clocks of two machines may be apart."""
+"""Tolerated difference between the clocks of two machines, in seconds."""
 
 
 def verify(
@@ -25,7 +25,7 @@ def verify(
     now: float,
     minimum_isolation: str = LEVELS[0],
 ) -> ActionRecord:
-    """The record of the action with the digest `action`, signed by one of `keys` (by `kid`) that is valid at `now`.
+    """Verify that the record is for `action`, signed by one of `keys` (by `kid`) that is valid at `now`; return it.
 
     UntrustedArtifactError otherwise; `details.reason` is `unsigned`, `unknown_key`, `expired_key`, `bad_signature`,
     `swapped_action` or `isolation`.
@@ -56,12 +56,12 @@ def verify(
 
 
 def require_agreement(program: CompiledProgram, record: ActionRecord) -> None:
-    """UntrustedArtifactError when `program`, the one that `record` names, is of another action or names other code."""
+    """UntrustedArtifactError when `program` has another action digest than `record`, or artifacts that it lacks."""
     if program.digest != record.action or not program.artifacts <= set(record.artifacts):
         message = f"The program {record.action} does not agree with its record."
         raise refused("swapped_artifact", message, record.action)
 
 
 def refused(reason: str, message: str, action: str) -> UntrustedArtifactError:
-    """The error for a program that is not believed."""
+    """The error for an untrusted program."""
     return UntrustedArtifactError(message, details={"reason": reason, "action": action})

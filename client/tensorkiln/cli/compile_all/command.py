@@ -140,7 +140,7 @@ def compile_folder(
 def _settings(
     files: Sequence[GraphFile], folder: Path, dims: Dims, targets: Sequence[str], options: Mapping[str, Any]
 ) -> tuple[ModelSettings, ...]:
-    """How each graph is compiled. RequestError for one without a target, and for a file that cannot be used."""
+    """The compile settings of each graph. RequestError for a graph without a target, and for an invalid file."""
     require_matches([file.path for file in files], folder)
     found: list[ModelSettings] = []
     for file in files:
@@ -165,7 +165,7 @@ def _is_github() -> bool:
 
 @contextmanager
 def _ended_by_signal() -> Generator[None]:
-    """Have SIGTERM, which follows an interrupt on build machines, be one: reports are written then, too."""
+    """Handle SIGTERM, which build machines send after an interrupt, like an interrupt: reports are still written."""
 
     def interrupt(number: int, frame: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt
@@ -184,7 +184,7 @@ def _print(results: Sequence[Result], verdict: Verdict) -> None:
     console = output()
     console.print(_table(results))
     for violation in verdict.violations:
-        # No name is the first in its line: GitHub obeys lines that begin with `::`.
+        # The prefix keeps names from starting a line: GitHub executes lines that begin with `::`.
         console.print(f"- {escaped(violation)}", soft_wrap=True)
 
 

@@ -1,4 +1,4 @@
-"""Names of files that other people chose, in letters that do nothing where they are shown."""
+"""Escaping of untrusted file names for terminals and build machines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from ..printable import in_a_line
 
-# Build machines obey `##[error]` and `##vso[…]` wherever they stand in a line.
+# Build machines execute `##[error]` and `##vso[…]` anywhere in a line.
 _OBEYED: Final = re.compile(r"#(?=#\w*\[)")
 
 

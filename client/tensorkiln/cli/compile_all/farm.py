@@ -1,4 +1,4 @@
-"""The run: every graph for every target, and files for what comes back."""
+"""The run: compile every graph for every target, and write the programs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .result import Result, locked
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a run is to do. `out` is None for one that only looks; `from_store` is for one that compiles nothing.
+    """The task of a run. `out` is None when nothing is written; `from_store` when nothing is compiled.
 
-    `settings` says of each file how it is compiled, and has targets.
+    `settings` has the compile settings of each file, including targets.
     """
 
     files: tuple[GraphFile, ...]
@@ -35,7 +35,7 @@ class Wanted:
     from_store: bool = False
 
     def results(self) -> dict[tuple[int, int], Result]:
-        """The results before anything has run, by the positions of file and target."""
+        """Empty results, by the positions of file and target."""
         return {
             (number, position): Result(file, target, locked=self.lock.find(file.name, target))
             for number, (file, settings) in enumerate(zip(self.files, self.settings, strict=True))
@@ -43,7 +43,7 @@ class Wanted:
         }
 
     def alike(self) -> list[list[int]]:
-        """The positions of the files, those together that have the same targets and options."""
+        """The positions of the files, grouped by equal targets and options."""
         found: dict[tuple[tuple[str, ...], CompileOptions], list[int]] = {}
         for number, each in enumerate(self.settings):
             found.setdefault((each.targets or (), each.options), []).append(number)
@@ -53,9 +53,9 @@ class Wanted:
 def compile_all(
     client: Client, wanted: Wanted, results: dict[tuple[int, int], Result], tell: Callable[[Result], None]
 ) -> None:
-    """Replace every one of `results` by what came of it, and `tell` each as it comes.
+    """Compile everything: replace each of `results` as it completes, and pass it to `tell`.
 
-    KeyboardInterrupt, and an error that concerns the whole run, leave those that are there.
+    After KeyboardInterrupt, or an error that concerns the whole run, completed results remain.
     """
     for numbers in wanted.alike():
         first = wanted.settings[numbers[0]]
@@ -70,7 +70,7 @@ def compile_all(
 
 
 def _kept(client: Client, wanted: Wanted, result: Result, outcome: Outcome) -> Result:
-    """The result of an outcome, once its program is fetched and written."""
+    """Fetch and write the program of an outcome, and return its result."""
     file, target, before = result.file, result.target, result.locked
     if outcome.compiled is None:
         if wanted.from_store and isinstance(outcome.error, NotFoundError):
@@ -93,5 +93,5 @@ def _kept(client: Client, wanted: Wanted, result: Result, outcome: Outcome) -> R
 
 
 def _miss(error: NotFoundError) -> CacheInfo:
-    """What the service said of a program that it has not stored; one that it had a moment ago has no reason."""
+    """The service's reason that a program is not stored; empty for a program that was evicted just now."""
     return CacheInfo.model_validate(error.details.get("cache", {"status": "miss", "reason": error.message}))

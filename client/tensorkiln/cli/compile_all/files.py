@@ -1,4 +1,4 @@
-"""The graphs of a folder, and files that appear whole or not at all."""
+"""Discovery of the graphs in a folder, and atomic writing of files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOT_UTF_8: Final = "has a name that is not UTF-8, as the lock file and the repo
 class GraphFile:
     """A file with a graph. `name` is its path in the folder without the suffix, with slashes.
 
-    `fault` is what of the name does not let the graph be compiled.
+    `fault` is a problem of the name that prevents the compile; empty for none.
     """
 
     name: str
@@ -31,9 +31,9 @@ class GraphFile:
     fault: str | None = None
 
     def read(self, settings: ModelSettings, connect: Connect) -> WrittenGraph:
-        """Its graph, with those of the bounds that it has.
+        """Read the graph, with the bounds of dimensions that it has.
 
-        RequestError when it cannot be read or has a fault, an error of the graph when it holds none.
+        RequestError when the file cannot be read or has a fault, the graph's error when it is invalid.
         """
         if self.fault is not None:
             raise RequestError(self.fault)
@@ -44,10 +44,10 @@ class GraphFile:
 
 
 def find_graphs(folder: Path, out: Path, files: Sequence[Path]) -> tuple[GraphFile, ...]:
-    """The files with graphs in `folder` and below, by name, without hidden ones and what a run writes.
+    """The graph files in `folder` and below, by name, without hidden files and the outputs of a run.
 
-    That is `files`, and what is in `out` where that is a folder in `folder`: a graph whose programs would lie in the
-    place of one of `files` has a fault, as has one whose name is not UTF-8. RequestError when there are none, or two
+    The outputs are `files`, and everything in `out` if that is inside `folder`. A graph whose programs would overwrite
+    one of `files` has a fault, and so has one whose name is not UTF-8. RequestError when there are no graphs, or two
     have the same name.
     """
     left_out = {path.resolve() for path in files}
@@ -57,7 +57,7 @@ def find_graphs(folder: Path, out: Path, files: Sequence[Path]) -> tuple[GraphFi
         inside = path.relative_to(folder)
         if path.suffix.lower() not in SUFFIXES or any(part[0] == "." for part in inside.parts):
             continue
-        # A link to nothing is a graph that somebody misses.
+        # A dangling link counts as a graph, so that it is reported.
         if not (path.is_file() or (path.is_symlink() and not path.exists())):
             continue
         place = path.parent.resolve() / path.name
@@ -85,7 +85,7 @@ def _in_the_way(path: Path, name: str, out: Path, files: Iterable[Path]) -> str 
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file, and its folder where there is none. RequestError when that fails."""
+    """Write a file, creating its folder if needed. RequestError when that fails."""
     with written(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as file:
@@ -94,7 +94,7 @@ def write_whole(path: Path, text: str) -> None:
 
 @contextmanager
 def written(path: Path) -> Generator[None]:
-    """Have a failure to write the file at `path`, or its folder, be a RequestError."""
+    """Convert a failure to write the file at `path`, or to create its folder, to a RequestError."""
     try:
         yield
     except OSError as error:
@@ -104,7 +104,7 @@ def written(path: Path) -> Generator[None]:
 
 @contextmanager
 def noted(errors: list[TensorkilnError]) -> Generator[None]:
-    """Have an error be one more of `errors`, and end nothing but this block."""
+    """Append an error of the block to `errors` instead of raising it."""
     try:
         yield
     except TensorkilnError as error:

@@ -1,4 +1,4 @@
-"""What GitHub shows of a run: annotations on the lines of its log, and a table on the page of the job."""
+"""Output for GitHub: annotations in the log, and a table on the page of the job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .verdict import Verdict
 
 
 def workflow_commands(results: Sequence[Result]) -> Iterator[str]:
-    """The annotations, one a line. What is the same for several targets of a graph is said once."""
+    """The annotations, one per line; equal ones for several targets of a graph are merged."""
     said: dict[tuple[str, str, str, str], list[str]] = {}
     for each in results:
         where = f"file={_property(each.file.path.as_posix())}"
@@ -23,7 +23,7 @@ def workflow_commands(results: Sequence[Result]) -> Iterator[str]:
 
 
 def summary(results: Sequence[Result], verdict: Verdict) -> str:
-    """A page of Markdown: how the cache did, what was not kept to, and a row for every graph and target."""
+    """A Markdown page: cache statistics, violated policies, and a row for every graph and target."""
     known = [each.cache for each in results if each.cache is not None]
     hits = sum(cache.status == "hit" for cache in known)
     harmed = [cache for cache in known if "damaged" in cache.reason or "missing" in cache.reason]
@@ -67,7 +67,7 @@ def _number(value: float | None) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that ends no cell and begins no markup."""
+    """Text with table delimiters and markup escaped."""
     plain = escaped(" ".join(text.split()))[:300]
     for sign in "\\`*_[]<>|~#":
         plain = plain.replace(sign, f"\\{sign}")

@@ -11,12 +11,12 @@ from ..printable import as_unicode
 from ..report import SAYS_NOTHING_OF_GRAPHS
 from .result import Result
 
-# What XML 1.0 has no way to write (section 2.2).
+# Characters that XML 1.0 cannot represent (section 2.2).
 _ILLEGAL: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(results: Sequence[Result]) -> str:
-    """The document. What says nothing of the graph is an `error`, the rest a `failure`, what did not run `skipped`."""
+    """The document. Errors independent of the graph are `error`, others `failure`; what did not run is `skipped`."""
     root = ElementTree.Element("testsuites", name="kiln compile-all")
     for target in dict.fromkeys(each.target for each in results):
         suite = ElementTree.SubElement(root, "testsuite", name=target)

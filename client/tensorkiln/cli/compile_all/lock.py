@@ -1,4 +1,4 @@
-"""The lock file: which program every graph came to for every target, so that the next run can be held to it."""
+"""The lock file: the program of every graph for every target, to check the next run against."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ class Lock(Record):
     graphs: dict[str, dict[str, Locked]] = Field(default_factory=dict[str, dict[str, Locked]])
 
     def find(self, graph: str, target: str) -> Locked | None:
-        """What was locked."""
+        """The locked program, or None."""
         return self.graphs.get(graph, {}).get(target)
 
     def gone(self, graphs: Collection[str]) -> tuple[str, ...]:
-        """What is locked and none of `graphs`."""
+        """The locked graphs that are not in `graphs`."""
         return tuple(sorted(self.graphs.keys() - set(graphs)))
 
     def to_json(self) -> str:
-        """The file, the same for the same programs."""
+        """The text of the file; equal for equal programs."""
         return json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=True) + "\n"
 
 
 def read_lock(path: Path) -> Lock | None:
-    """The lock at `path`, None where there is none. RequestError when the file is no lock of this version."""
+    """Read the lock at `path`; None when there is none. RequestError when it is not a lock file of this version."""
     try:
         return Lock.model_validate_json(path.read_bytes())
     except FileNotFoundError:
@@ -61,7 +61,7 @@ def read_lock(path: Path) -> Lock | None:
 
 
 def other_options(lock: Lock | None, options: CompileOptions) -> tuple[str, ...]:
-    """The options that the lock was made with and that are others now, each with both values."""
+    """The options that differ from those of the lock, each with both values."""
     if lock is None:
         return ()
     before, now = lock.options.model_dump(), options.model_dump()
@@ -74,9 +74,9 @@ def _word(value: bool) -> str:
 
 
 def renewed(lock: Lock, graphs: Collection[str], made: Mapping[tuple[str, str], Locked]) -> Lock:
-    """The lock after a run that `made` something of `graphs`, which are all that there are.
+    """The lock after a run with the results `made`; `graphs` are all graphs of the folder.
 
-    What it made nothing of keeps what was, so that runs for one target each can share a lock.
+    Other entries of these graphs are kept, so that runs for one target each can share a lock.
     """
     kept = {graph: targets for graph, targets in lock.graphs.items() if graph in graphs}
     return Lock(options=lock.options, graphs=with_made(kept, made))
@@ -85,7 +85,7 @@ def renewed(lock: Lock, graphs: Collection[str], made: Mapping[tuple[str, str], 
 def with_made(
     kept: Mapping[str, Mapping[str, Entry]], made: Mapping[tuple[str, str], Entry]
 ) -> dict[str, dict[str, Entry]]:
-    """Entries by graph and target, with what was `made` in place of those that were kept."""
+    """The `kept` entries by graph and target, updated with those `made`."""
     entries = {graph: dict(targets) for graph, targets in kept.items()}
     for (graph, target), entry in made.items():
         entries.setdefault(graph, {})[target] = entry

@@ -1,4 +1,4 @@
-"""The manifest of the folder of programs: what lies there, whichever run put it there."""
+"""The manifest of the folder of programs, over all runs."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Manifest(Record):
 
 
 def place(graph: str, target: str, digest: str) -> Path:
-    """Where a program lies in the folder; the colon of a target is no letter of a file's name everywhere."""
+    """The path of a program in the folder. Colons of targets are replaced, since file names may not allow them."""
     return Path(graph) / target.replace(":", "-") / f"{digest}{SUFFIX}"
 
 
 def read_manifest(out: Path) -> Manifest:
-    """The manifest in `out`, an empty one where there is none. RequestError when it is not one of this version."""
+    """The manifest in `out`, empty if there is none. RequestError when it is not a manifest of this version."""
     path = out / MANIFEST
     try:
         return Manifest.model_validate_json(path.read_bytes())
@@ -61,9 +61,9 @@ def read_manifest(out: Path) -> Manifest:
 
 
 def write_manifest(out: Path, graphs: Collection[str], results: Sequence[Result]) -> None:
-    """Say what lies in `out` after a run: what it made, and of `graphs` what earlier ones made that still lies there.
+    """Write the manifest of `out` after a run: its programs, and those of earlier runs for `graphs` that still exist.
 
-    RequestError when the manifest that is there cannot be read, or the new one not be written.
+    RequestError when the old manifest cannot be read, or the new one cannot be written.
     """
     kept = {
         graph: there
@@ -94,7 +94,7 @@ def _entry(out: Path, result: Result) -> Entry:
 
 
 def _lies_there(out: Path, graph: str, target: str, entry: Entry) -> bool:
-    # The name is worked out again, so that a manifest from elsewhere names no file outside the folder.
+    # The path is computed anew, so that a foreign manifest cannot refer to files outside the folder.
     inside = place(graph, target, entry.digest)
     try:
         return entry.file == inside.as_posix() and _content(out / inside) == (entry.file_sha256, entry.file_bytes)
@@ -108,6 +108,6 @@ def _content(path: Path) -> tuple[str, int]:
 
 
 def _sum(entry: Entry) -> str:
-    """A line of `sha256sum`, which marks those in whose names it has escaped something."""
+    """A line of `sha256sum`, which marks lines with escaped names."""
     name = entry.file.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     return f"{'' if name == entry.file else chr(92)}{entry.file_sha256}  {name}\n"

@@ -1,4 +1,4 @@
-"""How far a run is: a line that changes at a terminal, and one every ten seconds in a log."""
+"""Progress of a run: a changing line in a terminal, or a line every ten seconds in a log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Progress:
         step(self._line())
 
     def tell(self, result: Result) -> None:
-        """One more is there."""
+        """Count one more result."""
         self._done += 1
         self._hits += result.cache is not None and result.cache.status == "hit"
         self._failed += result.error is not None

@@ -1,4 +1,4 @@
-"""One graph for one target: what was wanted and what came of it."""
+"""The result of one graph for one target."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ STATUSES: Final = ("ok", "failed", "not cached", "not run")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`outcome` is None when the run ended before. `made` is what the lock file says of it, None unless it succeeded.
+    """`outcome` is None when the run ended before it. `made` is the new lock entry, None unless it succeeded.
 
-    `locked` is what the lock file said before. `error` is what went wrong, be it after the compile. `miss` is what the
-    service said of a program that it has not stored, of a run that compiles nothing.
+    `locked` is the old lock entry. `error` is the error of the compile or of a later step. `miss` is the service's
+    reason that the program is not stored, in a run that compiles nothing.
     """
 
     file: GraphFile
@@ -42,25 +42,25 @@ class Result:
 
     @property
     def cache(self) -> CacheInfo | None:
-        """What the service said about its store."""
+        """The result of the look-up in the service's store."""
         if self.miss is not None:
             return self.miss
         return self.outcome.compiled.cache if self.outcome is not None and self.outcome.compiled is not None else None
 
     @property
     def growth(self) -> int | None:
-        """The bytes by which the code has grown since it was locked."""
+        """The growth of the code since it was locked, in bytes."""
         return self.made.bytes - self.locked.bytes if self.made is not None and self.locked is not None else None
 
     @property
     def is_unfaithful(self) -> bool:
-        """Whether the same question got another answer than it did when it was locked."""
+        """Whether the same action now has another program than when it was locked."""
         if self.made is None or self.locked is None or self.made.digest != self.locked.digest:
             return False
         return self.made.program != self.locked.program
 
     def warnings(self) -> tuple[str, ...]:
-        """What somebody should look at, though the compile succeeded."""
+        """Warnings about a successful compile."""
         found: list[str] = []
         if self.growth is not None and self.growth > 0:
             found.append(f"the code has grown by {self.growth} bytes since it was locked")
@@ -74,7 +74,7 @@ class Result:
         return tuple(found)
 
     def to_json(self) -> dict[str, Any]:
-        """The result as the report has it."""
+        """The result as an entry of the report."""
         outcome, made, cache = self.outcome, self.made, self.cache
         return {
             "graph": self.file.name,
@@ -95,15 +95,15 @@ class Result:
 
 
 def counts(results: Sequence[Result]) -> dict[str, int]:
-    """How many there are of each status."""
+    """The number of results of each status."""
     return {status: sum(each.status == status for each in results) for status in STATUSES}
 
 
 def locked(program: CompiledProgram, sizes: int) -> Locked:
-    """What the lock file says of a program whose artifacts have so many bytes.
+    """The lock entry of a program; `sizes` is the total of its artifacts in bytes.
 
-    What is no part of the question may differ between two who asked it, and says nothing of what the program does: how
-    long it took, the dumps, whether it was stored, and how the compile was confined.
+    The entry excludes fields that may differ between two compiles of one action without changing the program: times,
+    dumps, cache status and isolation.
     """
     provenance = program.provenance.model_copy(update={"isolation": ""})
     same = program.with_stages({}, {}).model_copy(update={"provenance": provenance, "cache": CacheInfo(status="miss")})

@@ -1,4 +1,4 @@
-"""What a run comes to: its exit code, and why."""
+"""The verdict on a run: its exit code and the violated policies."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .result import Result
 
 POLICY: Final = 4
 
-# The worst comes first: what cannot be trusted, then what says nothing about the graphs.
+# The worst first: untrusted programs, then errors that are independent of the graphs.
 _ORDER: Final = (UNTRUSTED, UNAVAILABLE, REFUSED, USAGE)
 
 
 class FailOn(StrEnum):
-    """What a run in which everything was compiled may still fail for."""
+    """Conditions under which a run fails although everything was compiled."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -30,8 +30,8 @@ class FailOn(StrEnum):
 class Check:
     """A comparison with the lock file.
 
-    `gone` are the graphs that are locked and not there any more. `options` are those that it was made otherwise with:
-    where there are any, no program can be compared.
+    `gone` are locked graphs that no longer exist. `options` are the options that differ from the lock's: with any, no
+    program can be compared.
     """
 
     gone: tuple[str, ...]
@@ -40,7 +40,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The exit code; `violations` are the policies that were not kept to."""
+    """The exit code; `violations` are the violated policies."""
 
     code: int
     violations: tuple[str, ...]
@@ -53,7 +53,7 @@ def judge(
     check: Check | None,
     ended_by: KeyboardInterrupt | TensorkilnError | None,
 ) -> Verdict:
-    """The verdict on a run, which `ended_by` ended before its time."""
+    """The verdict on a run; `ended_by` is the interrupt or error that ended it early, if any."""
     violations = (*_violations(results, fail_on), *(_differences(results, check) if check is not None else ()))
     if ended_by is not None:
         return Verdict(exit_code(ended_by) if isinstance(ended_by, TensorkilnError) else INTERRUPTED, violations)
@@ -64,7 +64,7 @@ def judge(
 
 
 def _code(error: TensorkilnError) -> int:
-    # What is not kept for one who is offline is a graph that was not compiled.
+    # Offline, a program that is not cached counts as a graph that was not compiled.
     return REFUSED if isinstance(error, NotFoundError) else exit_code(error)
 
 
@@ -80,7 +80,7 @@ def _violations(results: Sequence[Result], fail_on: Sequence[FailOn]) -> Iterato
 
 
 def _differences(results: Sequence[Result], check: Check) -> Iterator[str]:
-    """What is not as it was locked."""
+    """The differences from the lock file."""
     if check.options:
         yield f"the lock file was made with other options: {', '.join(check.options)}"
         return

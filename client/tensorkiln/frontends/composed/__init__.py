@@ -1,1 +1,1 @@
-"""What several importers need of operations that graphs have no nodes of: composed with the builder, for any format."""
+"""Operations without a graph node, composed with the builder, that several importers share."""

@@ -12,12 +12,12 @@ from .trigonometry import atan2, cosh, is_negative, sinh
 
 
 def exp(x: Complex) -> Complex:
-    """The exponential; real where its operand is."""
+    """The exponential; real for a real operand."""
     return in_float64(_exponential, x)
 
 
 def _exponential(x: Complex) -> Complex:
-    # Twice the half, which overflows no sooner than the result.
+    # The square of e^(x/2), which overflows only if the result does.
     half = (x.real * 0.5).exp()
     is_real, is_zero = build.equal(x.imag, 0.0), build.equal(x.real, -float("inf"))
     real, imag = half * (half * x.imag.cos()), half * (half * x.imag.sin())
@@ -33,7 +33,7 @@ def log(x: Complex) -> Complex:
 def _logarithm(x: Complex) -> Complex:
     larger, ratio = magnitude(x)
     far = larger.log() + build.log1p(ratio * ratio) * 0.5
-    # Near 1 the square less 1, of which nothing cancels.
+    # Near 1 use |x|² - 1 as (|x| - 1)(|x| + 1), which avoids cancellation.
     smaller = larger * ratio
     near = build.log1p((larger - 1.0) * (larger + 1.0) + smaller * smaller) * 0.5
     is_near = (larger > 0.5) & (larger < 2.0)
@@ -92,14 +92,14 @@ def cos(x: Complex) -> Complex:
 
 
 def tanh(x: Complex) -> Complex:
-    """The hyperbolic tangent, which overflows nowhere."""
+    """The hyperbolic tangent, without overflow."""
     return in_float64(_hyperbolic_tangent, x)
 
 
 def _hyperbolic_tangent(x: Complex) -> Complex:
     """(sinh a cosh a + i sin b cos b) / (sinh² a + cos² b), all by 4 e^-2|a|, so that nothing overflows."""
     size = build.absolute(x.real)
-    # Each by itself: one less the other has no digits of what is small.
+    # Both are computed directly: 1 minus the other would lose small values.
     less, rest = -build.expm1(size * -2.0), (size * -2.0).exp()
     sine, cosine = x.imag.sin(), x.imag.cos()
     whole = less * less + rest * (cosine * cosine) * 4.0
@@ -114,7 +114,7 @@ def tan(x: Complex) -> Complex:
 
 
 def expm1(x: Complex) -> Complex:
-    """The exponential less 1, near 0 too."""
+    """e^x - 1, accurate near 0."""
     return in_float64(_exponential_less_one, x)
 
 
@@ -124,7 +124,7 @@ def _exponential_less_one(x: Complex) -> Complex:
 
 
 def log1p(x: Complex) -> Complex:
-    """The logarithm of 1 more, near 0 too."""
+    """log(1 + x), accurate near 0."""
     return in_float64(_logarithm_of_more, x)
 
 
@@ -136,7 +136,7 @@ def _logarithm_of_more(x: Complex) -> Complex:
 
 
 def logistic(x: Complex) -> Complex:
-    """1 / (1 + e^-x), by the one of e^x and e^-x that does not overflow."""
+    """1 / (1 + e^-x), computed from e^x or e^-x, whichever does not overflow."""
     return in_float64(_s_curve, x)
 
 
@@ -149,7 +149,7 @@ def _s_curve(x: Complex) -> Complex:
 
 
 def cbrt(x: Complex) -> Complex:
-    """The principal cube root: its angle is a third."""
+    """The principal cube root: a third of the angle."""
     return in_float64(_cube_root, x)
 
 

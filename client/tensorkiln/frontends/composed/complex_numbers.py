@@ -1,7 +1,7 @@
-"""Complex numbers as pairs of real tensors, which is what graphs have of them.
+"""Complex numbers as pairs of real tensors, since graphs have no complex element type.
 
-What is more than sums and products is computed in float64 and rounded once. `absolute` of infinities and NaN is that of
-C99. Of quotients, a part may be NaN where C99 has an infinity, and a zero may have the other sign.
+All operations but sums and products are computed in float64 and rounded once. `absolute` follows C99 for infinities and
+NaN. In quotients a part may be NaN where C99 has an infinity, and a zero may have the other sign.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Complex:
 
 
 def product(left: Complex, right: Complex, multiply: Callable[[Tensor, Tensor], Tensor]) -> Complex:
-    """A product of complex numbers by what `multiply` is of their parts: of elements, matrices, or any axes."""
+    """A complex product, given the real `multiply`: elementwise, of matrices, or over any axes."""
     return Complex(
         multiply(left.real, right.real) - multiply(left.imag, right.imag),
         multiply(left.real, right.imag) + multiply(left.imag, right.real),
@@ -54,12 +54,12 @@ def product(left: Complex, right: Complex, multiply: Callable[[Tensor, Tensor], 
 
 
 def from_pairs(x: Tensor) -> Complex:
-    """Numbers whose parts lie beside each other on a last axis of 2."""
+    """Complex numbers from a tensor with their parts on a last axis of 2."""
     return Complex(x[..., 0], x[..., 1])
 
 
 def pairs(x: Complex) -> Tensor:
-    """The parts beside each other, on a last axis of 2."""
+    """A tensor with the parts on a last axis of 2."""
     return build.stack([x.real, x.imag], -1)
 
 
@@ -69,12 +69,12 @@ def equal(left: Complex, right: Complex) -> Tensor:
 
 
 def divide(left: Complex, right: Complex) -> Complex:
-    """A divisor of 0 gives what its real part alone does, and an infinite one makes 0 of what is finite."""
+    """The quotient. A divisor of 0 divides both parts by its real part; a finite number over an infinite one is 0."""
     return in_float64(divided, left, right)
 
 
 def divided(left: Complex, right: Complex) -> Complex:
-    """`divide` of numbers in float64."""
+    """`divide` for operands in float64."""
     size = build.maximum(build.absolute(right.real), build.absolute(right.imag))
     is_zero, is_infinite = build.equal(size, 0.0), build.equal(size, float("inf"))
     usual = build.where(is_zero | is_infinite, 1.0, size)
@@ -92,7 +92,7 @@ def divided(left: Complex, right: Complex) -> Complex:
 
 
 def absolute(x: Complex) -> Tensor:
-    """The distance from 0; it is infinite where a part is."""
+    """The distance from 0; infinite if a part is."""
     return _size(x.cast(DType.FLOAT64)).cast(x.dtype)
 
 
@@ -102,7 +102,7 @@ def _size(x: Complex) -> Tensor:
 
 
 def magnitude(x: Complex) -> tuple[Tensor, Tensor]:
-    """The size of the larger part, and that of the smaller one over it: 0 where the larger is 0 or infinite."""
+    """The larger of |real| and |imag|, and the smaller over the larger: 0 if the larger is 0 or infinite."""
     a, b = build.absolute(x.real), build.absolute(x.imag)
     larger = _with_infinity(build.maximum(a, b), a, b)
     is_usual = ~build.equal(larger, 0.0) & ~build.equal(larger, float("inf"))
@@ -110,12 +110,12 @@ def magnitude(x: Complex) -> tuple[Tensor, Tensor]:
 
 
 def _with_infinity(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """`x`, infinite where a part is, whatever the other one is."""
+    """`x`, but infinite where `a` or `b` is, even if the other is NaN."""
     return build.where(build.equal(a, float("inf")) | build.equal(b, float("inf")), float("inf"), x)
 
 
 def sign(x: Complex) -> Complex:
-    """The number over its size; 0 gives itself."""
+    """x / |x|; 0 for 0."""
     return in_float64(_direction, x)
 
 
@@ -132,5 +132,5 @@ def einsum(subscripts: str, left: Complex, right: Complex) -> Complex:
 
 
 def in_float64(function: Callable[..., Complex], *operands: Complex) -> Complex:
-    """`function` of operands in float64, rounded to their own type."""
+    """`function` computed in float64 and rounded to the type of the first operand."""
     return function(*(each.cast(DType.FLOAT64) for each in operands)).cast(operands[0].dtype)

@@ -1,4 +1,4 @@
-"""Random numbers of distributions that importers have in common."""
+"""Random distributions that several importers share."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .refusal import Refusal
 
 
 def uniform_between(drawn: Tensor, low: float, high: float, refuse: Refusal) -> Tensor:
-    """Uniform numbers from `low` up to but without `high`, of `drawn` ones from 0 up to but without 1.
+    """Uniform numbers in [low, high), from `drawn` numbers in [0, 1).
 
-    `low` alone where the type has no number between. `refuse` is called for bounds that are further apart than the
-    type's greatest number, or not finite.
+    Always `low` where the type has no other number in the range. `refuse` is called when `high - low` is not finite in
+    the type.
     """
     kind = drawn.dtype
     with np.errstate(over="ignore"):
@@ -22,12 +22,12 @@ def uniform_between(drawn: Tensor, low: float, high: float, refuse: Refusal) -> 
     if not np.isfinite(span):
         refuse(f"uniform numbers from {low} to {high} are of a wider range than {kind} has numbers")
     found = drawn * (high - low) + low
-    # A sum may be rounded up to the bound.
+    # Rounding may give `high` itself.
     return build.minimum(found, _last_below(high, low, kind)) if low < high else found
 
 
 def _last_below(high: float, low: float, dtype: DType) -> float:
-    """The greatest number of the type below `high`; not less than `low`."""
+    """The greatest number of the type below `high`, but at least `low`."""
     with np.errstate(over="ignore"):
         last = np.asarray(high, dtype.numpy)
     if float(last) >= high:

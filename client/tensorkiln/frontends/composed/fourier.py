@@ -1,10 +1,10 @@
 """Discrete Fourier transforms of static lengths, as products with small tables.
 
-A length is split into factors of at most 32, or larger primes, and each is a product of the signal with a table of its
-turns, or if it is over 64 a convolution; between two of them each element is turned once (J. Cooley and J. Tukey, "An
-algorithm for the machine calculation of complex Fourier series", 1965). All of it is in float64, and rounded once. Each
-factor f of those up to 64 adds an error of at most 2 · (f + 4) · √f · 2**-53, relative to the root of the sum of the
-squares of the result. What was measured, primes of up to 16 381 elements too, was less than 2**-53 in all.
+A length is split into factors of at most 32, or larger primes. Each factor is a product of the signal with a table of
+roots of unity, or, above 64, a convolution; between two factors each element is multiplied by a twiddle factor (J.
+Cooley and J. Tukey, "An algorithm for the machine calculation of complex Fourier series", 1965). All of it is computed
+in float64 and rounded once. Each factor f up to 64 adds an error of at most 2 · (f + 4) · √f · 2**-53, relative to the
+2-norm of the result. Measured errors, also for primes up to 16 381, were below 2**-53 in total.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ LARGEST_PRIME: Final = 1 << 14
 MAX_LENGTH: Final = 1 << 20
 _FACTOR: Final = 32
 _LARGEST_PRODUCT: Final = 64
-"""Primes up to here are products with a table, and larger ones a convolution."""
+"""The largest prime factor that is a product with a table; larger ones are convolutions."""
 _WRITTEN: Final = 1 << 13
-"""Elements of a table that is written out; a larger one is computed."""
+"""The most elements of a table stored in the graph; a larger table is computed."""
 
 Table: TypeAlias = "Callable[[npt.NDArray[np.float64]], Tensor]"
-"""A constant of the graph."""
+"""Makes a constant of the graph."""
 
 
 Signal: TypeAlias = "Complex | Tensor"
@@ -42,7 +42,7 @@ Signal: TypeAlias = "Complex | Tensor"
 
 
 def transform(x: Signal, is_inverse: bool, table: Table, refuse: Refusal) -> Complex:
-    """Along the last axis, whose length is static. An inverse transform is divided by the length.
+    """The transform along the last axis, whose length is static. An inverse transform is divided by the length.
 
     `refuse` is called for a length over 2**20, or with a prime factor over 2**14.
     """
@@ -79,9 +79,9 @@ def half(x: Tensor, table: Table, refuse: Refusal) -> Complex:
 def from_half(x: Complex, length: int, table: Table, refuse: Refusal) -> Tensor:
     """The real signal of `length` elements whose transform begins with `x`, length / 2 + 1 elements.
 
-    The imaginary parts of the first element, and of the last one where the length is even, are not looked at.
+    The imaginary parts of the first element, and of the last one for an even length, are ignored.
     """
-    # Each of the others is there once more, as its conjugate, from the end.
+    # The rest of the spectrum is the conjugates of the inner elements, in reverse.
     inside = slice(1, (length + 1) // 2)
     edges = [(0, 0)] * (x.imag.rank - 1) + [(1, 1 - length % 2)]
     real, imag = x.real, build.pad(x.imag[..., inside], edges)
@@ -92,7 +92,7 @@ def from_half(x: Complex, length: int, table: Table, refuse: Refusal) -> Tensor:
 
 
 def _factors(length: int, refuse: Refusal) -> list[int]:
-    """The length as a product."""
+    """The factors of a length, grouped; `refuse` is called for one that is too long or has a too large prime."""
     if length > MAX_LENGTH:
         refuse(f"a transform of {length} elements is longer than {MAX_LENGTH}")
     primes: list[int] = []
@@ -111,7 +111,7 @@ def _factors(length: int, refuse: Refusal) -> list[int]:
 
 
 def _grouped(primes: list[int]) -> list[int]:
-    """Their product in factors of at most 32, where the primes are."""
+    """The primes combined into factors of at most 32; larger primes stay alone."""
     factors: list[int] = []
     for each in reversed(primes):
         place = next((at for at, found in enumerate(factors) if found * each <= _FACTOR), None)
@@ -131,14 +131,14 @@ def _moved(x: Signal, move: Callable[[Tensor], Tensor]) -> Signal:
 
 
 def _times(x: Signal, other: Complex, multiply: Callable[[Tensor, Tensor], Tensor]) -> Complex:
-    """The product with complex numbers, which of real ones is half the work."""
+    """The product with complex numbers; for a real signal it is half the work."""
     if isinstance(x, Complex):
         return complex_product(x, other, multiply)
     return Complex(multiply(x, other.real), multiply(x, other.imag))
 
 
 def _transformed(x: Signal, factors: list[int], sign: int, table: Table) -> Complex:
-    """Of the last axis, whose length is the product of the factors."""
+    """The unscaled transform along the last axis, whose length is the product of the factors."""
     if not factors:
         return _complex(x)
     first, *others = factors
@@ -164,7 +164,7 @@ def _of_factor(x: Signal, length: int, sign: int, table: Table) -> Complex:
 
 
 def _convolution(x: Signal, length: int, sign: int, table: Table) -> Complex:
-    """By 2jk = j² + k² - (k - j)²: a convolution with a chirp, which is a product of transforms of a power of 2.
+    """The transform as a convolution with a chirp, by 2jk = j² + k² - (k - j)², done by transforms of a power of 2.
 
     L. Bluestein, "A linear filtering approach to the computation of discrete Fourier transform", 1970.
     """
@@ -193,7 +193,7 @@ def _product(x: Signal, length: int, sign: int, table: Table) -> Complex:
 def _turns(rows: int, columns: int, length: int, sign: int, x: Tensor, table: Table) -> Complex:
     """e^(±2πi · row · column / length).
 
-    Whole quarters of a turn are taken off before anything is rounded, and put back by exchanging the parts.
+    Whole quarter turns are removed before rounding, and restored by exchanging and negating the parts.
     """
     if rows * columns <= _WRITTEN:
         cosine, sine = _of_quarters(np.outer(np.arange(rows), np.arange(columns)), length)
@@ -211,7 +211,7 @@ def _turns(rows: int, columns: int, length: int, sign: int, x: Tensor, table: Ta
 
 
 def _of_quarters(places: npt.NDArray[np.int64], length: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Cosines and sines of so many parts of a turn."""
+    """Cosines and sines of 2π · places / length."""
     quarters = (4 * places + length // 2) // length
     angle = (4 * places - quarters * length) * (np.pi / 2 / length)
     cosine, sine = np.cos(angle), np.sin(angle)

@@ -1,4 +1,4 @@
-"""An axis of any number of elements, of which each becomes the same number of others."""
+"""Resizing of an axis of unknown size by an integer factor."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .refusal import Refusal, unsupported
 from .resampling import ROUND, Way, parts_of
 
 MOST_TIMES: Final = 64
-"""Elements that one becomes: each of them adds its nodes to the graph."""
+"""The largest factor: each of the `times` results per element adds nodes to the graph."""
 _CENTRED: Final = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel")
 
 
 def multiplied(x: Tensor, place: int, times: int, way: Way, *, refuse: Refusal = unsupported) -> Tensor:
-    """`x` with the axis at `place` resized to `times` its elements, 2 at the least.
+    """Resize the axis of `x` at `place` to `times` its elements; `times` is at least 2.
 
-    The elements of the result that lie alike between those of the original have the same weights. `refuse` is called
-    where the ends of the axis, or what lies outside, count otherwise.
+    Results at the same offset between elements have the same weights. `refuse` is called for options under which the
+    ends of the axis are weighted differently.
     """
     if way.coordinates not in (*_CENTRED, "asymmetric") or way.excludes_outside or way.antialias:
         refuse(f"an axis of {x.shape[place]} elements is resized by {way.coordinates}: its size must be known")
@@ -44,7 +44,7 @@ def multiplied(x: Tensor, place: int, times: int, way: Way, *, refuse: Refusal =
 
 
 def _away(x: Tensor, place: int, offset: int) -> Tensor:
-    """For each element the one that lies `offset` places after it; beyond an end, the element there."""
+    """For each element the one `offset` positions after it, clamped to the ends."""
     if offset == 0:
         return x
     size = build.dim_value(x.builder, x.shape[place])

@@ -1,4 +1,4 @@
-"""Elements put at computed positions, and positions along several axes as one."""
+"""Scatter with reductions, and flattening of multi-axis indices."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .refusal import Refusal, unsupported
 
 REDUCTIONS: Final = ("none", "add", "mul", "max", "min")
 MAX_PAIRS: Final = 1 << 26
-"""Of updates that are combined: pairs of a position and an update along an axis."""
+"""The most pairs of a position and an update that a combined scatter compares."""
 
 
 def wrapped(indices: Tensor, extent: Dim) -> Tensor:
-    """Indices counted from the front, where negative ones count from the end."""
+    """Indices with negative ones, which count from the end, made non-negative."""
     size = build.dim_value(indices.builder, extent, indices.dtype)
     return build.where(indices < 0, indices + size, indices)
 
@@ -25,10 +25,10 @@ def wrapped(indices: Tensor, extent: Dim) -> Tensor:
 def put(
     x: Tensor, indices: Tensor, updates: Tensor, axis: int, how: str = "none", *, refuse: Refusal = unsupported
 ) -> Tensor:
-    """`x` with the updates put at their indices along `axis`, in the first elements of the other axes.
+    """Scatter updates into `x` at their indices along `axis`, from the first elements of the other axes on.
 
-    `how` of `REDUCTIONS` says what becomes of the element that was there; without one the last of equal indices wins.
-    An index out of range drops its update. `refuse` is called for more than `MAX_PAIRS`.
+    `how`, one of `REDUCTIONS`, combines updates with the old elements; "none" replaces these, the last of equal indices
+    wins. An index out of range drops its update. `refuse` is called for more than `MAX_PAIRS` pairs.
     """
     if how == "none":
         shape = [*updates.shape[:axis], x.shape[axis], *updates.shape[axis + 1 :]]
@@ -39,11 +39,11 @@ def put(
 
 
 def _combined(x: Tensor, indices: Tensor, updates: Tensor, axis: int, how: str, refuse: Refusal) -> Tensor:
-    """Every position looks at all updates, so that none is lost where several have the same index."""
+    """Compare every position with every update, so that updates of equal indices are all combined."""
     pairs = product([x.shape[axis], *updates.shape])
     if x.builder.bounds(pairs)[1] > MAX_PAIRS:
         refuse(f"updates are combined by a table of {pairs} pairs, which may be more than {MAX_PAIRS}")
-    # In 64 bits, which count beyond every extent; an index that is too large for them is negative, and out of range.
+    # In int64, which covers every extent; an unsigned index too large for it becomes negative, so out of range.
     wide = indices.cast(DType.INT64)
     moved, places = (build.moveaxis(each, axis, -1).unsqueeze([-2]) for each in (updates, wide))
     positions = build.arange(x.builder, x.shape[axis]).unsqueeze([1])
@@ -63,19 +63,19 @@ def _combined(x: Tensor, indices: Tensor, updates: Tensor, axis: int, how: str, 
 
 
 def _padded(x: Tensor, shape: Sequence[Dim], fill: int = 0) -> Tensor:
-    """Up to `shape`, behind the elements."""
+    """Pad at the ends to `shape`."""
     if tuple(x.shape) == tuple(shape):
         return x
     return build.pad(x, [(0, whole - own) for whole, own in zip(shape, x.shape, strict=True)], fill)
 
 
 def flat_indices(indices: Tensor, dims: Sequence[Dim]) -> Tensor:
-    """Tuples of indices, along the last axis, as positions in the flattened `dims`."""
+    """Convert index tuples, along the last axis, to positions in the flattened `dims`; -1 out of range."""
     total = build.zeros(indices.builder, indices.shape[:-1], DType.INT64)
     for place, dim in enumerate(dims):
         size = build.dim_value(indices.builder, dim)
         own = wrapped(indices[..., place].cast(DType.INT64), dim)
-        # What lies outside of one axis must not be found on another row.
+        # An index out of range on one axis must not wrap to another row.
         inside = (own >= 0) & (own < size)
         total = build.where(inside & (total >= 0), total * size + own, -1)
     return total

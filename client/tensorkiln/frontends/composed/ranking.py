@@ -1,4 +1,4 @@
-"""Order by rank: how many elements come before each."""
+"""Sorting by rank: the number of elements that come before each."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ...expr import Dim
 from .refusal import Refusal, unsupported
 
 MAX_RANKED: Final = 1 << 13
-"""Elements along an axis, each of which is compared with all others."""
+"""The longest axis, since each element is compared with all others."""
 
 
 def first_in_order(
     x: Tensor, axis: int, count: Dim, is_largest: bool, refuse: Refusal = unsupported
 ) -> tuple[Tensor, Tensor]:
-    """The `count` greatest or least elements along an axis in their order, and their int64 positions.
+    """The `count` greatest or least elements along an axis in order, and their int64 positions.
 
-    Of equal elements the first comes first; NaN is greater than all numbers, as in NumPy's order. `count` is at most
-    the extent of the axis, and all of it sorts. `refuse` is called for an axis of more than `MAX_RANKED`.
+    The order is stable; NaN is greater than all numbers, as in NumPy. `count` is at most the extent of the axis; equal
+    to it, this is a sort. `refuse` is called for an axis longer than `MAX_RANKED`.
     """
     extent = x.shape[axis]
     if x.builder.bounds(extent)[1] > MAX_RANKED:
@@ -53,5 +53,5 @@ def ranks(is_before: Tensor, is_same: Tensor) -> Tensor:
 def in_order(rank: Tensor, values: Tensor, count: Dim) -> Tensor:
     """The first `count` values of the last axis, in the order of their ranks; both are (…, n)."""
     shape: list[Dim] = [*values.shape[:-1], count]
-    # Ranks from `count` on lie outside of the result, and are dropped.
+    # Ranks from `count` on are out of range, so the scatter drops them.
     return build.scatter(rank, values, values.rank - 1, shape)

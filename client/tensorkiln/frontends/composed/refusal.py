@@ -1,4 +1,4 @@
-"""How a composition says what it does not do, so that an importer can add whom it is about."""
+"""The default way to refuse an unsupported case; importers pass their own, to add context to the message."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ Refusal: TypeAlias = "Callable[[str], NoReturn]"
 
 
 def unsupported(message: str) -> NoReturn:
-    """UnsupportedGraphError with nothing but the message."""
+    """Raise UnsupportedGraphError with the message alone."""
     raise UnsupportedGraphError(message)

@@ -1,4 +1,4 @@
-"""Resizing: along each axis a table says how much of which elements an element of the result is."""
+"""Resizing by a table of weights per axis: each element of the result is a weighted sum of elements."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Host: TypeAlias = "np.ndarray[Any, Any]"
 Away = TypeVar("Away", Tensor, Host)
 
 CUBIC: Final = -0.75
-"""The coefficient of cubic convolution that ONNX and torch take unless they are told another."""
+"""The default coefficient of cubic convolution in ONNX and torch."""
 MAX_TABLE = 1 << 24
-"""Numbers of a table for one axis."""
+"""The most numbers in a table for one axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """`size` elements become `resized`, by `scale`; `roi` is the part of the axis that is looked at."""
+    """An axis of `size` elements that becomes `resized` elements, by `scale`; `roi` is the region read, in 0 … 1."""
 
     size: int
     resized: int
@@ -35,7 +35,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How elements become others, in ONNX's words: a mode, which coordinates, and how the nearest is rounded to."""
+    """Options of a resize, in ONNX's terms: mode, coordinate transformation, and rounding to the nearest element."""
 
     mode: str
     coordinates: str
@@ -55,7 +55,7 @@ def resampled(
     table: Callable[[Host], Tensor],
     refuse: Refusal = unsupported,
 ) -> Tensor:
-    """`x` with the axis at `place` resized; `table` makes tensors of arrays, `refuse` is called for a large one."""
+    """Resize the axis of `x` at `place`. `table` makes a tensor of an array; `refuse` is called if it is too large."""
     size = axis.resized * (1 if way.mode == "nearest" else axis.size)
     if size > MAX_TABLE:
         refuse(f"{axis.size} elements become {axis.resized} by a table of {size} numbers, more than {MAX_TABLE}")
@@ -79,10 +79,10 @@ def resampled(
 
 
 def _coordinates(each: Host, axis: Axis, how: str) -> Host:
-    """Where in the original the elements of the result lie."""
+    """The coordinates in the original of the elements of the result."""
     nothing = np.zeros_like(each)
     if how == "align_corners":
-        # By the size that the scale asks for, which need not be whole.
+        # By the size times the scale, which may be fractional.
         asked = axis.scale * axis.size
         return each * (axis.size - 1) / (asked - 1) if asked != 1 else nothing
     if how == "asymmetric":
@@ -109,7 +109,7 @@ ROUND: dict[str, Callable[[Host], Host]] = {
 
 
 def _weights(at: float, axis: Axis, way: Way) -> Host:
-    """How much of each element of the original is at a coordinate."""
+    """The weight of each element of the original at a coordinate."""
     around, parts = parts_of(at, way, min(axis.scale, 1.0) if way.antialias else 1.0)
     if way.excludes_outside:
         parts = np.where((around >= 0) & (around < axis.size), parts, 0.0)
@@ -121,7 +121,7 @@ def _weights(at: float, axis: Axis, way: Way) -> Host:
 
 
 def parts_of(at: float, way: Way, shrink: float = 1.0) -> tuple[Host, Host]:
-    """The places around a coordinate, as if there were elements everywhere, and how much of each is there."""
+    """The positions around a coordinate, ignoring the ends of the axis, and their weights."""
     reach = (1 if way.mode == "linear" else 2) / shrink
     around = np.arange(math.floor(at - reach), math.ceil(at + reach) + 1)
     away = np.abs(around - at) * shrink
@@ -129,7 +129,7 @@ def parts_of(at: float, way: Way, shrink: float = 1.0) -> tuple[Host, Host]:
 
 
 def cubic(away: Away, a: float) -> tuple[Away, Away]:
-    """The kernel of cubic convolution (Keys 1981) at a distance of up to 1, and at one of 1 to 2."""
+    """The kernel of cubic convolution (Keys 1981) for distances up to 1, and for distances from 1 to 2."""
     near = ((a + 2) * away - (a + 3)) * away * away + 1.0
     far = ((a * away - 5 * a) * away + 8 * a) * away - 4 * a
     return near, far

@@ -1,4 +1,4 @@
-"""Every element with those before it, all at once: a table says which these are."""
+"""Running (prefix) reductions, by a table of which elements precede which."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...build import Tensor
 from .refusal import Refusal, unsupported
 
 MAX_RUNNING: Final = 1 << 12
-"""Of an axis that is summed by a table of which elements come before which."""
+"""The longest axis, since the table has its square of elements."""
 
 
 def running(
@@ -23,9 +23,10 @@ def running(
     *,
     refuse: Refusal = unsupported,
 ) -> Tensor:
-    """What `combine` makes, along the last axis, of each element and those before it; `neutral` stands for the others.
+    """Reduce each element with those before it along `axis`.
 
-    `refuse` is called for an axis of more than `MAX_RUNNING`.
+    `combine` reduces the last axis of a table that has `neutral` in place of excluded elements. `refuse` is called for
+    an axis longer than `MAX_RUNNING`.
     """
     extent = x.shape[axis]
     if x.builder.bounds(extent)[1] > MAX_RUNNING:

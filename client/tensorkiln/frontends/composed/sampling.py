@@ -1,4 +1,4 @@
-"""Values between the elements of an image, at computed positions."""
+"""Grid sampling: interpolated values of an image at computed positions."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ def sampled(
     rounds_first: bool = False,
     refuse: Refusal = unsupported,
 ) -> Tensor:
-    """Images of any number of spatial axes; the last axis of the grid runs over these from the innermost on.
+    """Sample images with any number of spatial axes; the last axis of the grid runs over these, innermost first.
 
-    `mode` is linear, nearest or cubic, `padding` zeros, border or reflection. A place of -1 or 1 is an end of the
-    image: the centre of its last element where it `aligns`, else that element's border. `rounds_first` takes the
-    nearest element before the place is brought into the image. `refuse` is called for cubic sampling of other than two
-    axes.
+    `mode` is linear, nearest or cubic, `padding` zeros, border or reflection. A coordinate of -1 or 1 is an end of the
+    image: the centre of its last element with `aligns`, else that element's border. `rounds_first` rounds to the
+    nearest element before padding is applied. `refuse` is called for cubic sampling unless there are two spatial axes.
     """
     rank = x.rank - 2
     if mode == "cubic" and rank != 2:
@@ -56,14 +55,14 @@ def sampled(
 
 
 def _denormalised(place: Tensor, size: Tensor, aligns: bool) -> Tensor:
-    """From -1 … 1 to elements: their centres are the ends, or half an element within."""
+    """Convert coordinates from -1 … 1 to element positions; with `aligns`, -1 and 1 are centres of elements."""
     return (place + 1.0) * 0.5 * (size - 1.0) if aligns else ((place + 1.0) * size - 1.0) * 0.5
 
 
 def _within(place: Tensor, size: Tensor, padding: str, aligns: bool) -> Tensor:
     if padding == "reflection":
         low, span = (0.0, size - 1.0) if aligns else (-0.5, size)
-        # An axis of one element has no span to be reflected in.
+        # An axis of one element has span 0: avoid a division by it.
         turn = build.maximum(span, 1e-6) * 2.0
         away = build.absolute(place - low)
         rest = away - build.floor(away / turn) * turn
@@ -108,7 +107,7 @@ def read_at(
     padding: str,
     aligns: bool,
 ) -> Tensor:
-    """The elements at whole positions, zeros outside of the image where it is padded so."""
+    """The elements at whole positions; outside the image zeros, or by `padding`."""
     batch, channels = x.shape[:2]
     index: Tensor | None = None
     inside: Tensor | None = None

@@ -1,4 +1,4 @@
-"""Convolutions of what is moved apart, as the gradient of a strided one is: by kernels turned round."""
+"""Transposed convolutions: convolutions of a spread (zero-interleaved) operand with a reversed kernel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def mirrored(weight: Tensor, groups: int) -> Tensor:
 
 
 def spread(x: Tensor, axis: int, step: int, fill: bool | int | float = 0) -> Tensor:
-    """`x` with `step - 1` elements `fill` between neighbours of one axis."""
+    """Insert `step - 1` elements `fill` between neighbours along one axis."""
     if step == 1:
         return x
     cells = pad(x.unsqueeze(axis + 1), [(0, step - 1 if place == axis + 1 else 0) for place in range(x.rank + 1)], fill)
@@ -32,14 +32,14 @@ def spread(x: Tensor, axis: int, step: int, fill: bool | int | float = 0) -> Ten
 
 
 def spread_spatial(x: Tensor, steps: Sequence[int]) -> Tensor:
-    """`x` with zeros between neighbours of each axis after the first two."""
+    """Insert zeros between neighbours along each axis after the first two."""
     for axis, step in enumerate(steps, start=2):
         x = spread(x, axis, step)
     return x
 
 
 def padded(x: Tensor, widths: Sequence[tuple[Dim, Dim]], fill: bool | int | float = 0) -> Tensor:
-    """`x` with `fill` at its edges, where a negative width then cuts elements off."""
+    """Pad the edges of `x` with `fill`; a negative width crops."""
     wide = pad(x, [(_at_least_none(before), _at_least_none(after)) for before, after in widths], fill)
     limits = [
         (_at_least_none(before) - before, dim + (after - _at_least_none(after)))
@@ -61,12 +61,12 @@ def conv_of_spread(
     dilation: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """`conv` of `spread_spatial(x, steps)` in steps of 1, with (before, after) zeros around each spatial axis.
+    """`conv` of `spread_spatial(x, steps)` with stride 1 and (before, after) zeros around each spatial axis.
 
-    Widths below zero cut from what is spread.
+    Negative widths crop the spread operand.
 
-    Where each kernel is a multiple of its step, no zero between is multiplied: one in `steps` elements of the result
-    have the same taps of the kernel, which so are filters of their own over `x`, and their results alternate.
+    Where each kernel size is a multiple of its step, inserted zeros are not multiplied: results of the same phase use
+    the same taps of the kernel, which form a filter of their own over `x`; the results of all phases are interleaved.
     """
     kernel = [dim for dim in weight.shape[2:] if isinstance(dim, int)]
     edges = [(before, after) for before, after in padding if isinstance(before, int) and isinstance(after, int)]
@@ -82,7 +82,7 @@ def conv_of_spread(
     phases, places = [3 + 2 * axis for axis in range(rank)], [2 + 2 * axis for axis in range(rank)]
     filters = weight.reshape(split).flip(phases).permute([0, *phases, 1, *places])
     shape = (outputs * prod(steps), per_group, *taps)
-    # Stored: a product reads no filters where they are permuted.
+    # Stored contiguously: a contraction does not read permuted filters.
     filters = x.builder.append("contiguous", weight.dtype, shape, in_var=filters.reshape(shape).var)
     made = conv(x, filters, None, 1, [(count - 1, count - 1) for count in taps], 1, groups)
     batch, _, *counts = made.shape

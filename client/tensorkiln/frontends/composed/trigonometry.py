@@ -1,4 +1,4 @@
-"""Inverse trigonometric and hyperbolic functions, which graphs have no nodes of."""
+"""Inverse trigonometric and hyperbolic functions, for which graphs have no nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...build import Tensor
 from ...dtypes import DType
 
 ATAN_32 = (8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1)
-"""Of x³, x⁵, x⁷ and x⁹ from the last on, for |x| ≤ tan(π/8): `atanf` of the Cephes library (Moshier 1989)."""
+"""Coefficients of x⁹, x⁷, x⁵ and x³, for |x| ≤ tan(π/8): `atanf` of the Cephes library (Moshier 1989)."""
 ATAN_64 = (
     *(-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1),
     *(-1.228866684490136173410e2, -6.485021904942025371773e1),
@@ -32,11 +32,11 @@ def _polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
 
 
 def atan(x: Tensor) -> Tensor:
-    """Angles in radians, of the operand's float type; reduced to small operands by tan(a + b)."""
+    """Angles in radians, in the operand's float type; arguments are reduced by tan(a + b)."""
     is_wide = x.dtype is DType.FLOAT64
     size = build.absolute(x)
     is_large, is_middle = size > math.tan(3 * math.pi / 8), size > (0.66 if is_wide else math.tan(math.pi / 8))
-    # An infinite operand divides to 0 in the first case, and is not looked at in the second.
+    # Keep the second case, whose result is unused then, from dividing infinities.
     kept = build.where(is_large, 1.0, size)
     reduced = build.where(is_large, -1.0 / size, build.where(is_middle, (kept - 1.0) / (kept + 1.0), kept))
     turned = build.where(is_large, math.pi / 2, is_middle.cast(x.dtype) * (math.pi / 4))
@@ -57,7 +57,7 @@ def acos(x: Tensor) -> Tensor:
 
 
 def sinh(x: Tensor) -> Tensor:
-    """Without loss near 0; e^(|x| / 2) twice, so that nothing overflows before the result does."""
+    """Accurate near 0; uses e^(|x| / 2) twice, so that it overflows only if the result does."""
     size = build.absolute(x)
     less = build.expm1(size)
     small = (less + less / (less + 1.0)) * 0.5
@@ -72,7 +72,7 @@ def cosh(x: Tensor) -> Tensor:
 
 def asinh(x: Tensor) -> Tensor:
     size = build.absolute(x)
-    # Beyond 1e9 a square says nothing beside 1, and below it does not overflow.
+    # Beyond 1e9 the 1 in x² + 1 is negligible; below, x² does not overflow.
     small = build.log1p(size + size * size / (1.0 + (size * size + 1.0).sqrt()))
     return _with_sign_of(x, build.where(size > 1e9, size.log() + math.log(2.0), small))
 
@@ -101,16 +101,16 @@ def atan2(y: Tensor, x: Tensor) -> Tensor:
 
 
 def _with_sign_of(x: Tensor, result: Tensor) -> Tensor:
-    """An odd function of `x` by what it is of |x|; a zero gives itself, with its sign."""
+    """An odd function of `x`, from its `result` for |x|; zeros keep their sign."""
     return build.where(build.equal(x, 0.0), x, build.where(x < 0.0, -result, result))
 
 
 def is_negative(x: Tensor) -> Tensor:
-    """Whether the sign of `x` is set, that of a zero too."""
+    """Whether the sign bit of `x` is set, also for zeros."""
     return (x < 0.0) | (build.equal(x, 0.0) & (1.0 / x < 0.0))
 
 
 def in_wide_float(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """`function` of `x`, in float32 where 16 bits would lose in each step; rounded once."""
+    """`function` of `x`, computed at least in float32 and rounded once to the type of `x`."""
     wide = x if x.dtype in (DType.FLOAT32, DType.FLOAT64) else x.cast(DType.FLOAT32)
     return function(wide).cast(x.dtype)

@@ -1,4 +1,4 @@
-"""Functions of JAX: those that `jax.export` has serialized, and those of this process.
+"""Import of JAX functions: serialized by `jax.export`, or live in this process.
 
 `load` needs the package `flatbuffers` (install `tensorkiln[jax]`) and no JAX. `jit` needs JAX.
 """

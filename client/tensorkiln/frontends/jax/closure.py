@@ -1,4 +1,4 @@
-"""What a function closes over, as arguments of its trace: JAX writes it into the module as constants."""
+"""Conversion of a trace's constants, the arrays that a function closes over, to arguments."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from .installed import installed
 
 LEAST_BYTES: Final = 1024
-"""Of an array that becomes a parameter; a smaller one stays a constant of the graph, which its kernels know."""
+"""The least bytes of a constant that becomes a parameter; smaller ones stay constants, which kernels can fold."""
 _CALLS: Final = frozenset({"jit", "pjit"})
 
 
 def without_constants(closed: Any) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
-    """The function of a `ClosedJaxpr` that takes its large constants after its arguments; and these constants.
+    """A function that takes the large constants of a `ClosedJaxpr` after its arguments, and these constants.
 
-    Those of functions that are jitted inside are found, too, and those inside the body of a loop or a branch where JAX
-    has made them arguments of that.
+    Includes constants of nested jitted functions. A constant inside the body of a loop or branch is included if JAX has
+    made it an argument of that.
     """
     found: dict[int, Any] = {}
     is_nested = _collect(closed, found, 0)
@@ -40,7 +40,7 @@ def without_constants(closed: Any) -> tuple[Callable[..., Sequence[Any]], list[A
 
 
 def _collect(closed: Any, found: dict[int, Any], level: int) -> bool:
-    """Find the large constants; whether some belong to a function inside."""
+    """Collect the large constants in `found`; return whether some belong to a nested function."""
     large = {id(each): each for each in closed.consts if _is_large(each)}
     is_nested = bool(large) and level > 0
     found.update(large)
@@ -56,7 +56,7 @@ def _is_large(constant: Any) -> bool:
 
 
 def _evaluated(closed: Any, given: Sequence[Any], placed: Callable[[Sequence[Any]], list[Any]]) -> list[Any]:
-    """The results of a jaxpr, the functions that are jitted inside walked through."""
+    """Evaluate a jaxpr, including nested jitted functions."""
     literal = installed("jax.extend.core").Literal
     jaxpr = closed.jaxpr
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, placed(closed.consts), strict=True))
@@ -77,9 +77,9 @@ def _evaluated(closed: Any, given: Sequence[Any], placed: Callable[[Sequence[Any
 
 
 def _bound(primitive: Any, operands: Sequence[Any], parameters: Any) -> Sequence[Any]:
-    """The results of one equation."""
+    """Evaluate one equation."""
     found = primitive.get_bind_params(parameters)
-    # Until 2026, the functions that a primitive is given stood beside its parameters.
+    # Until 2026, JAX returned a primitive's function arguments separately from its parameters.
     functions, parameters = found if isinstance(found, tuple) else ((), found)
     results = primitive.bind(*functions, *operands, **parameters)
     return results if primitive.multiple_results else [results]

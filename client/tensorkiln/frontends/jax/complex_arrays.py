@@ -1,4 +1,4 @@
-"""Complex arrays beside those of a program, which have the parts of each number on a last axis of 2."""
+"""Conversion between complex arrays and a program's arrays, which have the parts on a last axis of 2."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ COMPLEX: Final = {"complex64": DType.FLOAT32, "complex128": DType.FLOAT64}
 
 
 def numpy_of(part: DType) -> np.dtype[Any]:
-    """The complex type whose parts are of this one."""
+    """The complex dtype whose parts have this dtype."""
     return np.result_type(part.numpy, np.complex64)
 
 
 def as_pairs(value: Any, part: DType, name: Callable[[], str]) -> Any:
-    """A complex array as a program takes it: without a copy where it is contiguous; one on a GPU as it is.
+    """Convert a complex array for a program, without a copy if it is contiguous; one on a GPU is returned as it is.
 
-    A number takes the type of its argument; an array has to have it. CallInputError, with the argument's name.
+    A number takes the dtype of its argument; an array must have it already: CallInputError, with the argument's name.
     """
     if hasattr(value, "__cuda_array_interface__"):
         return value
@@ -36,7 +36,7 @@ def as_pairs(value: Any, part: DType, name: Callable[[], str]) -> Any:
 
 
 def from_pairs(value: Any) -> Any:
-    """A result of a program as a complex array; one on a GPU as it is."""
+    """Convert a program's result to a complex array; one on a GPU is returned as it is."""
     if not isinstance(value, np.ndarray):
         return value
     array: Array = value

@@ -1,4 +1,4 @@
-"""Dims as JAX writes them, `2*n + -1` or `floordiv(n, 4)`, as dims of a graph."""
+"""Parser for JAX's symbolic dims, such as `2*n + -1` or `floordiv(n, 4)`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INFIX: Final[dict[type[ast.operator], Callable[[Dim, Dim], Dim]]] = {ast.Add: a
 
 @lru_cache(1024)
 def parse_dim(text: str) -> Dim:
-    """The dim that `text` spells. InvalidGraphError where it spells none."""
+    """Parse a dim. InvalidGraphError when `text` is not one, UnsupportedGraphError when it is too long."""
     if text.isascii() and text.isdigit() and len(text) < 20:
         return int(text)
     if len(text) > _MOST_CHARACTERS:

@@ -1,7 +1,7 @@
 """A function as `jax.export` serializes it, read without JAX.
 
 The format is the FlatBuffer of `jax/_src/export/serialization_generated.py`, versions 2 to 11, calling conventions 9
-and 10. Of shardings only their number of devices is read, and of a derivative that lies beside the function, nothing.
+and 10. Only the number of devices is read from shardings; a serialized derivative is ignored.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Slot:
 
 @dataclass(frozen=True, slots=True)
 class Aval:
-    """An array as the function knows it: JAX's name of its dtype, and its dims as JAX writes them, such as `2*n`."""
+    """The abstract value of an array: JAX's name of its dtype, and its dims as JAX writes them, such as `2*n`."""
 
     dtype: str
     shape: tuple[str, ...]
@@ -84,10 +84,10 @@ class Exported:
 
 
 def read_exported(content: bytes) -> Exported:
-    """The function in `content`.
+    """Read the function in `content`.
 
-    InvalidGraphError where it is none or is damaged, LimitExceededError where it is larger than what is read, and
-    UnsupportedGraphError for what cannot run here: several devices, side effects, a calling convention that is unknown.
+    InvalidGraphError when it is no exported function or is damaged, LimitExceededError when it is too large, and
+    UnsupportedGraphError for several devices, side effects, or an unknown calling convention.
     """
     if len(content) > MAX_BODY_BYTES:
         raise LimitExceededError(
@@ -143,7 +143,7 @@ def _require_supported(root: FlatTable) -> None:
 
 
 def _require_few(root: FlatTable) -> None:
-    """LimitExceededError for more arguments or results than are read."""
+    """LimitExceededError for more than `MOST_ARGUMENTS` arguments or results."""
     lists = (_Slot.IN_AVALS, _Slot.OUT_AVALS, _Slot.UNIQUE_AVALS)
     indices = (_Slot.IN_AVAL_INDICES, _Slot.OUT_AVAL_INDICES)
     most = max(
@@ -161,7 +161,7 @@ def _require_few(root: FlatTable) -> None:
 
 
 def _avals(root: FlatTable, unique: list[Aval], indices: int, whole: int) -> tuple[Aval, ...]:
-    """Those that indices name, or where there are none, those that are spelled out, as JAX wrote them until 2026."""
+    """The avals by their indices; without indices the list in field `whole`, which JAX wrote until 2026."""
     named = root.numbers(indices, number_types.Uint32Flags)
     if not named:
         found = [_aval(table) for table in root.tables(whole)]
@@ -191,7 +191,7 @@ def _aval(table: FlatTable) -> Aval:
 
 
 def _require_whole(exported: Exported) -> None:
-    """InvalidGraphError where its parts do not belong together."""
+    """InvalidGraphError when its parts contradict each other."""
     for tree, avals, what in (
         (exported.in_tree, exported.in_avals, "arguments"),
         (exported.out_tree, exported.out_avals, "results"),

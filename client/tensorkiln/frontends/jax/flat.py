@@ -1,7 +1,7 @@
-"""Tables of a FlatBuffer that nobody vouches for: whatever they say, nothing outside their bytes is read.
+"""Safe reading of untrusted FlatBuffer tables: nothing outside the buffer is read.
 
-The layout is that of https://flatbuffers.dev/internals. The `flatbuffers` package reads it; what is looked at here is
-that every place lies within the bytes and that a text or list is no longer than these, and how much is read in all.
+The layout is that of https://flatbuffers.dev/internals. The `flatbuffers` package decodes it; this module checks that
+offsets, texts and lists are within the buffer, and limits the total amount read.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from flatbuffers.table import Table as Layout
 from ...errors import InvalidGraphError, LimitExceededError
 
 MOST_TABLES: Final = 200_000
-"""Tables and texts that are read of one file: a tree may name one part many times."""
+"""The most tables and texts read from one file; a tree may refer to one part many times."""
 MOST_TEXT_BYTES: Final = 16 << 20
-"""Bytes of all texts that are read of one file: many may lie at one place."""
+"""The most bytes of text read from one file; many texts may share one place."""
 
 _MOST_DEPTH: Final = 64
 _BROKEN: Final = (struct.error, IndexError, ValueError, TypeError, OverflowError)
@@ -29,13 +29,13 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Budget:
-    """What may still be read."""
+    """The number of tables and texts, and the bytes of text, that may still be read."""
 
     left: int = MOST_TABLES
     text_bytes: int = MOST_TEXT_BYTES
 
     def take_text(self, length: int) -> None:
-        """One text of so many bytes."""
+        """Count one text of `length` bytes. LimitExceededError when the budget is exhausted."""
         self.take()
         self.text_bytes -= length
         if self.text_bytes < 0:
@@ -48,7 +48,7 @@ class Budget:
             )
 
     def take(self) -> None:
-        """One table or text."""
+        """Count one table or text. LimitExceededError when the budget is exhausted."""
         self.left -= 1
         if self.left < 0:
             raise LimitExceededError(
@@ -61,9 +61,9 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class FlatTable:
-    """A table at a place in `content`. Its fields are numbered as in the schema, from 0.
+    """A table at byte `place` of `content`. Its fields are numbered as in the schema, from 0.
 
-    Every method raises InvalidGraphError where the bytes cannot be what they say.
+    Every method raises InvalidGraphError for malformed bytes.
     """
 
     content: bytes
@@ -73,7 +73,7 @@ class FlatTable:
 
     @staticmethod
     def root(content: bytes) -> FlatTable:
-        """The table that the file is."""
+        """The root table of the file."""
         start = _checked(lambda: Layout(content, 0).Get(number_types.UOffsetTFlags, 0))
         return FlatTable(content, start)
 
@@ -101,7 +101,7 @@ class FlatTable:
         return [self._text_at(place) for place in self._places(slot)]
 
     def count(self, slot: int, flags: Any = number_types.UOffsetTFlags) -> int:
-        """How many entries a list has: tables, texts, or numbers of the type `flags`."""
+        """The number of entries of a list: tables, texts, or numbers of the type `flags`."""
         return self._vector(slot, flags.bytewidth)[1]
 
     def numbers(self, slot: int, flags: Any) -> list[int]:
@@ -120,7 +120,7 @@ class FlatTable:
         return Layout(self.content, self.place)
 
     def _field(self, slot: int) -> int | None:
-        """Where a field lies, from the table on."""
+        """The offset of a field in the table; None where it is absent."""
         return _checked(lambda: self._layout.Offset(_WIDTH + 2 * slot)) or None
 
     def _table_at(self, place: int) -> FlatTable:

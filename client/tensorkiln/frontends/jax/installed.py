@@ -1,4 +1,4 @@
-"""JAX itself, which is needed by `jit` alone and is no dependency."""
+"""Import of JAX, which only `jit` needs and which is not a dependency."""
 
 from __future__ import annotations
 

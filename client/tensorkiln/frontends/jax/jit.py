@@ -1,4 +1,4 @@
-"""A decorator that compiles a function of JAX's here, and runs it without XLA."""
+"""A decorator that compiles a JAX function with tensorkiln and runs it without XLA."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def jit(
 ) -> Any:
     """`function`, traced by JAX and compiled once for each signature: shapes, dtypes, tree, static arguments.
 
-    Arguments and results are trees of arrays, of NumPy or JAX. Results are JAX arrays where an argument is one, and
-    NumPy arrays otherwise. Static arguments are those of `jax.jit`. `shapes` are the specifications of
-    `jax.export.symbolic_args_specs` for the positional arguments, such as `("n, 4", None)`, and `symbols` the bounds
-    of the sizes in them: sizes within these are one signature.
+    Arguments and results are trees of NumPy or JAX arrays. Results are JAX arrays if an argument is one, else NumPy
+    arrays. Static arguments are as for `jax.jit`. `shapes` are the specifications of `jax.export.symbolic_args_specs`
+    for the positional arguments, such as `("n, 4", None)`, and `symbols` the inclusive bounds of the sizes in them: all
+    sizes within the bounds share one signature.
 
-    The arrays of a callable that is a tree itself, as a module of Flax NNX or `jax.tree_util.Partial(apply, weights)`,
-    are bound as parameters, and not sent to the service. So are those of 1 KiB and more that a function closes over.
-    They are read when a signature is traced: later changes are not seen, as in `jax.jit`.
+    If the callable is a pytree, such as a Flax NNX module or `jax.tree_util.Partial(apply, weights)`, its arrays are
+    bound as parameters and not sent to the service. So are arrays of 1 KiB or more that a function closes over. They
+    are read when a signature is traced; later changes have no effect, as in `jax.jit`.
 
-    `jit(...)` without a function is a decorator. RequestError where JAX is not installed or a static argument does not
-    exist; at a call, what JAX says of a function that it cannot trace, UnsupportedGraphError for what has no
-    translation, CallInputError and CallBoundsError as for `JaxProgram`.
+    `jit(...)` without a function is a decorator. RequestError when JAX is not installed or a static argument does not
+    exist; at a call, JAX's own error for a function that it cannot trace, UnsupportedGraphError for an operation
+    without a translation, CallInputError and CallBoundsError as for `JaxProgram`.
     """
 
     def make(wanted: Callable[..., Any]) -> Jitted:
@@ -69,14 +69,14 @@ def jit(
 
 @dataclass(frozen=True)
 class Form:
-    """The tree of some leaves, and which of them are keys."""
+    """The tree of some leaves, and their kinds (random keys or arrays)."""
 
     tree: Any
     kinds: Kinds
 
 
 class Jitted:
-    """A function that is compiled as it is called. Safe for several threads: one signature is compiled once."""
+    """A function that is compiled at the first call of each signature. Thread-safe: each signature is compiled once."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Jitted:
         client: Client | None,
         compile_model: Callable[[JaxModel], JaxProgram],
     ) -> None:
-        # A module's own attributes stay its own.
+        # `updated=()`: do not copy a module's attributes.
         functools.update_wrapper(self, function, updated=())
         self._function = function
         self._statics = statics
@@ -103,7 +103,7 @@ class Jitted:
         return self if instance is None else MethodType(self, instance)
 
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
-        """The function's results; the first call of a signature compiles it."""
+        """Run the function; the first call of a signature compiles it."""
         jax = installed()
         given = self._statics.apart(arguments, named)
         leaves, form = _taken_apart(jax, given)
@@ -123,7 +123,7 @@ class Jitted:
     def model(self, /, *arguments: Any, **named: Any) -> JaxModel:
         """The model that a call with these arguments compiles: its graph, and the arrays that the function closes over.
 
-        It takes the leaves of the arrays by position. They may be `jax.ShapeDtypeStruct`.
+        The model takes the leaves of the arrays by position. Arguments may be `jax.ShapeDtypeStruct`.
         """
         jax = installed()
         given = self._statics.apart(arguments, named)
@@ -132,7 +132,7 @@ class Jitted:
 
     @property
     def signatures(self) -> int:
-        """For how many signatures it has been compiled."""
+        """The number of signatures compiled."""
         return len(self._compiled)
 
     def _made(self, given: Given, form: Form, avals: Sequence[Any]) -> tuple[JaxProgram, Form]:
@@ -149,7 +149,7 @@ class Jitted:
         return self._compiled[key]
 
     def _specs(self, form: Form, avals: Sequence[Any]) -> list[Any]:
-        """The leaves as JAX traces them, with symbolic sizes where there are some."""
+        """The leaves as `jax.ShapeDtypeStruct`, with the symbolic sizes of `shapes`."""
         jax = installed()
         plain = [jax.ShapeDtypeStruct(each.shape, each.dtype, weak_type=each.weak_type) for each in avals]
         if self._shapes is None:
@@ -181,19 +181,19 @@ class Jitted:
 
 
 def _mode(jax: Any) -> bool:
-    """What of JAX's settings a trace depends on: whether it has types of 64 bits."""
+    """The JAX setting that a trace depends on: whether 64-bit types are enabled."""
     return bool(jax.config.jax_enable_x64)
 
 
 def _taken_apart(jax: Any, given: Given) -> tuple[list[Any], Form]:
-    """The leaves of the arrays of a call, keys as their words."""
+    """The leaves of a call's arrays, random keys as their words, and their form."""
     leaves, tree = jax.tree.flatten((given.arrays, given.named))
     kinds = kinds_of(leaves)
     return as_words(leaves, kinds), Form(tree, kinds)
 
 
 def _aval(jax: Any, leaf: Any) -> Any:
-    """What JAX knows of a leaf. CallInputError for a value that is not an array, or only stands for one."""
+    """The abstract value of a leaf. CallInputError for a value that is not an array, and for a tracer."""
     if isinstance(leaf, jax.core.Tracer):
         raise CallInputError(
             "a compiled function cannot be transformed or traced; transform the function before it is compiled, "
@@ -209,7 +209,7 @@ def _aval(jax: Any, leaf: Any) -> Any:
 
 
 def _plain(leaf: Any, aval: Any) -> Any:
-    """A leaf as a program takes it: in the dtype that JAX traces it in."""
+    """Convert a leaf for a program, to the dtype of its aval; arrays on a GPU are returned as they are."""
     if hasattr(leaf, "__cuda_array_interface__"):
         return leaf
     name = aval.dtype.name

@@ -1,4 +1,4 @@
-"""Keys of `jax.random` that have a type of their own: a program knows their words alone."""
+"""Typed keys of `jax.random`, which a program takes as arrays of words."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Final, TypeAlias
 from .installed import installed
 
 Kinds: TypeAlias = tuple[str | None, ...]
-"""Of each leaf, the generator that it is a key of; None for an array."""
+"""For each leaf the generator of its key; None for an array."""
 
 _GENERATORS: Final = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
 
 
 def kinds_of(leaves: Sequence[Any]) -> Kinds:
-    """Which leaves are keys."""
+    """The kind of each leaf."""
     return tuple(_GENERATORS.get(str(getattr(leaf, "dtype", ""))) for leaf in leaves)
 
 
 def as_words(leaves: Sequence[Any], kinds: Kinds) -> list[Any]:
-    """The leaves, keys as their words. Of a `jax.ShapeDtypeStruct`, another."""
+    """The leaves, with keys replaced by their words; a `jax.ShapeDtypeStruct` by that of its words."""
     jax = installed()
 
     def words(leaf: Any) -> Any:
@@ -30,6 +30,6 @@ def as_words(leaves: Sequence[Any], kinds: Kinds) -> list[Any]:
 
 
 def as_keys(leaves: Sequence[Any], kinds: Kinds) -> list[Any]:
-    """The leaves, where words are of a key, as that."""
+    """The leaves, with the words of keys wrapped as keys."""
     wrap = installed().random.wrap_key_data
     return [leaf if kind is None else wrap(leaf, impl=kind) for leaf, kind in zip(leaves, kinds, strict=True)]

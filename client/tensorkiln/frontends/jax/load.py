@@ -1,4 +1,4 @@
-"""A serialized function into a model, without JAX."""
+"""Loading of a serialized function as a model, without JAX."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...sdk.client import Client
 
 _KEY_WORDS: Final = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
-"""How many words a key of each generator has."""
+"""The number of uint32 words in a key of each generator."""
 
 
 def load(
@@ -36,13 +36,13 @@ def load(
 ) -> JaxModel:
     """Load a function that `jax.export` has serialized, from bytes or a file.
 
-    `symbols` gives each symbolic size its inclusive bounds, or one integer that fixes it. The service of `client` makes
-    the graph; without one a client of the default settings is made for this call. A key is an array of its words,
-    uint32: two of threefry, four of the others.
+    `symbols` gives each symbolic size its inclusive bounds, or one integer that fixes it. The service of `client`
+    translates the module; without a client, one with default settings is used for this call. A random key is an array
+    of its uint32 words: two for threefry, four for the others.
 
-    InvalidGraphError if it is not such a function, or if symbols are missing; RequestError for unknown symbols;
-    UnsupportedGraphError names the operation, dtype or structure that is not supported; LimitExceededError. OSError
-    when a file cannot be read.
+    InvalidGraphError when it is not such a function, or symbols are missing; RequestError for unknown symbols;
+    UnsupportedGraphError, which names the operation, dtype or structure; LimitExceededError when it is too large;
+    OSError when a file cannot be read.
     """
     exported = source if isinstance(source, Exported) else read_exported(_content(source))
     return model_of(exported, symbols or {}, client)
@@ -54,7 +54,7 @@ def model_of(
     client: Client | None,
     parameters: Sequence[Array] = (),
 ) -> JaxModel:
-    """`load`; the function's last arguments may be `parameters`, which are bound and are none of the call."""
+    """Like `load`, with the function's last arguments bound to `parameters`."""
     names, called = argument_names(exported.in_tree), [*leaf_names(exported.out_tree, "result")]
     first_parameter = len(names) - len(parameters)
     stated = [_typed(exported.in_avals[index], names[index]) for index in exported.kept]
@@ -115,7 +115,7 @@ def _typed(aval: Aval, name: str) -> tuple[DType, tuple[Dim, ...]]:
 
 
 def _in_graph(aval: Aval, dtype: DType, shape: tuple[Dim, ...]) -> tuple[DType, tuple[Dim, ...]]:
-    """Of an array, as the graph has it: complex numbers have their parts on an axis of their own."""
+    """The dtype and shape of an array in the graph, where complex numbers have their parts on a last axis of 2."""
     return dtype, (*shape, 2) if aval.dtype in COMPLEX else shape
 
 
@@ -147,7 +147,7 @@ def _symbols(shapes: Mapping[str, Sequence[Dim]], ranges: Mapping[str, tuple[int
 def _require_fit(
     graph: Graph, arguments: Sequence[tuple[DType, Sequence[Dim]]], results: Sequence[tuple[DType, Sequence[Dim]]]
 ) -> None:
-    """InvalidGraphError where the graph is of another type than the function says beside its module."""
+    """InvalidGraphError when the graph's inputs or outputs differ from the avals stated beside the module."""
     for variables, stated, what in (
         (graph.input_vars, arguments, "argument"),
         (graph.output_vars, results, "result"),

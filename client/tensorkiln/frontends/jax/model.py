@@ -1,4 +1,4 @@
-"""A function of JAX's as a model: trees of arrays in, trees of arrays out."""
+"""A JAX function as a model: trees of arrays in, trees of arrays out."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 _LARGEST: Final = int(np.finfo(np.float64).max)
-"""Integers up to here are made floats."""
+"""The largest integer that an argument of a float type accepts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """How a function is called. Its graph takes the leaves of `arguments` at `kept`, of the element types `dtypes`.
+    """The signature of a function. Its graph takes the leaves of `arguments` at `kept`, of the element types `dtypes`.
 
-    Of complex numbers that is the type of each part, and `complex_arguments` and `complex_results` say which these are.
-    `arguments` is the pair of the positional arguments and those by name. `symbols` reads the values of symbols from
-    the leaves at `kept`.
+    `complex_arguments` and `complex_results` are the positions of complex leaves, whose dtype here is that of a part.
+    `arguments` is the pair of positional and named arguments. `symbols` solves the values of symbols from the leaves at
+    `kept`.
     """
 
     arguments: Tree
@@ -49,7 +49,7 @@ class Signature:
     complex_results: frozenset[int] = frozenset()
 
     def array(self, index: int, leaf: Any, dtype: DType) -> Any:
-        """The leaf at `index` as a program takes it."""
+        """Convert the leaf at `index` for the program."""
         made = as_pairs if index in self.complex_arguments else as_array
         return made(leaf, dtype, partial(_argument_name, self, index))
 
@@ -75,14 +75,14 @@ class JaxModel:
         threads: int | None = None,
         device: int | Driver | None = None,
     ) -> JaxProgram:
-        """The function, compiled for `target`; arguments and errors as for `Model.compile`."""
+        """Compile the function for `target`; arguments and errors as for `Model.compile`."""
         compiled = self.model.compile(target, options, client=client, threads=threads, device=device)
         return JaxProgram(compiled.program, self.signature)
 
     def bind(self, /, *arguments: Any) -> JaxModel:
-        """The function of the arguments after these, whose arrays become parameters, as `functools.partial` has it.
+        """Bind the first positional arguments, as `functools.partial` does; their arrays become parameters.
 
-        CallInputError where one has another structure, dtype or shape, or a symbolic size, which has to be fixed first.
+        CallInputError when one has another structure, dtype or shape, or a symbolic size, which has to be fixed first.
         """
         signature, (by_place, by_name) = self.signature, self.signature.arguments.children
         if len(arguments) > len(by_place.children):
@@ -96,7 +96,7 @@ class JaxModel:
             if index < count:
                 array = signature.array(index, leaves[index], dtype)
                 _require_type(_argument_name(signature, index), array, types[var])
-                # Who changes an array later changes no program.
+                # A copy, so that later changes of the array do not affect the program.
                 parameters[var] = np.array(array) if isinstance(array, np.ndarray) else array
         remaining = Tree("tuple", (replace(by_place, children=rest), by_name))
         names = argument_names(remaining)
@@ -117,24 +117,24 @@ class JaxModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JaxProgram:
-    """A compiled function of JAX's, called as that is, without JAX. `program` takes and gives the leaves."""
+    """A compiled JAX function with the same call signature, which runs without JAX. `program` works on the leaves."""
 
     program: Program
     signature: Signature
 
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
-        """The tree of results, of NumPy arrays, or of arrays on the GPU that the program is for.
+        """Run once; return the tree of results, as NumPy arrays or as arrays on the program's GPU.
 
-        A number stands for an array of rank 0. Complex arrays on a GPU are real ones with a last axis of 2.
-        CallInputError where an argument has another structure, dtype or shape;
-        CallBoundsError where a symbolic size is out of its bounds.
+        A number counts as an array of rank 0. Complex arrays on a GPU are real arrays with a last axis of 2.
+        CallInputError when an argument has another structure, dtype or shape; CallBoundsError when a symbolic size is
+        out of its bounds.
         """
         by_place, by_name = self.signature.arguments.children
         leaves = (*by_place.flatten(arguments, "args"), *by_name.flatten(named, "kwargs"))
         return self.signature.results.unflatten(iter(self.run([leaf for _, leaf in leaves])))
 
     def run(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
-        """The leaves of the results for all leaves of the arguments, those that are not used included."""
+        """Run on all leaves of the arguments, unused ones included, and return the leaves of the results."""
         signature = self.signature
         given = [
             signature.array(index, leaves[index], dtype)
@@ -147,17 +147,17 @@ class JaxProgram:
 
 
 def as_array(value: Any, dtype: DType, name: Callable[[], str]) -> Any:
-    """An array as a program takes it: one on a GPU as it is, anything else as a NumPy array.
+    """Convert a value for a program: arrays on a GPU are returned as they are, anything else as a NumPy array.
 
-    A number takes the dtype of its argument, as in JAX; an array has to have it. CallInputError, with the argument's
-    name, for a number that is of another kind: a float where integers are, an integer outside of their range.
+    A number takes the dtype of its argument, as in JAX; an array must have it already. CallInputError, with the
+    argument's name, for a number that the dtype cannot represent: a float for integers, an integer out of range.
     """
     if isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__"):
         return value
     if not isinstance(value, bool | int | float):
         return np.asarray(value)
     if not _is_of(value, dtype):
-        # Python writes no integer of many thousand digits.
+        # str() refuses integers of many thousand digits.
         bits = value.bit_length() if isinstance(value, int) else 0
         shown = f"of {bits} bits" if bits > 64 else str(value)
         raise CallInputError(f"{name()} is {dtype}, and the {type(value).__name__} {shown} is not a value of it")
@@ -166,7 +166,7 @@ def as_array(value: Any, dtype: DType, name: Callable[[], str]) -> Any:
 
 
 def _is_of(value: float, dtype: DType) -> bool:
-    """Whether a number stands for one of this type: a float too large for it is infinite, an integer wraps nowhere."""
+    """Whether the dtype accepts a number: a too large float becomes infinite, an integer out of range is refused."""
     if isinstance(value, bool) or dtype.is_bool:
         return isinstance(value, bool) and dtype.is_bool
     if isinstance(value, int):
@@ -188,12 +188,12 @@ def _argument_name(signature: Signature, index: int) -> str:
 
 
 def argument_names(arguments: Tree) -> list[str]:
-    """Where each leaf of the pair of arguments stands, such as `args[0]['w']` or `kwargs['x']`."""
+    """The path of each leaf of the pair of arguments, such as `args[0]['w']` or `kwargs['x']`."""
     by_place, by_name = arguments.children
     return [*leaf_names(by_place, "args"), *leaf_names(by_name, "kwargs")]
 
 
 def leaf_names(tree: Tree, root: str) -> Iterator[str]:
-    """Where each leaf of a tree stands, such as `args[0]['w']`."""
+    """The path of each leaf of a tree, such as `args[0]['w']`."""
     places = tree.flatten(tree.unflatten(iter(range(tree.leaves))), root)
     return (place for place, _ in places)

@@ -1,4 +1,4 @@
-"""The arrays of a callable that is a tree of JAX's, such as a module of Flax NNX or a `jax.tree_util.Partial`."""
+"""The arrays of a callable that is a JAX pytree, such as a Flax NNX module or a `jax.tree_util.Partial`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .installed import installed
 
 @dataclass(frozen=True)
 class Module:
-    """A callable as its leaves; those at `places` are arrays, its parameters, in the types that JAX computes in."""
+    """A callable as its leaves; those at `places` are arrays, its parameters, in the dtypes that JAX computes in."""
 
     leaves: tuple[Any, ...]
     tree: Any
@@ -23,7 +23,7 @@ class Module:
 
     @staticmethod
     def of(function: Callable[..., Any]) -> Module:
-        """A plain function has no arrays; a method has those of its object."""
+        """Flatten a callable. A plain function has no arrays; a method has the arrays of its object."""
         jax = installed()
         if isinstance(function, MethodType):
             function = jax.tree_util.Partial(function.__func__, function.__self__)
@@ -39,7 +39,7 @@ class Module:
         return [self.leaves[place] for place in self.places]
 
     def call(self, run: Callable[[Callable[..., Any]], Any], arrays: Sequence[Any]) -> Any:
-        """`run` of the callable that has other arrays. UnsupportedGraphError when it changes one."""
+        """`run` on the callable with its arrays replaced. UnsupportedGraphError when the call changes a leaf."""
         jax = installed()
         leaves = list(self.leaves)
         for place, array in zip(self.places, arrays, strict=True):

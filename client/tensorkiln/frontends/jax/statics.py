@@ -1,4 +1,4 @@
-"""The arguments of a function that its trace is made for, by position and by name, apart from the arrays."""
+"""Static arguments of a function, by position and by name, whose values a trace depends on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...errors import RequestError
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One call: the arguments that are arrays, and the static ones by position and by name."""
+    """The arguments of one call: arrays, and static ones by position and by name."""
 
     arrays: tuple[Any, ...]
     named: dict[str, Any]
@@ -24,11 +24,11 @@ class Given:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What of the static ones a trace depends on: 1, 1.0 and True are equal, and not the same; nor 0.0 and -0.0."""
+        """A cache key of the static arguments that distinguishes 1, 1.0 and True, and 0.0 and -0.0."""
         return tuple((place, _exact(value)) for place, value in (*self.static, *self.static_named))
 
     def call(self, function: Callable[..., Any], arrays: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """`function` of these arrays, with the static arguments where they were."""
+        """Call `function` with these arrays, and the static arguments at their places."""
         arguments = list(arrays)
         for place, value in self.static:
             arguments.insert(place, value)
@@ -36,7 +36,7 @@ class Given:
 
 
 def _exact(value: Any) -> Any:
-    """A key that is equal only for equal values of the same types, also inside of tuples and sets."""
+    """A key that is equal only for equal values of equal types, also inside tuples and frozensets."""
     kind = type(value)
     if isinstance(value, tuple):
         return kind, tuple(_exact(each) for each in cast("tuple[Any, ...]", value))
@@ -53,16 +53,16 @@ def _exact(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Statics:
-    """Which arguments of a function are static: their positions and their names."""
+    """The positions and names of a function's static arguments."""
 
     places: frozenset[int]
     names: frozenset[str]
 
     @staticmethod
     def of(function: Callable[..., Any], places: int | Sequence[int], names: str | Sequence[str]) -> Statics:
-        """Each static argument may be given by position or by name, whichever of both says that it is static.
+        """Complete positions by names and names by positions, so that a static argument may be passed either way.
 
-        RequestError for one that the function does not have.
+        RequestError for an argument that the function does not have.
         """
         try:
             parameters = list(inspect.signature(function).parameters.values())
@@ -87,7 +87,7 @@ class Statics:
         return Statics(frozenset(found | places_of_names), frozenset(called | names_of_places))
 
     def apart(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Given:
-        """The arguments of a call, taken apart. RequestError for a static one that cannot be hashed."""
+        """Separate the static arguments of a call. RequestError for a static one that is not hashable."""
         given = Given(
             tuple(value for place, value in enumerate(arguments) if place not in self.places),
             {name: value for name, value in named.items() if name not in self.names},

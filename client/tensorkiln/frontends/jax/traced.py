@@ -1,4 +1,4 @@
-"""A function of this process as `jax.export` makes StableHLO of it."""
+"""Tracing of a live function by `jax.export`, to StableHLO."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .model import Array
 from .tree import Tree
 
 PLATFORM: Final = "cpu"
-"""For which JAX lowers: what it writes for this one is StableHLO alone for most functions, and runs on any target."""
+"""The platform that JAX lowers for: its modules are pure StableHLO for most functions, and run on any target."""
 
 
 def traced(
     name: str, function: Callable[..., Sequence[Any]], specs: Sequence[Any], parameters: Sequence[Any]
 ) -> tuple[Exported, list[Array]]:
-    """The export of a function from leaves to leaves, and what its last arguments are bound to.
+    """The export of a function from leaves to leaves, and the arrays that its last arguments are bound to.
 
-    `specs` are its leaves as `jax.ShapeDtypeStruct`. After them it takes the `parameters`; the export also takes what
-    it closes over, after those. What JAX says of the function that it cannot trace, it says
-    itself; UnsupportedGraphError for one that has side effects.
+    `specs` are the argument leaves as `jax.ShapeDtypeStruct`. The export takes them, then the `parameters`, then the
+    arrays that the function closes over. Raises JAX's own error for a function that it cannot trace;
+    UnsupportedGraphError for one with side effects.
     """
     jax, export = installed(), installed("jax.export")
     closed = jax.make_jaxpr(function)(*specs, *(_spec(jax, each) for each in parameters))
@@ -46,7 +46,7 @@ def traced(
         calling_convention=found.calling_convention_version,
         module=found.mlir_module_serialized,
     )
-    # Copies: who changes an array later changes no program.
+    # Copies, so that later changes of the arrays do not affect the program.
     return exported, [np.array(each) for each in bound]
 
 

@@ -1,4 +1,4 @@
-"""Trees of tuples, lists and dicts around arrays, as JAX takes them apart: its pytrees, without JAX."""
+"""JAX's pytrees of tuples, lists, dicts and None, without JAX."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Tree:
 
     @cached_property
     def leaves(self) -> int:
-        """How many arrays it holds."""
+        """The number of leaves."""
         return 1 if self.kind == "leaf" else sum(child.leaves for child in self.children)
 
     def flatten(self, value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
-        """The leaves of `value`, in order, each with where it stands, such as `[0]['w']`.
+        """The leaves of `value`, in order, each with its path, such as `[0]['w']`.
 
-        CallInputError where `value` has another structure.
+        CallInputError when `value` has another structure.
         """
         if self.kind == "leaf":
             yield where, value
@@ -67,7 +67,7 @@ class Tree:
 
 
 def read_tree(table: FlatTable | None) -> Tree:
-    """A `PyTreeDef` of the file. UnsupportedGraphError for a class of the user's own."""
+    """Read a `PyTreeDef` from the file. UnsupportedGraphError for a custom node class."""
     if table is None:
         raise InvalidGraphError("The exported function has no structure of arguments or results.")
     number = table.number(_KIND, number_types.Int8Flags)

@@ -1,4 +1,4 @@
-"""ONNX models as graphs. Needs the `onnx` package: install `tensorkiln[onnx]`."""
+"""Import of ONNX models as graphs. Needs the `onnx` package: install `tensorkiln[onnx]`."""
 
 from importlib.util import find_spec
 

@@ -12,7 +12,7 @@ from .value import Host, dims_of
 
 
 def given(node: Node, name: str, input_since: int, position: int) -> list[int] | None:
-    """A list of integers that is the attribute `name`, or from opset `input_since` on the input at `position`."""
+    """A list of integers: the attribute `name`, or from opset `input_since` on the input at `position`."""
     if node.opset < input_since:
         return node.integers(name) if node.is_set(name) else None
     return integers(node, node.host(position)) if node.has(position) else None

@@ -1,4 +1,4 @@
-"""Loops whose turns are counted at run time: the body is a graph of its own, and so is the condition."""
+"""Loops with a number of turns known only at run time: body and condition become regions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .value import Held
 
 
 def computed_loop(node: Node, body: GraphProto, carried: Sequence[Held]) -> list[Held]:
-    """What is carried when the loop is over, and nothing else: what turns collect would be as long as they are many.
+    """The final carried values. Scan outputs are not supported, since their length is the number of turns.
 
-    The condition of a turn is known behind the turn before, so that it is carried, as is the number of the turn.
+    The turn number and the condition of the next turn are carried, too.
     """
     collected = len(body.output) - 1 - len(carried)
     if collected:
@@ -34,7 +34,7 @@ def computed_loop(node: Node, body: GraphProto, carried: Sequence[Held]) -> list
     values = iter(own[2:])
     arguments: list[Held] = [value if keeps else next(values) for value, keeps in zip(carried, kept, strict=True)]
     again, *results = node.run_inside(body, [*own[:2], *arguments], f"{node.name}/body", inside)
-    # Without a condition to begin with, those of the turns say nothing.
+    # Without an initial condition, the conditions of the turns are ignored.
     goes_on = inside.value(node.as_value(again, "the condition of a turn")).reshape([]) if node.has(1) else own[1]
     made = [own[0] + 1, goes_on]
     for value, keeps in zip(results, kept, strict=True):
@@ -53,7 +53,7 @@ def computed_loop(node: Node, body: GraphProto, carried: Sequence[Held]) -> list
 
 
 def _condition(node: Node, given: Sequence[Tensor], limit: int | None) -> Inside:
-    """The flag that is carried, and that the turn is below the limit, whose place among `given` that is."""
+    """The condition region: the carried flag, and that the turn is below the value at position `limit` of `given`."""
     builder = node.builder.inside()
     inputs = [builder.input(tensor.dtype, tensor.shape) for tensor in given]
     turn, flag = inputs[:2]
@@ -65,7 +65,7 @@ def _inputs(inside: InnerParameters, tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _kept(body: GraphProto, carried: Sequence[Held]) -> list[bool]:
-    """Whether each value leaves the body as it enters it, and need not be a tensor."""
+    """Whether each carried value leaves the body unchanged, and so need not be a tensor."""
     origin = {entry.name: entry.name for entry in body.input}
     for each in body.node:
         if each.op_type == "Identity" and each.input[0] in origin:
@@ -81,5 +81,5 @@ def _tensor(node: Node, value: Held) -> Tensor:
 
 
 def shown(tensor: Tensor) -> str:
-    """The dtype and the shape of a value, as an error has them."""
+    """The dtype and the shape of a value, for errors."""
     return f"{tensor.dtype} ({', '.join(map(str, tensor.shape))})"

@@ -17,11 +17,11 @@ from .turns_at_once import at_once
 from .value import Held, Host, Items, Nothing, Value
 
 MAX_TURNS = 1 << 12
-"""Of a loop that is unrolled: each turn adds its nodes to the graph."""
+"""The most turns of an unrolled loop; each turn adds its nodes to the graph."""
 
 
 def if_(node: Node) -> list[Held]:
-    """The branch that a known condition chooses; both, and one of each two results, where it is computed."""
+    """If: the chosen branch if the condition is known; otherwise both branches and a selection of their results."""
     condition = node.value(0)
     if isinstance(condition, Tensor):
         return _one_of_two(node, condition.reshape([]))
@@ -34,7 +34,7 @@ def _one_of_two(node: Node, condition: Tensor) -> list[Held]:
     first = node.builder.node_count
     left, right = (node.run(node.subgraph(name), (), f"{node.name}/{name}") for name in ("then_branch", "else_branch"))
     if node.builder.has_since(first, "while"):
-        # It may be what keeps the loop of the other branch from having no end.
+        # The condition may be what makes a loop in the branch terminate.
         node.fail(f"a branch has a loop of computed turns, and the condition is computed{node.advice(condition)}")
     if len(left) != len(right):
         node.invalid(f"its branches give {len(left)} and {len(right)} values")
@@ -54,7 +54,7 @@ def _either(node: Node, condition: Tensor, left: Held, right: Held) -> Held:
 
 
 def loop(node: Node) -> list[Held]:
-    """The body, unrolled where the number of turns and every condition are known; a loop of the graph elsewhere."""
+    """Loop: unrolled if the number of turns and every condition are known, otherwise a loop of the graph."""
     body = node.subgraph("body")
     carried = [node.held(place) for place in range(2, len(node.inputs))]
     begun, collects = carried, len(body.output) - 1 > len(carried)
@@ -66,7 +66,7 @@ def loop(node: Node) -> list[Held]:
     ):
         return computed_loop(node, body, begun)
     most = node.known_integer(0) if node.has(0) else MAX_TURNS + 1
-    # Without a condition to begin with, those of the turns say nothing.
+    # Without an initial condition, the conditions of the turns are ignored.
     is_asked = node.has(1)
     goes_on = not is_asked or _flag(node, node.host(1))
     scanned: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
@@ -79,7 +79,7 @@ def loop(node: Node) -> list[Held]:
         if is_asked:
             condition = node.as_value(first, "the condition of a turn")
             if isinstance(condition, Tensor):
-                # What was unrolled before is read by nobody.
+                # The turns unrolled so far are left without readers.
                 return computed_loop(node, body, begun)
             goes_on = _flag(node, condition)
         carried = _collected(node, scanned, carried, results)
@@ -88,7 +88,7 @@ def loop(node: Node) -> list[Held]:
 
 
 def scan(node: Node) -> list[Held]:
-    """The body for every element along the scanned axes: all at once, or unrolled where their extent is known."""
+    """Scan: the body for all elements along the scanned axes at once, or unrolled if their extent is known."""
     if node.opset < 9:
         node.fail("the batches of opset 8 are not supported")
     body, count = node.subgraph("body"), node.integer("num_scan_inputs")
@@ -128,7 +128,7 @@ def scan(node: Node) -> list[Held]:
 def _collected(
     node: Node, scanned: Sequence[list[Value]], carried: Sequence[Held], results: Sequence[Held]
 ) -> list[Held]:
-    """What a turn hands to the next; what it gives beside that is collected."""
+    """The loop-carried values of a turn; its other outputs are collected."""
     for collected, result in zip(scanned, results[len(carried) :], strict=True):
         collected.append(node.as_value(result, "what is collected of a turn"))
     return list(results[: len(carried)])

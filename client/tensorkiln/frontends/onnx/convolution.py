@@ -15,7 +15,7 @@ def convolution(node: Node) -> Value:
 
 
 def convolved(node: Node, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`x` by these weights, as the node's attributes say."""
+    """Convolve `x` with these weights, by the node's attributes."""
     if weight.rank < 3:
         node.invalid(f"weights of rank {weight.rank} have no spatial axes")
     kernel = node.integers("kernel_shape", [dim for dim in weight.shape[2:] if isinstance(dim, int)])

@@ -1,4 +1,4 @@
-"""TfIdfVectorizer: how often each of some short sequences of integers is in a row."""
+"""TfIdfVectorizer: counts of n-grams of integers in each row."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .node import Node
 from .value import MAX_GROWN_ELEMENTS, Host, Value
 
 MAX_COMPARED: Final = 1 << 10
-"""Of all pools, elements of a member at each distance between them: each adds its nodes to the graph."""
+"""The most compared elements, over all n-grams and distances; each adds nodes to the graph."""
 
 
 def tf_idf_vectorizer(node: Node) -> Value:
-    """Counts, weights of what is there at all, or both multiplied; elements may be skipped between those of one."""
+    """Counts (TF), weights of present n-grams (IDF), or their product; n-grams may skip elements."""
     x = node.tensor(0)
     if node.is_set("pool_strings"):
         node.fail("graphs have no strings")
@@ -51,13 +51,13 @@ def tf_idf_vectorizer(node: Node) -> Value:
 
 
 def _distance_count(size: int, skips: int, longest: int) -> int:
-    """How many distances between the elements of a member may be in a row: 1, 2 and so on; 1 is always looked at."""
+    """The number of distances between elements of an n-gram to check: 1, 2 and so on; at least 1."""
     # Skipping makes no difference to a single element.
     return 1 if size == 1 else min(skips + 1, max((longest - 1) // (size - 1), 1))
 
 
 def _pools(node: Node) -> Iterator[tuple[int, range, Host]]:
-    """The size of each pool that is asked for, the numbers of its members, and these as (members, size)."""
+    """For each selected n: the n, the numbers of its n-grams, and the n-grams as (members, n)."""
     pool, starts = np.asarray(node.integers("pool_int64s"), np.int64), node.integers("ngram_counts")
     least, most = node.integer("min_gram_length"), node.integer("max_gram_length")
     number = 0
@@ -71,7 +71,7 @@ def _pools(node: Node) -> Iterator[tuple[int, range, Host]]:
 
 
 def _counts(row: Tensor, grams: Host, distance: int) -> Tensor:
-    """(rows, members): at how many places the elements follow each other at this distance."""
+    """The count of each n-gram in each row, with this distance between its elements: (rows, members)."""
     builder, extent = row.builder, row.shape[1]
     start = build.arange(builder, extent)
     size = grams.shape[1]
@@ -87,7 +87,7 @@ def _counts(row: Tensor, grams: Host, distance: int) -> Tensor:
 
 
 def _placed(node: Node, row: Tensor, counted: list[tuple[Tensor, range]]) -> Tensor:
-    """The counts at the columns that the node names, zeros elsewhere."""
+    """The counts in the columns that the node assigns, zeros elsewhere."""
     columns = node.integers("ngram_indexes")
     width = max(columns, default=-1) + 1
     if min(columns, default=0) < 0:

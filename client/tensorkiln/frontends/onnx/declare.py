@@ -1,4 +1,4 @@
-"""The inputs of a model: which are data, which are weights, and what their dimensions are."""
+"""Declaration of a model's inputs and their dimensions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .parameters import element_type
 from .value import Held, Host, Items, Nothing
 
 Fixed: TypeAlias = "Host | np.generic | float | Sequence[Any] | None"
-"""What an input is fixed to: an array, or plain numbers, which take the input's element type; a sequence to arrays; an
-optional value to None where it is not there.
+"""The value of a fixed input: an array, or plain numbers, which take the input's element type; arrays for a sequence;
+None for an absent optional value.
 """
 
 
@@ -30,7 +30,7 @@ def declare_inputs(
     symbols: Mapping[str, Bounds],
     constants: Mapping[str, Fixed],
 ) -> tuple[dict[str, Tensor], dict[str, Held]]:
-    """The inputs as tensors, and what `constants` fixes others to. Old models list weights as inputs, too."""
+    """Declare inputs as tensors, except those fixed by `constants`; return both. Excludes weights listed as inputs."""
     named = {entry.name: entry for entry in graph.input if entry.name not in weights}
     unknown = constants.keys() - named.keys()
     if unknown:
@@ -42,7 +42,7 @@ def declare_inputs(
 
 
 def _fixed(name: str, kind: TypeProto, given: Fixed) -> Held:
-    """Arrays in the input's element type. CallInputError when they may not fit that, or are not what it takes."""
+    """Convert a fixed value to the input's element type. CallInputError when it does not fit."""
     form = kind.WhichOneof("value")
     if form == "optional_type":
         return Nothing() if given is None else _fixed(name, kind.optional_type.elem_type, given)
@@ -56,7 +56,7 @@ def _fixed(name: str, kind: TypeProto, given: Fixed) -> Held:
 
 
 def _fixed_array(name: str, type_: TypeProto, value: object) -> Host:
-    """The array in the input's element type, which plain numbers take. CallInputError when it may not fit that."""
+    """Convert an array or plain numbers to the input's element type. CallInputError when they may not fit."""
     kind = tensor_dtype_to_np_dtype(type_.tensor_type.elem_type)
     if isinstance(value, np.ndarray | np.generic):
         array = np.asarray(value)
@@ -100,7 +100,7 @@ def _declare(builder: Builder, entry: ValueInfoProto, dims: _Dims) -> Tensor:
 
 
 class _Dims:
-    """Dimensions by name: each is declared as a symbol when it is met for the first time."""
+    """Dimensions by name, declared as symbols at first use."""
 
     def __init__(self, builder: Builder, symbols: Mapping[str, Bounds]) -> None:
         self._builder = builder
@@ -108,7 +108,7 @@ class _Dims:
         self._found: dict[str, Dim] = {}
 
     def resolve(self, owner: str, axis: int, dim: TensorShapeProto.Dimension) -> Dim:
-        """A dim's value, or the symbol of its name; a dim without a name is called `<input>_<axis>`."""
+        """A dim's value, or its symbol; a dim without a name is called `<input>_<axis>`."""
         if dim.HasField("dim_value"):
             return dim.dim_value
         name = dim.dim_param or f"{owner}_{axis}"
@@ -136,7 +136,7 @@ class _Dims:
 
 
 def graph_name(name: str) -> str:
-    """A model's name as a graph's."""
+    """A valid graph name for a model's name."""
     return _identifier(name) if name else "onnx"
 
 

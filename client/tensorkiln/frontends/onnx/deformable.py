@@ -1,4 +1,4 @@
-"""DeformConv: a convolution whose kernel reads between elements, at places that are moved by computed offsets."""
+"""DeformConv: a convolution that samples its input at positions moved by computed offsets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .window import WindowAttributes, window_attributes
 
 
 def deformable_convolution(node: Node) -> Value:
-    """Any number of spatial axes. Outside of the image there are zeros."""
+    """A deformable convolution with any number of spatial axes; zeros outside the image."""
     x, weight, offset = node.tensor(0), node.tensor(1), node.tensor(2)
     kernel = [dim for dim in weight.shape[2:] if isinstance(dim, int)]
     if node.integers("kernel_shape", kernel) != kernel or len(kernel) != weight.rank - 2:
@@ -65,7 +65,7 @@ def _check_extent(node: Node, x: Tensor, spatial: tuple[Dim, ...], kernel: list[
 def _sampled(
     image: Tensor, moved: Tensor, kernel: list[int], spatial: tuple[Dim, ...], window: WindowAttributes
 ) -> Tensor:
-    """(images, channels, taps and places): the elements that each tap of the kernel reads at each place."""
+    """The interpolated values of each kernel tap at each position: (images, channels, taps * positions)."""
     rank = len(kernel)
     points = product([*kernel, *spatial])
     taps: list[list[tuple[Tensor, Tensor]]] = []

@@ -1,4 +1,4 @@
-"""Det: by minors for few rows, by elimination for more."""
+"""Det: by minors for small matrices, by elimination for larger ones."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .node import Node
 from .value import Value
 
 MAX_MINORS = 4
-"""Rows: an expansion by minors has a factorial of terms."""
+"""The most rows for an expansion by minors, which has a factorial number of terms."""
 MAX_DETERMINANT = 64
-"""Rows, each of which adds its nodes to the graph."""
+"""The most rows; each adds nodes to the graph."""
 
 
 def det(node: Node) -> Value:
-    """Of the last two axes, which are square."""
+    """The determinant over the last two axes, which must be square."""
     x = node.tensor(0)
     size = x.shape[-1]
     if not isinstance(size, int) or not 0 < size <= MAX_DETERMINANT:
@@ -40,7 +40,7 @@ def _minor(x: Tensor, row: int, columns: Sequence[int]) -> Tensor:
 
 
 def _eliminated(x: Tensor, size: int) -> Tensor:
-    """The product of the pivots, each the greatest of its column, with a change of sign for every exchange of rows."""
+    """Gaussian elimination with partial pivoting: the product of the pivots, negated for every row exchange."""
     left, found = x, None
     for rows in range(size, 1, -1):
         chosen = argmax(absolute(left[..., 0]), -1, keepdims=True)
@@ -51,7 +51,7 @@ def _eliminated(x: Tensor, size: int) -> Tensor:
         found = signed if found is None else found * signed
         is_chosen = equal(arange(x.builder, rows), chosen).unsqueeze([-1])
         others = where(is_chosen, first_row, left)[..., 1:, :]
-        # A column of zeros leaves a determinant of 0, whatever follows.
+        # A zero column makes the determinant 0: avoid dividing by the zero pivot.
         divisor = where(equal(pivot, 0.0), 1.0, pivot).unsqueeze([-2, -1])
         left = (others - others[..., :1] / divisor * pivot_row)[..., 1:]
     last = left[..., 0, 0]

@@ -1,6 +1,6 @@
-"""Operators on dimensions that depend on symbols: what exporters write between `Shape` and `Reshape`.
+"""Operators on symbolic dimensions, which exporters write between `Shape` and `Reshape`.
 
-Comparisons are decided where the bounds of the symbols decide them.
+Comparisons are folded if the bounds of the symbols decide them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _elementwise(function: Callable[..., Any], dtype: type = object) -> Fold:
 
 
 def _compared(holds: Callable[[int, int], bool | None]) -> Fold:
-    """By the bounds of the difference, which decide or do not."""
+    """A comparison by the bounds of the difference. UnsupportedGraphError when they do not decide it."""
 
     def fold(node: Node) -> Host:
         def decide(left: Dim, right: Dim) -> bool:
@@ -99,7 +99,7 @@ def _variadic(function: Callable[[Dim, Dim], Dim]) -> Fold:
 
 
 def _reduced(function: Callable[[Dim, Dim], Dim], axes_input_since: int) -> Fold:
-    """Of a list of dims, to one of them or to none."""
+    """A reduction of a list of dims, to one element or a scalar."""
 
     def fold(node: Node) -> Host:
         data = node.host(0)
@@ -137,7 +137,7 @@ def _running(node: Node) -> Host:
 
 
 def is_nonzero(node: Node, dim: Dim) -> bool:
-    """By its bounds. UnsupportedGraphError where they leave it open."""
+    """Whether a dim is nonzero, by its bounds. UnsupportedGraphError when they do not decide it."""
     low, high = node.builder.bounds(dim)
     if low <= 0 <= high and low < high:
         node.fail(f"whether {dim} is 0 depends on symbols")
@@ -181,16 +181,16 @@ FOLDS: Final[dict[str, Fold]] = {
     "Tile": _tiled,
     "Where": _chosen,
 }
-"""By ONNX's name: the operator on arrays whose elements are dims."""
+"""Operators on arrays of dims, by ONNX's name."""
 
 
 def is_symbolic(node: Node) -> bool:
-    """Whether an input that is known depends on symbols."""
+    """Whether an input known at import has symbolic dims."""
     return any(value.dtype == object for value in _known(node))
 
 
 def has_symbolic_bounds(node: Node) -> bool:
-    """Whether a shape or the ends of a slice depend on symbols: the graph computes what these make of numbers."""
+    """Whether a target shape or the ends of a slice are symbolic, so that the graph must compute the result."""
     return node.op in ("Expand", "Slice", "Tile") and any(value.dtype == object for value in _known(node)[1:])
 
 

@@ -1,7 +1,7 @@
 """Random numbers by Threefry: the same key gives the same numbers on every target.
 
-Nodes with a seed have a key of their own, the others one each of what the graph's input `random_key` gives.
-They are not the numbers that other runtimes draw.
+A node's seed is its key; nodes without a seed derive a key from the graph's input `random_key`. Other runtimes draw
+different numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .parameters import element_type
 from .value import Value
 
 HALF_STEP: Final = 2.0**-25
-"""Half of what uniform float32 numbers are multiples of: it stands for 0, whose logarithm is infinite."""
+"""Half the step of uniform float32 numbers; replaces 0, whose logarithm is infinite."""
 
 
 def _key(node: Node) -> int | Tensor:
@@ -37,7 +37,7 @@ def _dtype(node: Node, otherwise: DType) -> DType:
 
 
 def _shape(node: Node) -> tuple[Sequence[Dim], DType]:
-    """As the attribute has it, or of the input; and the element type where none is asked for."""
+    """The shape, from the attribute or the input, and the default element type."""
     if node.op.endswith("Like"):
         x = node.value(0)
         return x.shape, x.dtype if isinstance(x, Tensor) else element_type(x.dtype)
@@ -58,7 +58,7 @@ def normal(node: Node) -> Value:
 
 
 def bernoulli(node: Node) -> Value:
-    """1 as often as the input says of each element."""
+    """1 with the probability that the input gives for each element."""
     chance = node.tensor(0)
     wide = chance if chance.dtype is DType.FLOAT64 else chance.cast(DType.FLOAT32)
     drawn = build.random_uniform(node.builder, chance.shape, _key(node), wide.dtype)
@@ -66,19 +66,19 @@ def bernoulli(node: Node) -> Value:
 
 
 def multinomial(node: Node) -> Value:
-    """Classes of each row, by their unnormalized log-probabilities: the greatest of these with Gumbel's noise."""
+    """Draw classes by unnormalized log-probabilities, as the maximum after adding Gumbel noise."""
     logits, count = node.tensor(0), node.integer("sample_size", 1)
     if logits.rank != 2:
         node.invalid(f"log-probabilities are the rows of a matrix, not of rank {logits.rank}")
     drawn = build.random_uniform(node.builder, [logits.shape[0], count, logits.shape[1]], _key(node))
-    # A sum would be rounded to 1, whose noise is infinite; so every noise is finite, and -inf is never chosen.
+    # Not drawn + HALF_STEP, which could round to 1 and give infinite noise; finite noise never selects -inf.
     noise = -build.log(-build.log(build.maximum(drawn, HALF_STEP)))
     chosen = build.argmax(logits.cast(DType.FLOAT32).unsqueeze(1) + noise, -1)
     return chosen.cast(_dtype(node, DType.INT32))
 
 
 def dropout(node: Node) -> list[Value]:
-    """The input, and the mask of what is kept; in training elements are dropped, and the others scaled to make up."""
+    """The input and the mask of kept elements; in training, drop elements and scale the others."""
     node.ignore("ratio")
     refuse_training(node)
     x = node.value(0)

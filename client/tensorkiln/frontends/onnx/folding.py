@@ -1,6 +1,6 @@
-"""Operators on values that are known on the host: shape arithmetic, and the rearrangement of weights.
+"""Constant folding of operators on host values: shape arithmetic, and rearrangement of weights.
 
-A fold computes what the operator of the same name would, in NumPy. Elements may be dimension expressions.
+A fold computes the operator of the same name in NumPy. Elements may be dimension expressions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _arithmetic(numpys: Callable[[Any, Any], Any], of_dims: Callable[[Any, Any],
 
 
 def _divide(left: Any, right: Any) -> Any:
-    """Integers truncate, and a division by zero gives zero as it does in a graph."""
+    """Divide; integers truncate, and integer division by zero gives zero, as in a graph."""
     if left.dtype.kind == "f":
         return np.divide(left, right)
     safe = np.where(right == 0, right.dtype.type(1), right)
@@ -142,11 +142,11 @@ def _gathered_size(node: Node) -> int:
 
 
 MAX_EVALUATED_ELEMENTS = 1 << 12
-"""Of an input of a node that the reference evaluator computes: shapes and tables are small, weights need not be."""
+"""The most elements of an input of a node that the reference evaluator folds: shapes and tables, not large weights."""
 MAX_EVALUATED_RESULT = 1 << 20
-"""Of what such a node computes, on the way too."""
+"""The most elements of each value, intermediate ones included, in such a fold."""
 _NOT_EVALUATED = frozenset({"Constant", "ConstantOfShape", "Shape", "Size", "If", "Loop", "Scan", *drawing.OPERATORS})
-"""What gives known values by itself, runs other nodes, or draws at every call."""
+"""Operators that produce known values directly, run other nodes, or draw random numbers at every call."""
 
 _GROWN: dict[str, Callable[[Node], int]] = {
     **dict.fromkeys(("Add", "Div", "Mul", "Sub", "Sum"), _broadcast_size),
@@ -157,7 +157,7 @@ _GROWN: dict[str, Callable[[Node], int]] = {
 
 
 def is_foldable(node: Node) -> bool:
-    """Whether the node is computed here: its inputs are known, and small ones do not become a large result."""
+    """Whether the node is folded: its inputs are known, and small inputs do not give a large result."""
     if not node.is_known() or not node.inputs:
         return False
     count = _GROWN[node.op](node) if node.op in _GROWN else 0
@@ -171,19 +171,19 @@ def is_foldable(node: Node) -> bool:
 
 
 def _is_cast_to_numbers(node: Node) -> bool:
-    """Whether dims become what is no dim any more, and is computed at the call."""
+    """Whether symbolic dims are cast to a type other than int64, which is computed at the call."""
     return node.op == "Cast" and dimensions.is_symbolic(node) and cast_target(node) != np.int64
 
 
 def fold(node: Node) -> Sequence[Held | Absent]:
-    """The results of a node that is foldable."""
+    """Fold a foldable node."""
     if node.op in _FOLDS:
         return [_FOLDS[node.op](node)]
     return [dimensions.FOLDS[node.op](node)] if dimensions.is_symbolic(node) else _evaluated(node)
 
 
 def _evaluated(node: Node) -> Sequence[Held | Absent]:
-    """As a graph of its own would compute the node; where that would take much, the model's graph computes it."""
+    """Evaluate the node in a separate graph; if that would be too large, translate it to the model's graph instead."""
     builder = Builder("fold")
     parameters = Parameters(builder, ())
     apart = node.apart(parameters)

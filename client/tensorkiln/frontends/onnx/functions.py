@@ -1,4 +1,4 @@
-"""Operators that are functions: their bodies, by the model itself or by the schema that ONNX has of them."""
+"""Operators defined as functions, with a body from the model or from ONNX's schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...errors import InvalidGraphError
 from .value import Held, Items, Nothing
 
 MAX_DEPTH = 64
-"""Functions within one another: a body that calls itself would never end."""
+"""The most nested function calls, since a recursive body would never end."""
 _Key = tuple[str, str, str]
 
 
@@ -22,7 +22,7 @@ _Key = tuple[str, str, str]
 class Body:
     """The nodes of a function, the opsets they are written in, and the names of its inputs and outputs.
 
-    `known` are the attributes that a call may have, `attributes` the defaults of those.
+    `known` are the attributes that a call may have, `attributes` their defaults.
     """
 
     nodes: Sequence[NodeProto]
@@ -42,11 +42,11 @@ class Functions:
         }
 
     def __contains__(self, node: NodeProto) -> bool:
-        """Whether the model itself says what the node computes."""
+        """Whether the model itself defines the node's operator."""
         return _key(node) in self._own
 
     def body(self, node: NodeProto, opsets: Mapping[str, int], inputs: Sequence[Held | None]) -> Body | None:
-        """What the node computes, of these inputs; None where neither the model nor ONNX says it in other nodes."""
+        """The body of the node's operator, for these inputs; None when neither the model nor ONNX has one."""
         own = self._own.get(_key(node))
         if own is None:
             return _by_schema(node, opsets, inputs)
@@ -62,7 +62,7 @@ def _by_schema(node: NodeProto, opsets: Mapping[str, int], inputs: Sequence[Held
     opset = opsets.get(domain, 1)
     if not defs.has(node.op_type, opset, domain):
         return None
-    # The stubs of the package know a schema's inputs and attributes only.
+    # Any: the package's type stubs lack most fields of a schema.
     schema: Any = defs.get_schema(node.op_type, opset, domain)
     function = FunctionProto()
     if schema.has_function:
@@ -88,7 +88,7 @@ def _newest(versions: Sequence[int], opset: int) -> int:
 def _body(
     function: FunctionProto, opsets: Mapping[str, int], defaults: Mapping[str, AttributeProto], known: Iterable[str]
 ) -> Body:
-    """Domains that the function does not name have the versions of what calls it."""
+    """A function's body. Domains that the function does not name keep the caller's versions."""
     own = {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in function.opset_import}
     attributes = {attribute.name: attribute for attribute in function.attribute_proto}
     defaults = {**defaults, **attributes}
@@ -96,7 +96,7 @@ def _body(
 
 
 def _type_of(value: Held | None) -> TypeProto:
-    """The type as ONNX has it; a dimension that depends on symbols has none."""
+    """ONNX's type of a value; symbolic dimensions are left unset."""
     kind = TypeProto()
     if value is None or isinstance(value, Nothing):
         return kind
@@ -119,7 +119,7 @@ def _type_of(value: Held | None) -> TypeProto:
 
 
 def bound(node: NodeProto, attributes: Mapping[str, AttributeProto]) -> NodeProto:
-    """A node of a body whose references to attributes of the call are those, or are left out where it has none."""
+    """A node of a body with references to the call's attributes resolved; missing ones are omitted."""
     if not any(attribute.ref_attr_name for attribute in node.attribute):
         return node
     result = NodeProto()

@@ -1,4 +1,4 @@
-"""Elements by computed position."""
+"""Gather by computed position."""
 
 from __future__ import annotations
 

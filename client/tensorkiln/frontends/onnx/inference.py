@@ -1,4 +1,4 @@
-"""Operators that do nothing once training is over."""
+"""Operators that are identities in inference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What opset 6 spells otherwise: one-sided broadcasting from an axis, and flags of inference."""
+"""Rules of opset 6: one-sided broadcasting from an axis, and inference flags."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .node import Node
 
 
 def operands(node: Node) -> tuple[Tensor, Tensor]:
-    """The inputs of a binary operator. Before opset 7, `axis` says where the second's dims stand in the first's."""
+    """The inputs of a binary operator. Before opset 7, `axis` is the position of the second's dims in the first."""
     left, right = node.tensor(0), node.tensor(1)
     if node.opset >= 7:
         return left, right
@@ -21,13 +21,13 @@ def operands(node: Node) -> tuple[Tensor, Tensor]:
 
 
 def refuse_training(node: Node) -> None:
-    """Before opset 7, a node that also trains says `is_test` when it does not."""
+    """UnsupportedGraphError for a node in training mode: before opset 7, one without `is_test`."""
     if node.opset < 7 and node.integer("is_test", 0) != 1:
         node.fail("training is not supported")
 
 
 def channel_slope(node: Node, x: Tensor, slope: Tensor) -> Tensor:
-    """The slope of a PRelu: one a channel before opset 7, broadcast from the right since."""
+    """The slope of a PRelu: one per channel before opset 7, broadcast from the right since then."""
     if node.opset >= 7 or x.rank < 2 or slope.rank != 1:
         return slope
     return slope.reshape(-1, *(1,) * (x.rank - 2))

@@ -12,7 +12,7 @@ from .value import Value
 
 
 def gemm(node: Node) -> Value:
-    """`alpha * A' @ B' + beta * C`, C broadcast to the product. The transposes are axes of the sum, not copies."""
+    """`alpha * A' @ B' + beta * C`, C broadcast to the product. Transposes are part of the einsum, not copies."""
     left = "km" if node.integer("transA", 0) else "mk"
     right = "nk" if node.integer("transB", 0) else "kn"
     node.ignore(*(["broadcast"] if node.opset < 7 else []))
@@ -36,7 +36,7 @@ def matmul(node: Node) -> Value:
 
 
 def einsum_(node: Node) -> Value:
-    """Any number of operands; letters may repeat, stand for several axes as `...`, and the result may be left out."""
+    """Einsum with any number of operands, repeated letters, `...`, and an optional result."""
     operands = node.tensors()
     terms, result = _terms(node, operands)
     total, letters = _single(operands[0], terms[0])
@@ -52,7 +52,7 @@ def einsum_(node: Node) -> Value:
 
 
 def _terms(node: Node, operands: Sequence[Tensor]) -> tuple[list[str], str]:
-    """The letters of each operand and of the result; `...` becomes letters that nothing else has."""
+    """The letters of each operand and of the result; `...` becomes unused letters."""
     equation = node.string("equation").replace(" ", "")
     left, arrow, result = equation.partition("->")
     terms = left.split(",")
@@ -80,7 +80,7 @@ def _terms(node: Node, operands: Sequence[Tensor]) -> tuple[list[str], str]:
 
 
 def _single(x: Tensor, term: str) -> tuple[Tensor, str]:
-    """An operand with each letter once: of a letter that repeats, the diagonal."""
+    """An operand with each letter once; a repeated letter takes the diagonal."""
     for letter in term:
         while term.count(letter) > 1:
             first, second = term.index(letter), term.rindex(letter)

@@ -57,7 +57,7 @@ def load(
     try:
         return _imported(proto, weights, symbols or {}, constants or {}, draws=False)
     except KeyMissingError:
-        # Inputs stand before parameters, and that a node draws is only known when it is run.
+        # Inputs precede parameters, but whether a node draws random numbers is known only when it is run.
         return _imported(proto, weights, symbols or {}, constants or {}, draws=True)
 
 
@@ -131,7 +131,7 @@ def _refuse_damage(proto: ModelProto) -> None:
         kind = entry.type.tensor_type.elem_type
         if entry.type.HasField("tensor_type") and kind not in _ELEMENT_TYPES:
             raise InvalidGraphError(f"the input {entry.name!r} has the element type {kind}, which ONNX does not know")
-    # A text that is not UTF-8 comes out of protobuf as bytes.
+    # Protobuf returns a string that is not UTF-8 as bytes.
     broken = next((name for name in _names(graph) if not isinstance(name, str)), None)
     if broken is not None:
         raise InvalidGraphError(f"the name {broken!r} is not UTF-8")

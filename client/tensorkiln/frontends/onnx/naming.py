@@ -1,4 +1,4 @@
-"""The errors of an operator, with the node that they are about."""
+"""Errors of an operator, with the name of its node."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .node import Node
 
 @contextmanager
 def named(node: Node) -> Generator[None]:
-    """InvalidGraphError, with the node's name, for whatever Python and NumPy raise on operands that do not fit.
+    """Convert exceptions of Python and NumPy for invalid operands to InvalidGraphError with the node's name.
 
-    UnsupportedGraphError for what exceeds the memory or the algebra of dimensions, LimitExceededError for a limit.
+    UnsupportedGraphError when memory or the algebra of dimensions is exhausted, LimitExceededError for a limit.
     """
     who = f"{node.op} {node.name}"
     try:

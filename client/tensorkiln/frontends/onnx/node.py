@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 RunInside = Callable[[GraphProto, Sequence[Held], str, "InnerParameters"], "list[Held]"]
-"""The same in a graph of its own: what the subgraph reads of the graphs around, it takes as inputs."""
+"""Like `RunSubgraph`, but into a separate graph: the outer values that the subgraph reads become its inputs."""
 RunSubgraph = Callable[[GraphProto, Sequence[Held], str], "list[Held]"]
-"""`run(graph, inputs, path)`: the outputs of a subgraph, whose nodes are called after the path."""
+"""`run(graph, inputs, path)`: the outputs of a subgraph; `path` prefixes the names of its nodes."""
 
 
 class Node:
     """The node, the opset it is written in, and the values of its inputs; an input that is left out is None.
 
     `read` holds the names of all values that are read.
-    Every attribute has to be read, if only to be ignored: `refuse_unread` refuses what nobody asked for.
+    Every attribute must be read or passed to `ignore`: `refuse_unread` rejects the node otherwise.
     """
 
     def __init__(
@@ -72,23 +72,23 @@ class Node:
         return output < self.output_count and self._read_outputs[output]
 
     def held(self, position: int) -> Held:
-        """An input that must be given: a value, a sequence, or nothing where it is optional."""
+        """A required input: a value, a sequence, or an empty optional (`Nothing`)."""
         found = self.inputs[position] if position < len(self.inputs) else None
         return self.fail(f"input {position} is missing") if found is None else found
 
     def value(self, position: int) -> Value:
-        """An input that must be given, and be a tensor."""
+        """A required input that is a tensor."""
         return self.as_value(self.held(position), f"input {position}")
 
     def as_value(self, held: Held, what: str) -> Value:
-        """What must be a tensor. UnsupportedGraphError that begins with `what` where it is not a tensor."""
+        """`held` as a tensor. UnsupportedGraphError, with `what` in its message, if it is not one."""
         if isinstance(held, Items | Nothing):
             kind = "a sequence" if isinstance(held, Items) else "an optional value that is not there"
             self.fail(f"{what} is {kind}, not a tensor")
         return held
 
     def items(self, position: int) -> tuple[Value, ...]:
-        """The elements of a sequence, which is given."""
+        """The elements of a required input that is a sequence."""
         found = self.held(position)
         return found.values if isinstance(found, Items) else self.fail(f"input {position} is not a sequence")
 
@@ -145,7 +145,7 @@ class Node:
         self.fail(f"input {position} is computed at run time and the graph depends on it{self.advice(value)}")
 
     def advice(self, *values: Value) -> str:
-        """What would have to be known for values that are computed at run time to be known: the end of an error."""
+        """The end of an error message: which inputs or symbols to fix so that the values are known at import."""
         computed = [value for value in values if isinstance(value, Tensor)]
         if not computed or self.builder.is_inside:
             return ""
@@ -226,6 +226,6 @@ class Node:
         return convert(get_attribute_value(attribute))
 
     def refuse_unread(self) -> None:
-        """UnsupportedGraphError when the node has an attribute that the operator function did not ask for."""
+        """UnsupportedGraphError if the operator function left an attribute of the node unread."""
         if self._unread:
             self.fail(f"the attribute {min(self._unread)} is not supported in opset {self.opset}")

@@ -44,7 +44,7 @@ def adagrad(node: Node) -> list[Value]:
 
 
 def adam(node: Node) -> list[Value]:
-    """With the bias of the states corrected from the second step on, which is number 1."""
+    """Adam, with the bias of the states corrected from the second step (number 1) on."""
     rate, step = node.tensor(0), node.tensor(1)
     alpha, beta, epsilon = node.number("alpha", 0.9), node.number("beta", 0.999), node.number("epsilon", 1e-6)
     after = node.number("norm_coefficient_post", 0.0)
@@ -63,7 +63,7 @@ def adam(node: Node) -> list[Value]:
 
 
 def momentum(node: Node) -> list[Value]:
-    """A gradient counts whole in the first step, which is number 0."""
+    """Momentum; the first step (number 0) uses the whole gradient."""
     rate, step = node.tensor(0), node.tensor(1)
     alpha, beta = node.number("alpha"), node.number("beta")
     is_nesterov = node.choice("mode", ("standard", "nesterov")) == "nesterov"

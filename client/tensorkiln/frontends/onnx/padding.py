@@ -52,7 +52,7 @@ def _widths(node: Node, rank: int) -> Widths:
 
 
 def _fill(node: Node) -> float | Tensor:
-    """What is put around; from opset 11 on it may be computed at run time."""
+    """The value of the padding; from opset 11 on it may be computed at run time."""
     if node.opset < 11:
         return node.number("value", 0.0)
     if not node.has(2):

@@ -1,4 +1,4 @@
-"""Host arrays that the graph reads: parameters, which are inputs, or constants where they are scalars of the code."""
+"""Host arrays in the graph: parameters, which are inputs, or constants for scalars that the model computes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ...errors import UnsupportedGraphError
 from .value import Absent, Held, Host, Items, Value
 
 MAX_SIZES = 1 << 12
-"""Elements of a shape that is used as data: each adds its nodes to the graph."""
+"""The most elements of a symbolic shape used as data; each adds nodes to the graph."""
 
 
 class KeyMissingError(Exception):
-    """A model draws random numbers, and its graph has no key for them."""
+    """A model draws random numbers, but its graph has no key."""
 
 
 class Parameters:
-    """Turns host arrays into graph inputs on first use and remembers which input holds which array.
+    """Converts host arrays to graph inputs at first use, one input per array.
 
-    Weights are inputs, so that a model with other weights is the same graph. A scalar that the model computes or spells
-    as a node is a constant; a scalar initializer is a weight. A weight of less than 8 bits is a parameter of packed
-    bytes, which the graph unpacks. Dims that depend on symbols are computed at the call. Random numbers are drawn under
-    `random_key`, a graph input of rank 0.
+    Weights are inputs, so that a model with other weights has the same graph. A scalar that the model computes or has
+    in a node is a constant; a scalar initializer is a weight. A weight below 8 bits is a parameter of packed bytes,
+    which the graph unpacks. Symbolic dims are computed at the call. Random numbers are derived from `random_key`, a
+    graph input of rank 0.
     """
 
     def __init__(self, builder: Builder, weights: Iterable[Host], random_key: Tensor | None = None) -> None:
@@ -37,21 +37,21 @@ class Parameters:
         self._tensors: dict[int, tuple[Host, Tensor]] = {}
 
     def tensor(self, array: Host) -> Tensor:
-        """The value of the graph that holds `array`. UnsupportedGraphError for an element type that graphs lack."""
+        """The tensor for `array`. UnsupportedGraphError for an unsupported element type."""
         if id(array) not in self._tensors:
-            # The array is kept beside its tensor: an id means nothing once its array is gone.
+            # Keep the array alive, since its id is the key.
             self._tensors[id(array)] = (array, self._declare(array))
         return self._tensors[id(array)][1]
 
     def next_key(self) -> Tensor:
-        """Another key for each node that draws: what the key of the call makes of their number."""
+        """A new key for a node that draws random numbers, derived from the call's key and a counter."""
         if self._random_key is None:
             raise KeyMissingError
         self._drawn += 1
         return threefry(self.builder.scalar(self._drawn, DType.UINT64), self._random_key)
 
     def is_weight(self, array: Host) -> bool:
-        """Whether the array is one of the model's own, and no number that it computes or spells."""
+        """Whether the array is an initializer of the model, not computed or literal."""
         return id(array) in self._weights
 
     def _declare(self, array: Host) -> Tensor:
@@ -61,7 +61,7 @@ class Parameters:
         if array.ndim == 0 and not self.is_weight(array):
             return self.builder.constant(array, dtype)
         name = f"parameters/{len(self.arrays)}"
-        while name in self.builder.inputs:  # A model may call an input of its own so.
+        while name in self.builder.inputs:  # A model's own input may have this name.
             name += "'"
         if dtype.is_narrow and dtype.bits < 8:
             packed = pack_array(array)
@@ -73,7 +73,7 @@ class Parameters:
         return tensor
 
     def _sizes(self, array: Host) -> Tensor:
-        """Dims as what they are at the call, in int64."""
+        """The values of dims at the call, in int64."""
         dims = array.reshape(-1).tolist()
         if any(isinstance(item, str | bytes) for item in dims):
             raise UnsupportedGraphError("strings are used as data")
@@ -86,9 +86,9 @@ class Parameters:
 
 
 class InnerParameters(Parameters):
-    """Those of a graph inside of a node, which takes what the graph around has as inputs of its own.
+    """The parameters of a region, which takes tensors of the outer graph as inputs.
 
-    `taken` are pairs of a tensor there and the input here, by the var there.
+    `taken` are pairs of an outer tensor and the region's input, by the outer var.
     """
 
     def __init__(self, outer: Parameters) -> None:
@@ -97,7 +97,7 @@ class InnerParameters(Parameters):
         self.taken: dict[int, tuple[Tensor, Tensor]] = {}
 
     def tensor(self, array: Host) -> Tensor:
-        """The value of this graph that holds `array`: a weight is one of the outermost graph."""
+        """The tensor for `array` in this region; a weight is a parameter of the outermost graph."""
         if array.ndim == 0 and array.dtype != object and not self.is_weight(array):
             return super().tensor(array)
         return self.capture(self._outer.tensor(array))
@@ -106,17 +106,17 @@ class InnerParameters(Parameters):
         return self._outer.is_weight(array)
 
     def next_key(self) -> Tensor:
-        """None: every turn would draw the same."""
+        """UnsupportedGraphError, because every turn would draw the same numbers."""
         raise UnsupportedGraphError("it draws random numbers in a loop whose turns are counted at run time")
 
     def capture(self, tensor: Tensor) -> Tensor:
-        """A tensor of the graph around as an input of this one."""
+        """The region's input for a tensor of the outer graph."""
         if tensor.var not in self.taken:
             self.taken[tensor.var] = tensor, self.builder.input(tensor.dtype, tensor.shape)
         return self.taken[tensor.var][1]
 
     def captured(self, held: Held | Absent) -> Held | Absent:
-        """Whatever a name stands for in the graph around."""
+        """Capture any value of the outer graph."""
         if isinstance(held, Tensor):
             return self.capture(held)
         if isinstance(held, Items):
@@ -124,12 +124,12 @@ class InnerParameters(Parameters):
         return held
 
     def value(self, value: Value) -> Tensor:
-        """A value of this graph as a tensor of it."""
+        """A value of this region as a tensor."""
         return value if isinstance(value, Tensor) else self.tensor(value)
 
 
 def element_type(dtype: np.dtype[Any]) -> DType:
-    """Our element type of a NumPy one. UnsupportedGraphError when there is none, as for strings and complex numbers."""
+    """The DType of a NumPy dtype. UnsupportedGraphError when there is none, as for strings and complex numbers."""
     try:
         return DType.from_numpy(dtype)
     except KeyError:

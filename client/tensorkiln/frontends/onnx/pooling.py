@@ -38,7 +38,7 @@ def _averages(node: Node, x: Tensor, count_padding: bool) -> Tensor:
 
 
 def lp_pool(node: Node) -> Value:
-    """The p-norm of each window: sums of powers, as an average that counts the padding times its elements."""
+    """The p-norm of each window; the sum of powers is an average, padding included, times the window size."""
     x, power = node.tensor(0), node.integer("p", 2)
     averages = _averages(node, build.power(build.absolute(x), power), True)
     return build.power(averages * math.prod(node.integers("kernel_shape")), 1 / power)

@@ -1,4 +1,4 @@
-"""Operators that say by an element's position what becomes of it: ranges, triangles, running sums."""
+"""Operators that depend on the positions of elements: ranges, triangles, running sums."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .value import MAX_GROWN_ELEMENTS, Value
 
 
 def range_(node: Node) -> Value:
-    """From a start up to a limit. Known, or integers of which the step is known."""
+    """Range from a start up to a limit: known values, or integers with a known step."""
     start, limit, step = node.hosts()
     if object not in (start.dtype, limit.dtype, step.dtype):
         first, last, by = (value.reshape(())[()] for value in (start, limit, step))
@@ -98,7 +98,7 @@ def _hot(node: Node, x: Tensor, axis: int) -> Tensor:
 
 
 def reverse_sequence(node: Node) -> Value:
-    """The first elements of each sequence backwards, as many as its length says."""
+    """Each sequence with its first elements, up to its length, reversed."""
     x, lengths = node.tensor(0), node.tensor(1).cast(DType.INT64)
     batch, time = node.integer("batch_axis", 1), node.integer("time_axis", 0)
     if {batch, time} != {0, 1}:

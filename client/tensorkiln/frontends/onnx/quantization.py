@@ -1,4 +1,4 @@
-"""Quantised numbers: integers, or narrow floats, that stand for `(number - zero point) * scale`."""
+"""Quantised numbers: integers or narrow floats that represent `(number - zero point) * scale`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .value import Value
 
 
 def _aligned(node: Node, parameter: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
-    """A scale or a zero point along the axis it belongs to, each entry repeated for the elements of its block."""
+    """A scale or zero point aligned to its axis, with each entry repeated for the elements of its block."""
     if parameter.rank == 0 or (parameter.rank == 1 and parameter.shape[0] == 1):
         return parameter.reshape([1] * x.rank)
     if parameter.rank == 1 and not block:
@@ -40,9 +40,9 @@ def _quantized(
     *,
     saturate: bool = True,
 ) -> Tensor:
-    """Divided in `precision`, the type of the scale unless told otherwise, rounded to even and saturated.
+    """Quantise: divide in `precision` (default: the scale's type), round to even, and saturate.
 
-    A narrow float takes the quotient as it is, and rounds by itself.
+    For a narrow float, the cast of the quotient does the rounding.
     """
     kind = scale.dtype if precision is None else precision
     if dtype.wide.is_float:
@@ -98,14 +98,14 @@ def _centred(node: Node, place: int, zero: int, aligned: Callable[[Tensor], Tens
 
 
 def _rows(operand: Tensor) -> Callable[[Tensor], Tensor]:
-    """One entry for all, one for each row of a left operand, or as many axes as it has."""
+    """Aligns a parameter of a left operand: one entry, one per row, or the operand's rank."""
     return lambda parameter: (
         parameter.unsqueeze([-1]) if parameter.rank == 1 < operand.rank and parameter.shape[0] != 1 else _one(parameter)
     )
 
 
 def _one(parameter: Tensor) -> Tensor:
-    """A list of one entry as that entry, which adds no axis."""
+    """A one-element list as a scalar, which adds no axis."""
     return parameter.reshape() if parameter.shape == (1,) else parameter
 
 
@@ -121,7 +121,7 @@ def qlinear_matmul(node: Node) -> Value:
 
 
 def _by_channel(rank: int) -> Callable[[Tensor], Tensor]:
-    """One entry for each kernel of a convolution's weights."""
+    """Aligns a parameter with one entry per output channel of a convolution's weights."""
     return lambda parameter: parameter.reshape([-1, *(1,) * (rank - 1)]) if parameter.rank else parameter
 
 
@@ -132,7 +132,7 @@ def conv_integer(node: Node) -> Value:
 
 
 def qlinear_conv(node: Node) -> Value:
-    """Integers from end to end: a float scale for each kernel brings the sums to the result's."""
+    """An integer convolution; a float factor per output channel rescales the sums to the result's scale."""
     rank = node.tensor(3).rank
     x, weight = _centred(node, 0, 2, _one), _centred(node, 3, 5, _by_channel(rank))
     total = convolved(node, x, weight, None)

@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM, unrolled: one step after the other over a sequence of known length."""
+"""RNN, GRU and LSTM, unrolled over a sequence of static length."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .node import Node
 
 Activation = Callable[[Tensor], Tensor]
 Step = Callable[[Tensor, "list[Tensor]"], "list[Tensor]"]
-"""From the input of a step and the states before it to those after it; the first is what the step gives."""
+"""Computes the states after a step from its input and the states before; the first state is the step's output."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Direction:
-    """What one direction is given: weights of inputs and of states, biases of both, peepholes."""
+    """The parameters of one direction: input and recurrent weights, their biases, peepholes, activations."""
 
     weights: Tensor
     recurrent: Tensor
@@ -30,11 +30,11 @@ class _Direction:
     clip: float | None
 
     def clipped(self, x: Tensor) -> Tensor:
-        """What goes into an activation."""
+        """The input of an activation, clipped if the node has a clip value."""
         return x if self.clip is None else x.clip(-self.clip, self.clip)
 
     def gates(self) -> Callable[[Tensor, Tensor], list[Tensor]]:
-        """What gives all gates of an input and a state, apart."""
+        """A function from an input and a state to the list of gates."""
         weights, recurrent = build.transpose(self.weights), build.transpose(self.recurrent)
         bias = None if self.bias is None else self.bias[0] + self.bias[1]
         return lambda x, state: _apart(_sum(x @ weights + state @ recurrent, bias), self.hidden)
@@ -74,7 +74,7 @@ def _activation(node: Node, name: str, alpha: float | None, beta: float | None) 
 
 
 def _activations(node: Node, defaults: Sequence[str], directions: int) -> Iterator[Sequence[Activation]]:
-    """Of the constants that are listed, a function takes the next one where it has one."""
+    """The activations of each direction. A function with a parameter takes the next listed value."""
     names = node.strings("activations", [*defaults] * directions)
     alphas, betas = iter(node.numbers("activation_alpha", [])), iter(node.numbers("activation_beta", []))
     if len(names) != len(defaults) * directions:
@@ -120,7 +120,7 @@ def _known(node: Node, dim: object) -> int:
 
 
 def _run(node: Node, directions: Sequence[_Direction], step: Callable[[_Direction], Step], states: int) -> list[Tensor]:
-    """Y, then the last states, in the node's layout. What lies behind the end of a shorter sequence is zeros."""
+    """Y, then the last states, in the node's layout. Y is zero after the end of a shorter sequence."""
     by_batch = node.opset >= 14 and node.integer("layout", 0) == 1
     x = build.moveaxis(node.tensor(0), 0, 1) if by_batch else node.tensor(0)
     length, batch = _known(node, x.shape[0]), x.shape[1]
@@ -145,7 +145,7 @@ def _run(node: Node, directions: Sequence[_Direction], step: Callable[[_Directio
                 state = after
                 given_out.append(state[0])
             else:
-                # Behind its end a sequence keeps its state, or backwards has not begun.
+                # After its end a sequence keeps its state; backwards, it has not begun.
                 is_within = position < lengths
                 state = [build.where(is_within, new, old) for new, old in zip(after, state, strict=True)]
                 given_out.append(build.where(is_within, after[0], 0.0))
@@ -215,7 +215,7 @@ def _sum(x: Tensor, *others: Tensor | None) -> Tensor:
 
 
 def lstm(node: Node) -> list[Tensor]:
-    """Gates: input, output, forget, cell; the peepholes of the first three look at the cell."""
+    """Gates: input, output, forget, cell; the peepholes of the first three read the cell."""
     if node.integer("input_forget", 0):
         node.fail("input_forget is not supported")
 

@@ -15,7 +15,7 @@ Reduction = Callable[[Tensor, "list[int] | None", bool], Tensor]
 
 
 def _reduction(function: Reduction, axes_input_since: int = 18) -> Operator:
-    """No axes stand for all of them, or for none where `noop_with_empty_axes` says so."""
+    """A reduction. Without axes it reduces all, or none with `noop_with_empty_axes`."""
 
     def apply(node: Node) -> Value:
         x = node.tensor(0)
@@ -30,7 +30,7 @@ def _reduction(function: Reduction, axes_input_since: int = 18) -> Operator:
 
 
 def _log_sum_exp(x: Tensor, over: list[int] | None, keepdims: bool) -> Tensor:
-    """Shifted by the maximum so that nothing overflows; an infinite maximum shifts nothing."""
+    """log(sum(exp(x))), shifted by the maximum against overflow; an infinite maximum is not subtracted."""
     most = x.max(over, keepdims=True)
     is_finite = build.absolute(most) < float("inf")
     shift = build.where(is_finite, most, 0.0)

@@ -1,4 +1,4 @@
-"""RoiAlign and MaxRoiPool: parts of images, each divided into the same number of cells."""
+"""RoiAlign and MaxRoiPool: regions of images, each divided into the same number of cells."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from .value import Host, Value
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """Along one axis, for regions, cells and samples in each cell: (regions, cells, samples).
+    """Samples along one axis, as tensors (regions, cells, samples).
 
-    Two elements and what each counts, and which samples are there at all; `count` is how many these are in a cell.
+    `ends` are the two neighbouring elements with their weights; `is_there` masks valid samples; `count` is their number
+    in a cell.
     """
 
     ends: tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -28,7 +29,7 @@ class _Samples:
 
 
 def roi_align(node: Node) -> Value:
-    """The average or the maximum of samples between elements, which lie evenly in each cell."""
+    """The average or maximum of interpolated samples, evenly spaced in each cell."""
     x, rois, images = node.tensor(0), node.tensor(1), node.tensor(2)
     if x.rank != 4:
         node.invalid(f"images of two spatial axes are of rank 4, not {x.rank}")
@@ -82,7 +83,7 @@ def _over_rows(x: Tensor) -> Tensor:
 def _samples(
     node: Node, x: Tensor, rois: Tensor, axis: int, cells: int, ratio: int, least: float, scale: float
 ) -> _Samples:
-    """`axis` 0 is that of the rows. `least` is the extent that a region has at the least, where it is not 0."""
+    """The samples along an axis (0 for rows). A nonzero `least` is the minimum extent of a region."""
     start, extent = rois[:, 1 - axis], rois[:, 3 - axis] - rois[:, 1 - axis]
     extent = build.maximum(extent, least) if least else extent
     counts = np.asarray([ratio]) if ratio > 0 else _counts(node, axis, cells, least, scale)
@@ -98,7 +99,7 @@ def _samples(
     low = build.minimum(build.floor(held), size - 1.0)
     after = build.where(low >= size - 1.0, 0.0, held - low)
     high = build.minimum(low + 1.0, size - 1.0)
-    # A place that is no number lies nowhere.
+    # A NaN position is outside.
     ends = tuple(
         (build.where(is_inside, at, 0.0).cast(DType.INT64), build.where(is_inside, weight, 0.0))
         for at, weight in ((low, 1.0 - after), (high, after))
@@ -108,25 +109,25 @@ def _samples(
 
 
 def _counts(node: Node, axis: int, cells: int, least: float, scale: float) -> Host:
-    """As many samples as a cell has elements, for each region: the regions must be known."""
+    """The number of samples per cell for each region: the cell's extent in elements. Regions must be static."""
     rois = node.host(1).astype(np.float32) * np.float32(scale)
     extent = rois[:, 3 - axis] - rois[:, 1 - axis]
     return np.maximum(np.ceil(np.maximum(extent, least) / cells if least else extent / cells), 0).astype(np.int64)
 
 
 def max_roi_pool(node: Node) -> Value:
-    """The greatest element of each cell, whose ends are rounded outwards; 0 where a cell has none."""
+    """The maximum of each cell, with ends rounded outwards; 0 for an empty cell."""
     x, rois = node.tensor(0), node.tensor(1)
     sizes, scale = node.integers("pooled_shape"), node.number("spatial_scale", 1.0)
     if x.rank != 4 or len(sizes) != 2:
         node.invalid(f"images of rank {x.rank} and a pooled_shape of {len(sizes)} are not those of two spatial axes")
     own = build.take(x, rois[:, 0].cast(DType.INT64), 0)
-    # Whole numbers beyond 2048 are no float16.
+    # float16 cannot represent all integers above 2048.
     wide = DType.FLOAT64 if x.dtype is DType.FLOAT64 else DType.FLOAT32
     corners = rois[:, 1:].cast(wide) * scale
     # Halves are rounded away from 0.
     whole = build.where(corners < 0.0, build.ceil(corners - 0.5), build.floor(corners + 0.5))
-    # An element may be -inf, so that a value does not say whether its cell has any.
+    # Track empty cells separately, since an element may be -inf.
     has_any: list[Tensor] = []
     for axis in (3, 2):
         # In (regions, channels, rows, columns): the columns become cells first.

@@ -1,4 +1,4 @@
-"""Reshape and its kin, and the shapes themselves."""
+"""Reshape and related operators, and shapes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .value import MAX_GROWN_ELEMENTS, Host, Value, dims_of, host_dims
 
 
 def target_shape(node: Node, shape: Sequence[Dim], wanted: Sequence[Dim]) -> list[Dim]:
-    """The shape that a Reshape asks for: 0 copies a dim unless `allowzero` says otherwise, -1 is what remains."""
+    """The target shape of a Reshape: 0 copies a dim unless `allowzero` is set, -1 is inferred."""
     copies = node.integer("allowzero", 0) == 0
     if any(dim == 0 and copies and place >= len(shape) for place, dim in enumerate(wanted)):
         node.fail(f"a dimension of 0 copies one that the input of rank {len(shape)} does not have")
@@ -25,7 +25,7 @@ def target_shape(node: Node, shape: Sequence[Dim], wanted: Sequence[Dim]) -> lis
         return dims
     place = dims.index(-1)
     others, own = [*dims[:place], *dims[place + 1 :]], [*shape]
-    # Of sums that are multiplied out, nothing tells that one divides the other.
+    # Cancel equal dims first: divisibility of expanded sums cannot be recognized.
     for dim in tuple(others):
         if dim != 0 and dim in own:
             others.remove(dim)
@@ -82,7 +82,7 @@ def split_(node: Node) -> list[Tensor]:
 
 
 def _even(node: Node, dim: Dim) -> list[Dim]:
-    """As many equal parts as there are outputs, the last one smaller if need be."""
+    """The sizes of equal parts, one per output; the last may be smaller."""
     count = node.integer("num_outputs", node.output_count) if node.opset >= 18 else node.output_count
     if not 0 < count <= MAX_NODES:
         node.invalid(f"{count} parts are too few or too many; 1 to {MAX_NODES} are possible")
@@ -102,7 +102,7 @@ def slice_(node: Node) -> Value:
 def expand(node: Node) -> Value:
     x = node.tensor(0)
     wanted = dims_of(node.host(1))
-    if -1 in wanted:  # The builder keeps such a dim; ONNX does not know it.
+    if -1 in wanted:  # The builder would keep the dim; ONNX does not allow -1.
         node.invalid(f"the shape {wanted} has a negative dimension")
     aligned = [1] * (x.rank - len(wanted)) + wanted
     own = [1] * (len(aligned) - x.rank) + list(x.shape)
@@ -110,7 +110,7 @@ def expand(node: Node) -> Value:
 
 
 def tile(node: Node) -> Value:
-    """Repeats along each axis: a new axis before it, expanded, then joined."""
+    """Tile: expand a new axis before each axis, and join the two."""
     x = node.tensor(0)
     repeats = dims_of(node.host(1))
     if len(repeats) != x.rank:
@@ -121,7 +121,7 @@ def tile(node: Node) -> Value:
 
 
 def depth_to_space(node: Node) -> Value:
-    """Channels to blocks of an image; `mode` says whether a block or a channel of the result varies slower."""
+    """Move channels to blocks of an image; `mode` selects whether blocks or channels are the outer dimension."""
     x, size = node.tensor(0), node.integer("blocksize")
     batch, channels, rows, columns = x.shape
     by_block = node.opset < 11 or node.choice("mode", ("DCR", "CRD"), "DCR") == "DCR"
@@ -134,7 +134,7 @@ def depth_to_space(node: Node) -> Value:
 
 
 def space_to_depth(node: Node) -> Value:
-    """Blocks of an image to channels, a block's elements varying slower than the channels."""
+    """Move blocks of an image to channels; block positions are the outer dimension, except in the mode CRD."""
     x, size = node.tensor(0), node.integer("blocksize")
     if node.opset >= 28 and node.choice("mode", ("DCR", "CRD"), "DCR") == "CRD":
         order = [0, 1, 3, 5, 2, 4]

@@ -52,14 +52,14 @@ def resize(node: Node) -> Value:
 
 
 def _as(dtype: DType, x: Tensor) -> Tensor:
-    """Rounded and saturated once, where integers were resized as floats."""
+    """Integers that were resized as floats, rounded and saturated once."""
     if x.dtype is dtype or not dtype.is_integer:
         return x.cast(dtype)
     return build.rint(x).clip(float(dtype.min), float(dtype.max)).cast(dtype)
 
 
 def upsample(node: Node) -> Value:
-    """What Resize was before opset 10."""
+    """Upsample, the predecessor of Resize before opset 10."""
     x = node.tensor(0)
     mode = node.choice("mode", ("nearest", "linear"), "nearest")
     scales = node.numbers("scales") if node.opset < 9 else node.host(1).reshape(-1).tolist()
@@ -78,7 +78,7 @@ def upsample(node: Node) -> Value:
 
 
 def _targets(node: Node, x: Tensor, chosen: Sequence[int]) -> list[tuple[Dim, float]]:
-    """The size and the scale of each axis that is chosen."""
+    """The size and the scale of each chosen axis."""
     own = [x.shape[axis] for axis in chosen]
     scales_at = 1 if node.opset < 11 else 2
     if node.has(scales_at) and node.host(scales_at).size:

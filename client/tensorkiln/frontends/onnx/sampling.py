@@ -1,4 +1,4 @@
-"""GridSample: values between the elements of an image, at computed positions."""
+"""GridSample: interpolated values of an image at computed positions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .value import Value
 
 
 def grid_sample(node: Node) -> Value:
-    """Images of any number of spatial axes; the last axis of the grid runs over these from the innermost on."""
+    """Sample images with any number of spatial axes; the last axis of the grid runs over these, innermost first."""
     x, grid = node.tensor(0), node.tensor(1)
     modes = {"linear": "linear", "bilinear": "linear", "nearest": "nearest", "cubic": "cubic", "bicubic": "cubic"}
     mode = modes[node.choice("mode", modes, "linear" if node.opset >= 20 else "bilinear")]

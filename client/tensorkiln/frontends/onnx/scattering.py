@@ -58,7 +58,7 @@ def _depth(node: Node, indices: Tensor, rank: int) -> int:
 
 
 def tensor_scatter(node: Node) -> Value:
-    """Each sequence of a batch written to its cache from its own position on; `circular` goes on at the front."""
+    """Write each sequence of a batch to its cache from its own position on; `circular` wraps around."""
     cache, update = node.tensor(0), node.tensor(1)
     axis = node.integer("axis", -2) % cache.rank
     is_circular = node.choice("mode", ("linear", "circular"), "linear") == "circular"

@@ -1,4 +1,4 @@
-"""Nodes that run one after the other, and the values that they read and write by name."""
+"""Translation of nodes in order, with the values that they read and write by name."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ UNREADABLE = (
     *(DecodeError, json_format.Error, text_format.Error, checker.ValidationError, parser.ParseError),
     *(ValueError, TypeError, KeyError, NotImplementedError),
 )
-"""What protobuf and onnx raise on bytes that are no model, or no tensor of a known type."""
+"""Exceptions of protobuf and onnx for invalid models, and for tensors of unknown types."""
 MAX_RUN = 2 * MAX_NODES
-"""Nodes, of which many compute what is known and leave none in the graph."""
+"""The most nodes processed; many are folded and add none to the graph."""
 
 
 @dataclass
 class Work:
-    """How many nodes have been run, those of all turns and calls counted."""
+    """The number of nodes processed, counting all loop turns and function calls."""
 
     nodes: int = 0
     kept: dict[int, tuple[object, Mapping[str, Held]]] = field(
@@ -44,14 +44,14 @@ class Work:
     )
 
     def once(self, proto: object, values: Callable[[], Mapping[str, Held]]) -> Mapping[str, Held]:
-        """What a part of the model holds, read once: weights of a body that runs often are the same parameters."""
+        """The values in a part of the model, read once, so that a body that runs often has one copy of its weights."""
         if id(proto) not in self.kept:
-            # Kept beside what it holds: an id means nothing once its object is gone.
+            # Keep the object alive, since its id is the key.
             self.kept[id(proto)] = (proto, values())
         return self.kept[id(proto)][1]
 
     def one_more(self, name: str) -> None:
-        """LimitExceededError for more than `MAX_RUN`: functions that call others twice are short to write."""
+        """Count a node. LimitExceededError above `MAX_RUN`, since nested calls can grow exponentially."""
         self.nodes += 1
         if self.nodes > MAX_RUN:
             raise LimitExceededError(
@@ -63,16 +63,16 @@ class Work:
 
 
 class OuterScope(Protocol):
-    """What a subgraph sees of the graph around it."""
+    """The interface of the outer graph for a subgraph."""
 
     def value(self, name: str) -> Held | Absent | None:
-        """The value of that name, here or around."""
+        """The value of that name, in this scope or an outer one."""
         ...
 
 
 @dataclass(frozen=True)
 class _Captured:
-    """The graph around a subgraph that is a graph of its own."""
+    """The outer graph of a subgraph that becomes a region: its values are captured as inputs."""
 
     scope: OuterScope
     parameters: InnerParameters
@@ -86,8 +86,8 @@ class _Captured:
 class Scope:
     """Values by name, in the model's graph, a subgraph of it or the body of a function.
 
-    A subgraph sees the values of the scope around it, a function only its inputs. `opsets` gives the version of each
-    domain, `attributes` those of the call that runs this body, `path` what its nodes are called after.
+    A subgraph can read values of the outer scope, a function only its inputs. `opsets` gives the version of each
+    domain, `attributes` are those of the call of this body, `path` is the prefix of its nodes' names.
     """
 
     parameters: Parameters
@@ -102,7 +102,7 @@ class Scope:
     work: Work = field(default_factory=Work)
 
     def run(self, nodes: Sequence[NodeProto], results: Sequence[str]) -> None:
-        """Compute what the nodes write; `results` are the names that are read afterwards."""
+        """Translate the nodes; `results` are the names that are read afterwards."""
         self.read = self.read.union(results, _names_read(nodes))
         for position, proto in enumerate(nodes):
             name = f"{self.path}{proto.name or f'#{position}'}"
@@ -112,25 +112,25 @@ class Scope:
                 self._run(bound(proto, self.attributes), name)
 
     def value(self, name: str) -> Held | Absent | None:
-        """The value of that name, here or around."""
+        """The value of that name, in this scope or an outer one."""
         found = self.values.get(name)
         return self.around.value(name) if found is None and self.around is not None else found
 
     def output(self, name: str) -> Held:
-        """The value of an output. UnsupportedGraphError where there is none."""
+        """The value of an output. UnsupportedGraphError when there is none."""
         found = self.value(name)
         if found is None or isinstance(found, Absent):
             raise UnsupportedGraphError(found.reason if found is not None else f"no node writes the output {name!r}")
         return found
 
     def run_subgraph(self, graph: GraphProto, inputs: Sequence[Held], path: str) -> list[Held]:
-        """The outputs of a subgraph of a node."""
+        """Translate a subgraph of a node in place, and return its outputs."""
         return self._run_graph(graph, inputs, path, self, self.parameters)
 
     def run_inside(
         self, graph: GraphProto, inputs: Sequence[Held], path: str, parameters: InnerParameters
     ) -> list[Held]:
-        """The outputs of a subgraph that is a graph of its own; `inputs` are its values."""
+        """Translate a subgraph that becomes a region, and return its outputs; `inputs` are values of the region."""
         return self._run_graph(graph, inputs, path, _Captured(self, parameters), parameters)
 
     def _run_graph(
@@ -158,7 +158,7 @@ class Scope:
         return [inner.output(name) for name in names]
 
     def _is_constant(self, proto: NodeProto) -> bool:
-        """Whether the node gives the same array whenever it is run: ONNX's own `Constant`, with what it holds."""
+        """Whether the node is ONNX's own `Constant` with a literal value, which is the same in every run."""
         is_own = proto.op_type == "Constant" and proto.domain in OWN_DOMAINS and proto not in self.functions
         return is_own and not any(attribute.ref_attr_name for attribute in proto.attribute)
 
@@ -175,7 +175,7 @@ class Scope:
         node = Node(proto, name, opset, inputs, self.parameters, self.read, self.run_subgraph, self.run_inside)
         results: Sequence[Held | Absent]
         if is_own:
-            # What a fold overflows or divides by zero is what the operator would give, and no matter for warnings.
+            # Overflow and division by zero in a fold give the operator's own results: no warnings.
             with named(node), np.errstate(all="ignore"):
                 check_inputs(node)
                 results = fold(node) if is_foldable(node) else results_of(node)
@@ -202,7 +202,7 @@ class Scope:
         unknown = given.keys() - body.known
         if unknown:
             node.fail(f"the attribute {min(unknown)} is not supported in opset {node.opset}")
-        # What the caller leaves out is an empty name in the body.
+        # An input that the caller omits is absent in the body.
         values: dict[str, Held | Absent] = dict.fromkeys(body.inputs, _NOTHING)
         values |= {name: value for name, value in zip(body.inputs, node.inputs, strict=False) if value is not None}
         inner = replace(
@@ -233,7 +233,7 @@ _NOTHING = Absent("an input is missing")
 
 
 def _refuse_deep(node: Node, results: Sequence[Held | Absent]) -> None:
-    """Refuse dimensions that loops have nested too deep for the graph to have."""
+    """UnsupportedGraphError for dimension expressions that loops have nested too deeply."""
     for result in results:
         if isinstance(result, np.ndarray) and result.dtype == object:
             dims = [dim for dim in result.reshape(-1).tolist() if isinstance(dim, Expr)]
@@ -242,13 +242,13 @@ def _refuse_deep(node: Node, results: Sequence[Held | Absent]) -> None:
 
 
 def _outputs(body: Body, node: Node, inner: Scope) -> list[Held | Absent]:
-    """What the body gives of what is read."""
+    """The outputs of a body; unread ones are absent."""
     unread = Absent("nothing reads it")
     return [inner.output(name) if node.is_read(place) else unread for place, name in enumerate(body.outputs)]
 
 
 def _names_read(nodes: Sequence[NodeProto]) -> set[str]:
-    """What the nodes read, and the nodes of their subgraphs."""
+    """The names that the nodes and their subgraphs read."""
     found: set[str] = set()
     for node in nodes:
         found.update(node.input)
@@ -259,7 +259,7 @@ def _names_read(nodes: Sequence[NodeProto]) -> set[str]:
 
 
 def initializer(tensor: TensorProto) -> Host:
-    """The array of an initializer. InvalidGraphError where it has none."""
+    """The array of an initializer. InvalidGraphError when it cannot be read."""
     try:
         return np.asarray(numpy_helper.to_array(tensor))
     except UNREADABLE as error:

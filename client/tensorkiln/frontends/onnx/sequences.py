@@ -1,4 +1,4 @@
-"""Sequences of known length, and optional values of which it is known whether they are there."""
+"""Sequences of known length, and optionals known to be filled or empty."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def at(node: Node) -> Held:
 
 
 def insert(node: Node) -> Held:
-    """Before the position; behind the last element where none is given."""
+    """The sequence with an element inserted before the position, or appended if there is no position."""
     values = node.items(0)
     place = _place(node, 2, len(values), len(values)) if node.has(2) else len(values)
     return Items((*values[:place], node.value(1), *values[place:]))
@@ -59,7 +59,7 @@ def length(node: Node) -> Held:
 
 
 def split(node: Node) -> Held:
-    """Parts along an axis: of the sizes that are given, of one size, or of one element each."""
+    """Parts along an axis, of the given sizes, of one size, or of one element each."""
     x, axis = node.value(0), node.integer("axis", 0)
     keeps = node.integer("keepdims", 1) == 1 or node.has(1)
     rank = len(x.shape)
@@ -110,7 +110,7 @@ def _are_known(values: Sequence[Value]) -> TypeGuard[Sequence[Host]]:
 
 
 def _are_few(values: Sequence[Host]) -> bool:
-    """Whether they are joined here; the graph joins small ones whose result is large."""
+    """Whether the values are joined on the host; the graph joins small values whose result is large."""
     sizes = [value.size for value in values]
     return sum(sizes) <= max(MAX_GROWN_ELEMENTS, *sizes)
 

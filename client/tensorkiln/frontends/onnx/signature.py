@@ -1,4 +1,4 @@
-"""What ONNX says an operator takes: how many inputs, and of which types."""
+"""Checks of an operator's inputs, number and types, against ONNX's schema."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .value import Held, Items, Nothing
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """Inputs that share a `parameter`, which is not empty, have one type of `types`."""
+    """An input by the schema. Inputs with the same non-empty `parameter` must have the same type, one of `types`."""
 
     parameter: str
     types: frozenset[str]
@@ -54,7 +54,7 @@ def _inputs(op: str, opset: int, domain: str) -> list[_Input] | None:
     option, schema = defs.OpSchema.FormalParameterOption, defs.get_schema(op, opset, domain)
     return [
         _Input(
-            # Inputs of one formal parameter have one type, unless it says that they need not.
+            # Inputs of one formal parameter have one type, unless it is heterogeneous.
             each.type_str if each.is_homogeneous else "",
             frozenset(each.types),
             each.option != option.Optional and place < schema.min_input,
@@ -65,9 +65,9 @@ def _inputs(op: str, opset: int, domain: str) -> list[_Input] | None:
 
 
 def _type_of(value: Held) -> str | None:
-    """As ONNX spells it. An array of objects holds dimensions, which are int64, or strings.
+    """ONNX's name of a value's type. An object array holds dimensions, which are int64, or strings.
 
-    None for an optional value that is not there and for a sequence of nothing, which may be of any type.
+    None for an absent optional value and for an empty sequence, which may be of any type.
     """
     if isinstance(value, Nothing):
         return None

@@ -1,4 +1,4 @@
-"""TopK by rank: how many elements come before each; and what is sorted when it is known."""
+"""TopK by rank, and sorting of values known at import."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .value import Value
 
 
 def top_k(node: Node) -> list[Value]:
-    """The greatest or least elements along an axis, and where they were; of equal ones the first comes first."""
+    """The greatest or least elements along an axis, and their positions; the order is stable."""
     x = node.tensor(0)
     axis = node.integer("axis", -1) % x.rank
     count = node.known_integer(1) if node.opset >= 10 else node.integer("k")
     is_largest = node.opset < 11 or node.integer("largest", 1) == 1
-    node.ignore("sorted")  # What is sorted is right where any order would be.
+    node.ignore("sorted")  # If any order is allowed, sorted is correct, too.
     extent = x.shape[axis]
     low, high = node.builder.bounds(extent)
     if not 0 <= count <= high:
@@ -28,7 +28,7 @@ def top_k(node: Node) -> list[Value]:
 
 
 def unique(node: Node) -> list[Value]:
-    """The distinct elements of what is known: their number must be."""
+    """The distinct elements of a value known at import, since their number must be static."""
     x = node.host(0)
     if x.dtype == object:
         node.fail("which dimensions are equal depends on symbols")

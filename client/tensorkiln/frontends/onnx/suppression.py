@@ -1,4 +1,4 @@
-"""NonMaxSuppression of boxes and scores that are known: how many boxes are left is the shape of the result."""
+"""NonMaxSuppression of known boxes and scores: the shape of the result depends on their values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_COMPARED: Final = 1 << 28
 
 
 def non_max_suppression(node: Node) -> Value:
-    """(image, class, box) of each box that is left, best first; a box that overlaps a better one is not."""
+    """(image, class, box) of each remaining box, best first; boxes that overlap a better one are dropped."""
     boxes, scores = node.host(0), node.host(1)
     is_centre = node.integer("center_point_box", 0) == 1
     if (

@@ -54,7 +54,7 @@ def _wide(value: Value) -> Value:
 
 
 def _is_kept(body: GraphProto, count: int) -> bool:
-    """Whether each carried value leaves the body as it enters it."""
+    """Whether the body returns each carried value unchanged."""
     origin = {entry.name: entry.name for entry in body.input}
     for each in body.node:
         if each.op_type == "Identity" and each.input[0] in origin:

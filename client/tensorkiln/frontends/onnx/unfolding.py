@@ -1,4 +1,4 @@
-"""Windows with the places of what is in them: MaxPool with indices, MaxUnpool, Col2Im."""
+"""Windows whose elements' positions are needed: MaxPool with indices, MaxUnpool, Col2Im."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def pooled_with_indices(node: Node) -> list[Tensor]:
     real = plain_windows(build.pad(build.ones(x.builder, (1, 1, *spatial), DType.BOOL), widths), over)
     greatest = values.max([-1], keepdims=True)
     is_greatest = build.equal(values, greatest) | build.is_nan(values) if x.dtype.is_float else values == greatest
-    # Padding is never found, though it may be as great as the least element.
+    # Padding is never chosen, even if it equals the least element.
     found_at = is_greatest & real.reshape([1, 1, *counts[2:], size])
     first = build.argmax(found_at.cast(DType.INT32), -1, True).cast(DType.INT64)
     inside = build.gather(numbers.expand([*counts, size]), first, -1).squeeze([-1])

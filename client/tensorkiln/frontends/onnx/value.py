@@ -1,4 +1,4 @@
-"""Values during an import: known on the host, or computed by the graph; and what is made of several, or of none.
+"""Values during an import: known on the host, or computed by the graph; sequences and empty optionals.
 
 A host value is an array. One that depends on symbols (from the shape of a tensor) is an array of objects, each an
 integer or a dimension expression; arithmetic on it is arithmetic of dimensions.
@@ -18,26 +18,26 @@ from ...expr import Dim
 Host: TypeAlias = "np.ndarray[Any, Any]"
 Value: TypeAlias = "Tensor | Host"
 Held: TypeAlias = "Value | Items | Nothing"
-"""What a name stands for: graphs have tensors only, so that of the others everything is known at the import."""
+"""What a name stands for. Graphs have tensors only, so sequences and optionals are resolved during the import."""
 MAX_GROWN_ELEMENTS = 1 << 28
-"""Elements of a host value that is made of smaller ones; the graph computes what would be larger."""
+"""The most elements of a host value computed from smaller ones; the graph computes larger values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A sequence: as many values as are known."""
+    """A sequence, whose length is known during the import."""
 
     values: tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """An optional value that is not there. One that is, is the value itself."""
+    """An empty optional. A filled one is represented by its value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """An output that we do not compute; only reading it is an error."""
+    """An output that the import does not compute; an error only if it is read."""
 
     reason: str
 

@@ -20,7 +20,7 @@ class WindowAttributes:
 
 
 def window_attributes(node: Node, x: Tensor, kernel: Sequence[int]) -> WindowAttributes:
-    """`strides`, `dilations`, and `pads` or what `auto_pad` stands for."""
+    """Read `strides`, `dilations`, and `pads` or the padding by `auto_pad`."""
     rank = len(kernel)
     if x.rank != rank + 2 or rank == 0:
         node.invalid(f"a kernel of {rank} axes does not fit an input of rank {x.rank}")

@@ -1,4 +1,4 @@
-"""Tensors of tinygrad, and functions of them, as graphs. Both need tinygrad: install `tensorkiln[tinygrad]`."""
+"""Import of tinygrad tensors and functions as graphs. Needs tinygrad: install `tensorkiln[tinygrad]`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Arithmetic and the functions of one element that tinygrad has."""
+"""Arithmetic and tinygrad's elementwise functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _binary(op: str) -> Rule:
 
 
 def _unary(op: str) -> Rule:
-    """Of an integer, the function of the float that it is."""
+    """A unary function; an integer operand is first cast to the float type of the result."""
     return lambda node: unary(op, node.value.cast(node.dtype))
 
 

@@ -1,4 +1,4 @@
-"""A decorator that compiles a function of tinygrad's tensors here."""
+"""A decorator that compiles a function on tinygrad tensors with tensorkiln."""
 
 from __future__ import annotations
 
@@ -34,21 +34,19 @@ def jit(
     threads: int | None = None,
     device: int | Driver | None = None,
 ) -> Any:
-    """`function`, compiled once for each signature: shapes, dtypes, structure, and arguments that are no arrays.
+    """`function`, compiled once for each signature: shapes, dtypes, structure, and the values of other arguments.
 
-    Arguments and results are tensors of tinygrad's or arrays of NumPy's, in tuples, named tuples, lists, dicts and
-    dataclasses. Results are tensors where an argument is one or none is an array, and NumPy arrays otherwise. A
-    Variable is bound to another value at each call, by itself or in shapes, without a new compile. `realize` within the
-    function does nothing.
+    Arguments and results are tinygrad tensors or NumPy arrays, in tuples, named tuples, lists, dicts and dataclasses.
+    Results are tensors if an argument is one or no argument is an array, else NumPy arrays. A Variable, alone or in
+    shapes, can have another value at each call without a new compile. `realize` inside the function does nothing.
 
-    Tensors that the function closes over are bound as parameters when a signature is compiled, and later changes of
-    them are not seen; but those that it assigns to are read and written at each call, and so is the counter of random
-    numbers. What it computes before it assigns to a tensor is computed of the old value. Gradients that it leaves in
-    `.grad` are dropped.
+    Tensors that the function closes over are bound as parameters when a signature is compiled; later changes have no
+    effect. Tensors that it assigns to, and the counter of random numbers, are read and written at each call. Values
+    computed before an assignment use the old contents. Gradients left in `.grad` are dropped.
 
-    `jit(...)` without a function is a decorator. RequestError where tinygrad is not installed; at a call
-    UnsupportedGraphError that lists all operations which are not supported, CallInputError for what a compiled function
-    cannot do, and other errors as for a call of a program.
+    `jit(...)` without a function is a decorator. RequestError when tinygrad is not installed; at a call
+    UnsupportedGraphError, which lists all unsupported operations, CallInputError when the function does what a compiled
+    function cannot do, and other errors as for a call of a program.
     """
 
     def make(wanted: Callable[..., Any]) -> Jitted:
@@ -86,11 +84,11 @@ class _Compiled:
 
 
 class Jitted:
-    """A function that is compiled as it is called: one signature of all such functions after the other.
+    """A function that is compiled at the first call of each signature, one signature at a time in the process.
 
-    While one is traced no other thread may work with tensors of tinygrad's, nor call such a function with some: graphs,
-    gradients and `Tensor.realize` of the process are put back as they were. Threads may call signatures that are
-    compiled at once where these change no tensor.
+    During a trace no other thread may use tinygrad tensors, nor call such a function with tensors, because the trace
+    changes and then restores graphs, gradients and `Tensor.realize` of the whole process. Threads may call compiled
+    signatures concurrently if these change no tensor.
     """
 
     def __init__(self, function: Callable[..., Any], compile_model: Callable[[Model], CompiledModel]) -> None:
@@ -103,7 +101,7 @@ class Jitted:
         return self if instance is None else MethodType(self, instance)
 
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
-        """The function's results; the first call of a signature compiles it."""
+        """Run the function; the first call of a signature compiles it."""
         structure, leaves = self._apart(arguments, named)
         key = (structure, tuple(map(_form, leaves.values())), _mode())
         found = self._programs.get(key)
@@ -119,8 +117,10 @@ class Jitted:
         return found.structure.rebuilt(iter(outputs))
 
     def model(self, /, *arguments: Any, **named: Any) -> Model:
-        """The model that a call with these arguments compiles. Its inputs are the arrays, such as `args[0]['w']`, and
-        `state/0` and so on for what the function changes; its outputs `result` and the new states.
+        """The model that a call with these arguments compiles.
+
+        Its inputs are the arrays, such as `args[0]['w']`, and `state/0` and so on for tensors that the function
+        changes; its outputs are `result` and the new states.
         """
         structure, leaves = self._apart(arguments, named)
         return _model(self._name, traced(self._function, structure, leaves))
@@ -132,7 +132,7 @@ class Jitted:
 
     @property
     def signatures(self) -> int:
-        """For how many signatures it has been compiled."""
+        """The number of signatures compiled."""
         return len(self._programs)
 
     @property
@@ -163,7 +163,7 @@ def _is_uop(leaf: Any) -> bool:
 
 
 def _form(leaf: Any) -> tuple[Any, ...]:
-    """What of an array or a variable a trace depends on."""
+    """The properties of an array or a variable that a trace depends on."""
     if _is_uop(leaf):
         variable = variable_of(leaf)
         return ("variable", variable)
@@ -174,7 +174,7 @@ def _form(leaf: Any) -> tuple[Any, ...]:
 
 
 def _mode() -> tuple[Any, ...]:
-    """What of tinygrad's settings a trace depends on."""
+    """The tinygrad settings that a trace depends on."""
     dtypes, helpers = installed().dtypes, installed("tinygrad.helpers")
     return (helpers.TRAINING.value, dtypes.default_float, dtypes.default_int, installed().Device.DEFAULT)
 
@@ -184,7 +184,7 @@ def _array(leaf: Any) -> Array:
 
 
 def _symbols(leaves: Mapping[str, Any]) -> dict[str, int]:
-    """The values of variables. CallInputError when one has two, or none."""
+    """The values of the variables, by name. CallInputError when two arguments bind a variable differently."""
     found: dict[str, int] = {}
     for where, leaf in leaves.items():
         sizes = [leaf] if _is_uop(leaf) else getattr(leaf, "shape", ())

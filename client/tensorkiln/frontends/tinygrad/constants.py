@@ -1,4 +1,4 @@
-"""Numbers, each in the type that its consumer gives it."""
+"""Constants, each in the type that its consumer requires."""
 
 from __future__ import annotations
 

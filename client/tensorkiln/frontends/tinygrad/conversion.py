@@ -1,4 +1,4 @@
-"""Conversions, and what keeps the value as it is."""
+"""Conversions, and operations that do not change the value."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _same(node: Node) -> Tensor:
 
 
 def _copied(node: Node) -> Tensor:
-    """Where a value lies says nothing of it; a program runs on the device that it is compiled for."""
+    """A copy to another device keeps the value; the program runs on the device that it is compiled for."""
     if not isinstance(node.uop.device, str):
         raise UnsupportedGraphError("values on several devices are not supported")
     return node.value

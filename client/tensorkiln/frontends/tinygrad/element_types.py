@@ -1,4 +1,4 @@
-"""tinygrad's element types and ours, and the types that it leaves open until an operation decides."""
+"""Conversion of element types, including tinygrad's open (weak) types, which an operation resolves."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def _pairs() -> dict[Any, DType]:
 
 
 def dtype_of(uop: Any) -> DType:
-    """The element type of a value: where tinygrad leaves it open, the one that it has by itself.
+    """The element type of a value; for an open type, its default.
 
-    UnsupportedGraphError for one that graphs have not.
+    UnsupportedGraphError for a type that graphs do not have.
     """
     return named(default(uop))
 
 
 def named(dtype: Any) -> DType:
-    """Our element type for tinygrad's. UnsupportedGraphError where there is none."""
+    """The DType of a tinygrad type. UnsupportedGraphError when there is none."""
     found = _pairs().get(dtype)
     if found is None:
         raise UnsupportedGraphError(f"the element type {dtype} is not supported")
@@ -40,17 +40,17 @@ def named(dtype: Any) -> DType:
 
 
 def theirs(dtype: DType) -> Any:
-    """tinygrad's element type for ours."""
+    """The tinygrad type of a DType."""
     return next(each for each, own in _pairs().items() if own is dtype)
 
 
 def is_open(uop: Any) -> bool:
-    """Whether the element type is what the consumer needs: that of a Python number."""
+    """Whether the element type is open, as for a Python number: its consumer determines it."""
     return uop.dtype in installed().dtypes.weaks
 
 
 def default(uop: Any) -> Any:
-    """tinygrad's element type of a value; of an open one, the one that it has when nothing else decides."""
+    """The tinygrad type of a value; for an open type, its default."""
     dtypes = installed().dtypes
     if uop.dtype is dtypes.weakfloat:
         return dtypes.default_float
@@ -60,7 +60,7 @@ def default(uop: Any) -> Any:
 
 
 def widened(uop: Any, target: Any) -> DType:
-    """At which type an open value is computed that is then converted to `target`: never a smaller one than its own."""
+    """The type in which to compute an open value before its cast to `target`: at least its default type."""
     module = installed("tinygrad.dtype")
     if module.weak_dtype(target) is not uop.dtype:
         return named(default(uop))
@@ -68,7 +68,7 @@ def widened(uop: Any, target: Any) -> DType:
 
 
 def meeting(*uops: Any) -> DType:
-    """The type in which values are compared. UnsupportedGraphError when it lacks values of one of them."""
+    """The common type for a comparison. UnsupportedGraphError when a float is compared in an integer type."""
     settled = [uop for uop in uops if not is_open(uop)]
     module = installed("tinygrad.dtype")
     found = named(module.least_upper_dtype(*(default(uop) for uop in settled or uops)))

@@ -1,4 +1,4 @@
-"""Tensors that tinygrad has not realized yet, as a model."""
+"""A model from tensors that tinygrad has not realized."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def model(
     inputs: Mapping[str, Any] | None = None,
     name: str = "tinygrad",
 ) -> Model:
-    """The model that computes tensors of tinygrad's from others: nothing of it is realized.
+    """The model that computes `outputs` from `inputs`; no tensor is realized.
 
-    `outputs` is a tensor, a sequence of them, or a mapping by name; without names they are called `output`, or by their
-    places. `inputs` are the tensors that are given at each call, by name; they need storage, as `Tensor.empty` has.
-    Whatever else is realized is a parameter; what is not is computed. Variables of tinygrad become symbols with their
-    bounds, bound or not.
+    `outputs` is a tensor, a sequence of tensors, or a mapping by name; without names they are called `output`, or by
+    their positions. `inputs` are the tensors that each call passes, by name; they need storage, as from `Tensor.empty`.
+    Other realized tensors become parameters; unrealized ones are computed. Variables, bound or not, become symbols with
+    their bounds.
 
     Random numbers are those that tinygrad would draw if the tensors were realized now: the same at each call.
 
-    RequestError without tinygrad; CallInputError for inputs and outputs that are none; UnsupportedGraphError that lists
-    all operations which are not supported.
+    RequestError without tinygrad; CallInputError for invalid inputs or outputs; UnsupportedGraphError, which lists all
+    unsupported operations.
     """
     tensor = installed().Tensor
     named_outputs = _named(tensor, outputs)
@@ -42,7 +42,7 @@ def model(
 
 
 def model_of(name: str, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Model:
-    """The model of tinygrad's graphs, by the names of inputs and outputs; errors as for `model`."""
+    """The model of tinygrad graphs, given by the names of inputs and outputs; errors as for `model`."""
     builder = Builder(name)
     arrays: dict[int, Array] = {}
     read: dict[Any, Tensor] = {}
@@ -73,7 +73,7 @@ def model_of(name: str, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -
 
 
 def _declared(translation: Translation, name: str, uop: Any) -> Tensor:
-    """An input. Where it is all of a buffer that is given, which the outputs may view in other ways."""
+    """Declare an input. If it is a whole buffer, that becomes the input, since outputs may view it differently."""
     if is_open(uop) or uop.device is None:
         raise CallInputError(f"the input {name!r} has no storage: it is a constant. Make it by Tensor.empty")
     if not isinstance(uop.device, str):

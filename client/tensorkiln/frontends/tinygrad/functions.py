@@ -1,4 +1,4 @@
-"""Calls of functions that `tinygrad.function` made: their bodies take the place of the calls."""
+"""Inlining of calls of functions made by `tinygrad.function`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .node import Asked, Node, Operation, asked
 
 
 def _body(uop: Any) -> Any:
-    """The result of the call, computed of its arguments."""
+    """The body of the called function, with its parameters replaced by the arguments."""
     call = uop.src[0]
     if call.op.name == "TUPLE":
         return call.src[uop.arg]

@@ -1,4 +1,4 @@
-"""tinygrad itself, which is imported when something of it is used."""
+"""Import of tinygrad, at first use."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Final
 from ...errors import RequestError
 
 SUPPORTED: Final = "0.14"
-"""The minor version whose graphs are read: tinygrad changes what its operations mean from one to the next."""
+"""The only supported minor version: the meaning of tinygrad's operations changes between minor versions."""
 
 
 @cache
 def installed(name: str = "tinygrad") -> Any:
-    """The module of tinygrad called `name`. RequestError where it is not installed, or another version is."""
+    """The tinygrad module `name`. RequestError when tinygrad is not installed or has another version."""
     try:
         found, version = import_module(name), metadata.version("tinygrad")
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The same elements in another arrangement, and several values as one."""
+"""Movement operations, and concatenation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _reshaped(node: Node) -> Tensor:
 
 
 def _expanded(node: Node) -> Tensor:
-    """The dimensions that the operation names come before those of its operand."""
+    """Expand the operand; the operation's new dimensions come before those of the operand."""
     return node.value.expand(node.sizes.shape(node.uop))
 
 
@@ -29,7 +29,7 @@ def _flipped(node: Node) -> Tensor:
 
 
 def _padded(node: Node) -> Tensor:
-    """Where the operand begins in the result, and the size of that."""
+    """Pad; for each axis the operation has the operand's offset in the result and the size of the result."""
     pairs = [(node.sizes.dim(begin), node.sizes.dim(size)) for begin, size in node.uop.marg]
     widths = [(begin, sub(sub(size, begin), own)) for (begin, size), own in zip(pairs, node.value.shape, strict=True)]
     return node.value.pad(widths)

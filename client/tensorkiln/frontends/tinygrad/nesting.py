@@ -1,4 +1,4 @@
-"""Arguments and results: arrays in tuples, lists, dicts and dataclasses, and beside them what a trace is made for."""
+"""Nested arguments and results: arrays in tuples, lists, dicts and dataclasses, and fixed values."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Kind: TypeAlias = Literal["array", "variable", "fixed", "tuple", "list", "dict",
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """What a value is made of; equal for values that one trace stands for. `names` are the keys of a dict, or fields.
+    """The structure of a value; equal for values that share a trace. `names` are the keys of a dict, or fields.
 
-    `exact` tells values apart that are equal and not the same, such as 1, 1.0 and True, or 0.0 and -0.0. `kept` is a
-    value that is neither an array nor made of some.
+    `exact` distinguishes equal values of different types or signs, such as 1, 1.0 and True, or 0.0 and -0.0. `kept` is
+    a fixed value, which contains no array.
     """
 
     kind: Kind
@@ -31,7 +31,7 @@ class Structure:
     kept: Any = field(default=None, compare=False)
 
     def rebuilt(self, leaves: Iterator[Any]) -> Any:
-        """The value with other arrays and variables, in their order."""
+        """Rebuild the value with the arrays and variables of `leaves`, in order."""
         if self.kind in ("array", "variable"):
             return next(leaves)
         if self.kind == "fixed":
@@ -44,16 +44,16 @@ class Structure:
         if self.kind == "dataclass":
             made = object.__new__(self.exact[0])
             for name, part in zip(self.names, parts, strict=True):
-                # What is frozen, and what `__init__` does not take, has its values too.
+                # Also sets fields that are frozen or that `__init__` does not take.
                 object.__setattr__(made, name, part)
             return made
         return tuple(parts) if self.kind == "tuple" else parts
 
 
 def taken_apart(value: Any, where: str) -> tuple[Structure, dict[str, Any]]:
-    """The structure of a value, and its arrays and variables by where they stand, such as `args[0]['w']`.
+    """The structure of a value, and its arrays and variables by path, such as `args[0]['w']`.
 
-    CallInputError for a value that cannot be compared, and for an object that is none of those and holds arrays.
+    CallInputError for a value that cannot be compared, and for an unsupported object that holds arrays.
     """
     leaves: dict[str, Any] = {}
     return _structure(value, where, leaves), leaves
@@ -62,9 +62,9 @@ def taken_apart(value: Any, where: str) -> tuple[Structure, dict[str, Any]]:
 def call_apart(
     arguments: tuple[Any, ...], named: Mapping[str, Any], *, is_method: bool = False
 ) -> tuple[Structure, dict[str, Any]]:
-    """As `taken_apart`, of the pair of the arguments of a call, `args` and `kwargs`.
+    """Like `taken_apart`, for the pair `args` and `kwargs` of a call.
 
-    The first argument of a method is what it closes over: it may hold arrays.
+    The first argument of a method may be any object with arrays, as if the function closed over it.
     """
     leaves: dict[str, Any] = {}
     owner = [_owner(arguments[0], "args[0]", leaves)] if is_method else []
@@ -108,18 +108,18 @@ def _structure(value: Any, where: str, leaves: dict[str, Any]) -> Structure:
 
 
 def _is_itself(value: Any) -> bool:
-    """Whether no other object is equal to it."""
+    """Whether it compares by identity."""
     return type(value).__eq__ is object.__eq__
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """The attributes of a dataclass, those included that are no fields."""
+    """The attributes of a dataclass instance, including those that are not fields."""
     stated = {each.name: getattr(value, each.name) for each in fields(value) if hasattr(value, each.name)}
     return {**stated, **getattr(value, "__dict__", {})}
 
 
 def _of_fields(kind: Kind, value: Any, parts: Mapping[str, Any], where: str, leaves: dict[str, Any]) -> Structure:
-    """An object by its fields; it is itself where none of them holds an array."""
+    """The structure of an object from its fields; it is a fixed value if no field holds an array."""
     before = len(leaves)
     children = tuple(_structure(each, f"{where}.{name}", leaves) for name, each in parts.items())
     if len(leaves) > before:
@@ -143,7 +143,7 @@ def _fixed(value: Any, where: str) -> Structure:
 
 
 def _exact(value: Any) -> Any:
-    """What tells a value from others that are equal to it."""
+    """A key that distinguishes a value from others that compare equal."""
     if isinstance(value, np.generic):
         return value.dtype.str, value.tobytes()
     if isinstance(value, float):
@@ -156,7 +156,7 @@ def _exact(value: Any) -> Any:
 
 
 def _held(value: Any) -> Iterator[Any]:
-    """The attributes of an object, and what a subclass of a container holds."""
+    """The attributes of an object, and the elements of a tuple, frozenset or partial."""
     if isinstance(value, _PLAIN):
         return
     if isinstance(value, tuple | frozenset):
@@ -171,7 +171,7 @@ def _held(value: Any) -> Iterator[Any]:
 
 
 def _has_array(value: Any) -> bool:
-    """Whether a value is, or a container or a dataclass holds, what a call takes anew."""
+    """Whether a value is or contains an array or a variable, which each call passes."""
     if isinstance(value, installed().Tensor | np.ndarray):
         return True
     if isinstance(value, dict):
@@ -184,4 +184,4 @@ def _has_array(value: Any) -> bool:
 
 
 _PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), type, np.generic)
-"""What holds nothing else."""
+"""Types whose values contain no other objects."""

@@ -1,4 +1,4 @@
-"""One operation of tinygrad's, as a family of operations translates it."""
+"""One tinygrad operation, as input of a translation rule."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .element_types import dtype_of, is_open
 from .sizes import Sizes
 
 Asked: TypeAlias = "tuple[Any, DType]"
-"""A value of tinygrad's, and the element type that it is computed in."""
+"""A tinygrad value, and the element type to compute it in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """`values` are the operands, `dtype` is the result's; `read` gives what a realized buffer holds."""
+    """`values` are the operands, `dtype` is the result's; `read` returns the contents of a realized buffer."""
 
     uop: Any
     builder: Builder
@@ -28,7 +28,7 @@ class Node:
 
     @property
     def value(self) -> Tensor:
-        """The operand that all others say something of."""
+        """The first operand, which the others qualify."""
         return self.values[0]
 
 
@@ -37,7 +37,7 @@ Operands: TypeAlias = "Callable[[Any, DType], Sequence[Asked]]"
 
 
 def asked(uop: Any, dtype: DType) -> Asked:
-    """A value in its own type, or in `dtype` where tinygrad leaves its type open."""
+    """A value in its own type, or in `dtype` if its type is open."""
     return uop, dtype if is_open(uop) else dtype_of(uop)
 
 
@@ -53,13 +53,13 @@ def nothing(uop: Any, dtype: DType) -> Sequence[Asked]:
 
 
 def the_first(uop: Any, dtype: DType) -> Sequence[Asked]:
-    """One source is an operand, in the type of the result; the others are sizes."""
+    """Only the first source is an operand, in the type of the result; the others are sizes."""
     return [asked(uop.src[0], dtype)]
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`rule` translates it; `operands` says of which values, and in which types."""
+    """`rule` translates the operation; `operands` selects its operands and their types."""
 
     rule: Rule
     operands: Operands = all_alike

@@ -1,4 +1,4 @@
-"""Every operation of tinygrad's graphs that this importer knows, by its name."""
+"""All supported operations of tinygrad graphs, by name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Operation]]] = MappingProxyType(
         "functions": functions.OPERATIONS,
     }
 )
-"""The tables of all families, by what they are called."""
+"""The operation tables of all families, by family name."""
 OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(
     {name: operation for family in FAMILIES.values() for name, operation in family.items()}
 )

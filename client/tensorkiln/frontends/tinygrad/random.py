@@ -1,4 +1,4 @@
-"""Random bits: tinygrad's numbers are made of them by other operations, from a seed and a counter that it keeps."""
+"""Random bits from tinygrad's seed and counter; other operations turn them into random numbers."""
 
 from __future__ import annotations
 

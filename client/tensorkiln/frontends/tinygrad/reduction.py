@@ -1,4 +1,4 @@
-"""Reductions: of the first dimensions of their operand."""
+"""Reductions over the leading dimensions of an operand."""
 
 from __future__ import annotations
 

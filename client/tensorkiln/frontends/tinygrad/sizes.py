@@ -22,14 +22,14 @@ _BINARY: Final[Mapping[str, Callable[[Dim, Dim], Dim]]] = {
 
 
 def variable_of(uop: Any) -> Any | None:
-    """The variable that a value is, bound or not; None for any other value."""
+    """The variable of a value that is one, bound or not; None for any other value."""
     if uop.op.name == "AFTER" and uop.is_bound_var:
         return uop.src[0]
     return uop if uop.op.name == "BUFFER" and uop.is_variable else None
 
 
 def values_of(size: Any) -> dict[str, int]:
-    """The values that the bound variables of a size have, by name."""
+    """The values of the bound variables in a size, by name."""
     if isinstance(size, int):
         return {}
     return {variable.expr: int(value) for variable, value in size.unbind_all()[1].items()}
@@ -47,7 +47,7 @@ class Sizes:
         return self._builder.symbol(variable.expr, int(low), int(high))
 
     def dim(self, size: Any) -> Dim:
-        """UnsupportedGraphError for a size that no dimension can be."""
+        """Convert a size. UnsupportedGraphError for an operation that dimensions do not have."""
         if isinstance(size, int):
             return size
         variable = variable_of(size)

@@ -1,4 +1,4 @@
-"""Storage: what a buffer holds is a parameter, and a variable is a symbol."""
+"""Storage: the contents of a buffer become a parameter, and a variable becomes a symbol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function run once, on tensors that stand for its arguments: what it computes, and which tensors it changes."""
+"""Tracing: run a function once on placeholder tensors, to find what it computes and which tensors it changes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .nesting import Structure, taken_apart
 
 _ATTEMPTS: Final = 4
 TRACING: Final = RLock()
-"""Held while a function is traced, which changes `Tensor.realize` and all tensors of the process for that time."""
+"""Held during a trace, which temporarily changes `Tensor.realize` and tensors of the whole process."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """A tensor that calls read anew, or change as well. `current` finds it at each call."""
+    """A tensor that each call reads, and changes if `new` is not None. `current` finds the tensor at each call."""
 
     current: Callable[[], Any]
     old: Any
@@ -30,7 +30,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """`arguments` and `results` are graphs by where the arrays stand, `structure` is that of the results."""
+    """`arguments` and `results` are tinygrad graphs by path; `structure` is that of the results."""
 
     arguments: Mapping[str, Any]
     results: Mapping[str, Any]
@@ -50,7 +50,7 @@ class _Snapshot:
         return _Snapshot([(each, each.uop, each.grad) for each in found if each is not None])
 
     def restored(self) -> list[tuple[Any, Any, Any]]:
-        """The tensors whose graph has changed, with the old and the new one; all are as they were."""
+        """Restore all tensors; return those whose graph had changed, with the old and the new graph."""
         changed = [(each, old, each.uop) for each, old, _ in self.tensors if each.uop is not old]
         for each, old, grad in self.tensors:
             each.uop, each.grad = old, grad
@@ -58,12 +58,12 @@ class _Snapshot:
 
 
 def traced(function: Callable[..., Any], structure: Structure, leaves: Mapping[str, Any]) -> Trace:
-    """What a call with these arguments computes. Nothing of it is realized, and no tensor is changed.
+    """Trace a call with these arguments. Its results are not realized, and no tensor is changed.
 
-    Tensors that the function closes over and that are not realized yet, such as new weights, are realized by tinygrad
-    first. CallInputError for what a compiled function cannot do: change its arguments, keep what it computes.
+    Unrealized tensors that the function closes over, such as new weights, are realized by tinygrad first.
+    CallInputError when the function changes its arguments or keeps a result, which a compiled function cannot do.
 
-    One thread traces at a time; meanwhile no other may work with tensors.
+    One thread traces at a time; meanwhile no other thread may use tensors.
     """
     with TRACING:
         for _ in range(_ATTEMPTS):
@@ -75,7 +75,7 @@ def traced(function: Callable[..., Any], structure: Structure, leaves: Mapping[s
 
 
 def _attempt(function: Callable[..., Any], structure: Structure, leaves: Mapping[str, Any]) -> Trace | list[Any]:
-    """The trace, or the tensors that have to be realized before."""
+    """The trace, or the tensors that have to be realized first."""
     random_states()
     before = _Snapshot.taken()
     placeholders = {where: _placeholder(leaf) for where, leaf in leaves.items()}
@@ -102,7 +102,7 @@ def _attempt(function: Callable[..., Any], structure: Structure, leaves: Mapping
 
 
 def random_states() -> dict[str, Any]:
-    """The tensors by which tinygrad draws on its device, made if there are none yet: the seed and the counter."""
+    """The seed and counter tensors of tinygrad's random numbers on its default device; created if missing."""
     tensor, device = installed().Tensor, installed().Device.DEFAULT
     if device not in tensor._device_seeds:
         tensor._next_counter(device, 0)
@@ -112,11 +112,11 @@ def random_states() -> dict[str, Any]:
 
 
 def _states(changed: Sequence[tuple[Any, Any, Any]]) -> list[State]:
-    """One for each buffer that is written. CallInputError when one is written in several ways."""
+    """One state per written buffer. CallInputError when a buffer is written in several ways."""
     found: dict[Any, State] = {}
     for tensor, old, new in changed:
         if not _is_whole(old):
-            # A view: who has the whole buffer says what becomes of it.
+            # A view: the tensor of the whole buffer has its new value.
             continue
         known = found.get(old.base)
         if known is None:
@@ -152,7 +152,7 @@ def _is_whole(uop: Any) -> bool:
 
 
 def _has_storage(uop: Any) -> bool:
-    """Whether a value lies in memory already, or needs none."""
+    """Whether a value is in memory, or needs none."""
     return uop.is_virtual or uop.base.realized is not None
 
 
@@ -166,7 +166,7 @@ def _tensor(leaf: Any) -> Any:
 
 
 def _placeholder(leaf: Any) -> Any:
-    """A tensor without contents, as the argument is; a variable is itself."""
+    """An empty tensor like the argument; a variable is returned as it is."""
     if _is_variable(leaf):
         return leaf
     tensor = installed().Tensor
@@ -179,7 +179,7 @@ def _placeholder(leaf: Any) -> Any:
 
 
 def _check_nothing_kept(before: _Snapshot, known: Sequence[Any], given: Mapping[str, Any]) -> None:
-    """CallInputError when the function has put what it computes of its arguments where it can be read later."""
+    """CallInputError when the function keeps a reference to a tensor that it computes from its arguments."""
     if not _kept(before, known, given):
         return
     gc.collect()
@@ -202,7 +202,7 @@ def _kept(before: _Snapshot, known: Sequence[Any], given: Mapping[str, Any]) -> 
 
 @contextmanager
 def _not_realizing() -> Generator[None]:
-    """Within it `realize` does nothing, and values cannot be read: they would be those of no call."""
+    """Disable `realize` and the reading of values, since placeholders have none."""
     tensor, capturing = installed().Tensor, installed("tinygrad.engine.realize").capturing
     realize = tensor.realize
 

@@ -1,4 +1,4 @@
-"""A graph of tinygrad's on the builder, one operation after the other."""
+"""Translation of a tinygrad graph with the builder, operation by operation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .operations import OPERATIONS
 from .sizes import Sizes
 
 MAX_LISTED: Final = 32
-"""Problems that an error's text names; its details have all of them."""
+"""The most problems in an error's message; its details list all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Problem:
 
 @dataclass
 class Translation:
-    """Values of tinygrad's as tensors of one builder. `given` has those that are inputs, `read` makes parameters."""
+    """Translates tinygrad values to tensors of one builder. `given` are the inputs; `read` makes parameters."""
 
     builder: Builder
     read: Callable[[Any], Tensor]
@@ -47,9 +47,9 @@ class Translation:
         self.sizes = Sizes(self.builder)
 
     def values(self, uops: Sequence[Any]) -> list[Tensor]:
-        """The values of the graph, each in the type that tinygrad gives it when it is realized.
+        """The tensors of these values, each in the type that tinygrad realizes it in.
 
-        UnsupportedGraphError that lists all operations which are not supported.
+        UnsupportedGraphError, which lists all unsupported operations.
         """
         found: list[Tensor | None] = []
         for uop in uops:
@@ -60,7 +60,7 @@ class Translation:
         return [each for each in found if each is not None]
 
     def _value(self, wanted: Asked) -> Tensor | None:
-        """Without recursion: graphs are deeper than Python's stack. None where something below is not supported."""
+        """Translate a value, without recursion, since graphs may be deep. None when something below is unsupported."""
         waiting: list[tuple[Asked, Sequence[Asked] | None]] = [(wanted, None)]
         while waiting:
             asked, operands = waiting.pop()
@@ -79,13 +79,13 @@ class Translation:
                 elif all(each in self.known for each in operands):
                     self.known[asked] = self._computed(asked, operands)
                 else:
-                    # What is below is a problem already; this one is known by its consequences alone.
+                    # An operand has a problem already: record this value only as a consequence.
                     self.problems.setdefault(uop, _CONSEQUENCE)
         return self.known.get(wanted)
 
     @contextmanager
     def _missing(self, uop: Any) -> Generator[None]:
-        """What is not supported within it becomes a problem of the operation."""
+        """Record errors in the block as problems of the operation."""
         try:
             yield
         except UnsupportedGraphError as error:
@@ -93,7 +93,7 @@ class Translation:
         except (InvalidGraphError, ExprError) as error:
             self._miss(uop, str(error))
         except _BEYOND as error:
-            # Numbers of Python's that no element has, and what tinygrad's own simplifier makes of them.
+            # Python numbers outside every element type, and errors of tinygrad's own simplifier.
             self._miss(uop, f"this cannot be computed at the import: {error}")
 
     def _operation(self, uop: Any) -> Operation:
@@ -140,7 +140,7 @@ _CONSEQUENCE: Final = Problem("", "", "", "")
 
 
 def _folded(uop: Any) -> Any:
-    """Arithmetic on numbers alone is Python's, exact or in double precision, as tinygrad has it."""
+    """Fold arithmetic on open-typed constants in Python (exact or double precision), as tinygrad does."""
     if is_open(uop) and uop.src and uop.op.name not in ("CAST", "AFTER", "BUFFER") and uop.shape == ():
         simple = uop.simplify()
         return simple if simple.op.name == "CONST" and simple.dtype == uop.dtype else uop
@@ -148,6 +148,6 @@ def _folded(uop: Any) -> Any:
 
 
 def _shown(uop: Any) -> str:
-    """The shape, for people."""
+    """The shape as text for a message."""
     sizes = uop._shape or ()  # `shape` raises where there is none.
     return f"[{', '.join(str(size) if isinstance(size, int) else size.render() for size in sizes)}]"

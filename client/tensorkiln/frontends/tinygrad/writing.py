@@ -1,4 +1,4 @@
-"""Writes into storage: the value of a buffer after them, which is another value of the graph."""
+"""Writes into storage, as new values of the buffer after each write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .sizes import variable_of
 
 
 def _written(uop: Any) -> tuple[Any, Any]:
-    """Where in the buffer something is written, and what."""
+    """The written place in the buffer, and the written value."""
     if len(uop.src) != 2:
         raise UnsupportedGraphError("several writes at once are not supported")
     write = uop.src[1]
@@ -28,7 +28,7 @@ def _written(uop: Any) -> tuple[Any, Any]:
 
 
 def _views(uop: Any) -> list[Any]:
-    """What lies between the buffer and the place that is written, the last view first."""
+    """The views between the buffer and the written place, the last view first."""
     place, _ = _written(uop)
     buffer = _without_writes(uop.src[0])
     found: list[Any] = []
@@ -53,7 +53,7 @@ def _operands(uop: Any, dtype: DType) -> Sequence[Asked]:
         return []
     place, value = _written(uop)
     own = dtype_of(place)
-    # Of a buffer that is written as a whole, what was in it is not read.
+    # The old contents are read only if a part of the buffer is written.
     parts = [asked(view.src[0], dtype) for view in _views(uop) if view.op.name == "SHRINK"]
     return [asked(value, own), *parts]
 
@@ -70,7 +70,7 @@ def _after(node: Node) -> Tensor:
 
 
 def variable_value(node: Node, variable: Any) -> Tensor:
-    """The value that a variable has at the call."""
+    """The value of a variable at the call."""
     node.sizes.symbol(variable)
     return node.builder.symbol_value(variable.expr).cast(node.dtype)
 
@@ -112,6 +112,6 @@ _BACK: Final = {
     "BITCAST": _back_of_bitcast,
     "SHRINK": _back_of_shrink,
 }
-"""From the written value of a view to the value of what is viewed."""
+"""Functions from the written value of a view to the value of its source."""
 
 OPERATIONS: Final = {"AFTER": Operation(_after, _operands)}

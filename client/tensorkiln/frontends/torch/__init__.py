@@ -1,4 +1,4 @@
-"""PyTorch's programs as graphs: exported ones, with or without torch, and those of `torch.compile`."""
+"""Import of PyTorch programs: exported ones, with or without torch installed, and graphs of `torch.compile`."""
 
 from typing import TYPE_CHECKING
 

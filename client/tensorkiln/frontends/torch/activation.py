@@ -1,4 +1,4 @@
-"""Nonlinearities of networks, and the gradients that torch has operators for."""
+"""Activation functions, and the gradients for which torch has operators."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _elu(call: Call) -> Tensor:
     def apply(x: Tensor) -> Tensor:
         return build.where(x > 0.0, x * scale, build.expm1(x * inner) * (alpha * scale))
 
-    # NaN is not above zero, and stays NaN below.
+    # NaN takes the branch below zero, and stays NaN.
     return in_wide_float(apply, call.tensor())
 
 
@@ -57,7 +57,7 @@ def _hard_swish(x: Tensor) -> Tensor:
 
 
 def _softplus(call: Call) -> Tensor:
-    """Above the threshold it is the operand itself."""
+    """Softplus; above the threshold the operand itself."""
     beta, threshold = call.number("beta", 1.0), call.number("threshold", 20.0)
 
     def apply(x: Tensor) -> Tensor:
@@ -68,7 +68,7 @@ def _softplus(call: Call) -> Tensor:
 
 
 def _log_sigmoid(call: Call) -> list[Tensor]:
-    """With what a CPU keeps for the gradient: exp(-|x|)."""
+    """The log-sigmoid, and the buffer that torch's CPU keeps for the gradient: exp(-|x|)."""
     x = call.tensor()
     found = in_wide_float(lambda y: build.minimum(y, 0.0) - build.log1p((-build.absolute(y)).exp()), x)
     return [found, in_wide_float(lambda y: (-build.absolute(y)).exp(), x)]
@@ -112,7 +112,7 @@ def _gelu_gradient(call: Call) -> Tensor:
 
 
 def _exact_slope(x: Tensor) -> Tensor:
-    """Of `x * Φ(x)`: the distribution, and `x` times its density."""
+    """The derivative of `x * Φ(x)`: the distribution function plus `x` times the density."""
     distribution = (build.erf(x * math.sqrt(0.5)) + 1.0) * 0.5
     return distribution + x * (x * x * -0.5).exp() * (1 / math.sqrt(2 * math.pi))
 

@@ -1,4 +1,4 @@
-"""A `.pt2` archive that `torch.export.save` wrote, read without torch: its graph is JSON, its weights are bytes."""
+"""Reader for `.pt2` archives of `torch.export.save`, without torch: the graph is JSON, the weights are bytes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .lines import user_line
 from .sizes import is_dense, is_symbol, size
 
 SCHEMA_MAJOR: Final = 8
-"""The major version of the schema of `torch.export` that is read: what torch 2.13 writes is 8.20."""
+"""The supported major version of the schema of `torch.export`; torch 2.13 writes 8.20."""
 MAX_GRAPH_BYTES: Final = 1 << 28
-"""Of the JSON text of a graph."""
+"""The most bytes of the JSON text of a graph."""
 
 _UNREADABLE: Final = (
     *UNREADABLE,
     *(OverflowError, ValueError, TypeError, LookupError, AttributeError, StopIteration),
 )
-"""What the standard library raises on bytes that are no archive, or whose records are not those of the schema."""
+"""Exceptions of the standard library for invalid archives, and for records that violate the schema."""
 
 Json: TypeAlias = "dict[str, Any]"
 Source: TypeAlias = "str | os.PathLike[str] | BinaryIO"
@@ -43,7 +43,7 @@ def read_archive(source: Source) -> Exported:
     """
     if not isinstance(source, str | os.PathLike):
         return _of_stream(source, "the stream")
-    # What cannot be opened is the caller's to hear of; what fails after that, a seek before the file, is its content.
+    # A failure to open is raised as OSError. An OSError after that, such as a bad seek, comes from invalid content.
     with open(source, "rb") as file:
         return _of_stream(file, os.fspath(source))
 
@@ -76,7 +76,7 @@ def _read(archive: StoredEntries, called: str) -> Exported:
 
 
 def _check_byte_order(archive: StoredEntries, root: str, called: str) -> None:
-    """UnsupportedGraphError for weights in an order of bytes that this machine does not have."""
+    """UnsupportedGraphError for weights in another byte order than this machine's."""
     path = f"{root}/byteorder"
     if path in archive:
         order = archive.content(path).strip()
@@ -274,4 +274,4 @@ _READERS: dict[str, Callable[[Any], Argument]] = {
     "as_layout": lambda number: None if number == 7 else f"layout {number}",
     "as_device": lambda device: str(device["type"]),
 }
-"""By the form of an argument in the schema: how it is read. Floats that JSON lacks are strings, such as "-Infinity"."""
+"""Readers of arguments, by their form in the schema. Floats that JSON lacks are strings, such as "-Infinity"."""

@@ -1,4 +1,4 @@
-"""Weights and constants of an archive: the bytes of their storages, and how a tensor lies in one."""
+"""Weights and constants of an archive, from the bytes of storages and the layouts of tensors in them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .element_types import BY_NUMBER, dtype_named
 from .exported import Array
 
 MAX_CONFIG_BYTES: Final = 1 << 26
-"""Of the JSON text that says which tensor lies where."""
+"""The most bytes of the JSON text with the layouts of tensors."""
 MAX_REPEATED_BYTES: Final = 1 << 26
-"""What tensors may take beyond the bytes of the archive, by elements that lie several times in one place."""
+"""The most bytes of tensors beyond the size of the archive, which tensors with repeated (overlapping) elements need."""
 
 
 def arrays_of(archive: StoredEntries, root: str, name: str) -> dict[str, Array]:
-    """Every parameter, buffer and constant by its qualified name, contiguous and read-only; equal ones are one array.
+    """Every parameter, buffer and constant by qualified name, contiguous and read-only; equal ones share an array.
 
-    UnsupportedGraphError for what is pickled, for element types that graphs lack, and for tensors that repeat their
-    elements too often; InvalidGraphError for a tensor that lies outside of its bytes.
+    UnsupportedGraphError for pickled values, unsupported element types, and tensors that repeat their elements too
+    often; InvalidGraphError for a tensor outside its storage.
     """
     found: dict[str, Array] = {}
     left = archive.size + MAX_REPEATED_BYTES
@@ -56,7 +56,7 @@ def arrays_of(archive: StoredEntries, root: str, name: str) -> dict[str, Array]:
 
 
 def _lying(meta: dict[str, Any], target: str) -> tuple[np.dtype[Any], tuple[int, ...], tuple[int, ...], int]:
-    """Element type, sizes, strides and offset. InvalidGraphError for what no tensor has."""
+    """Element type, sizes, strides and offset. InvalidGraphError for invalid ones."""
     spelled = BY_NUMBER.get(meta["dtype"], "unknown")
     dtype = dtype_named(spelled)
     if dtype is None:

@@ -1,4 +1,4 @@
-"""How nested arguments and results are spelled in an archive."""
+"""Parser for the structure of nested arguments and results in an archive."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _KINDS = {
 
 
 def tree_of(text: str) -> Tree:
-    """The tree that `torch.utils._pytree.treespec_dumps` spelled, in its version 1.
+    """Parse a tree written by `torch.utils._pytree.treespec_dumps`, version 1.
 
-    UnsupportedGraphError for a container that only its own Python class can make.
+    UnsupportedGraphError for a container that needs its own Python class.
     """
     version, spec = json.loads(text)
     if version != 1:

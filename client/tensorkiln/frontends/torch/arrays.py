@@ -1,4 +1,4 @@
-"""Torch's tensors as NumPy arrays and back, without a copy where that is possible."""
+"""Conversion between torch tensors and NumPy arrays, without a copy where possible."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .element_types import dtype_named
 
 
 def array_of(tensor: Any) -> np.ndarray[Any, Any]:
-    """The tensor's memory as a contiguous array; a copy where it has gaps, is conjugated, or sparse to begin with.
+    """The tensor as a contiguous array over its memory; a copy if it is not contiguous, or is conjugated.
 
-    DeviceError for a tensor of another device, CallInputError for an element type that graphs lack.
+    DeviceError for a tensor on another device, CallInputError for an unsupported element type.
     """
     import torch
 
@@ -30,7 +30,7 @@ def array_of(tensor: Any) -> np.ndarray[Any, Any]:
 
 
 def as_pairs(value: Any) -> Any:
-    """A complex array with its parts on a last axis; what else there is as it is."""
+    """A complex array with its parts on a last axis; any other value unchanged."""
     if not isinstance(value, np.ndarray) or value.dtype.kind != "c":
         return value
     return value[..., np.newaxis].view(value.real.dtype)

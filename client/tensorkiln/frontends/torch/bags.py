@@ -1,4 +1,4 @@
-"""Rows of a table that are combined by bags, each of which begins at an offset."""
+"""Embedding bags: rows of a table reduced per bag, where each bag begins at an offset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SUM, MEAN, MAX = range(3)
 
 
 def _embedding_bag(call: Call) -> list[Tensor]:
-    """The first result alone: sums, means or extremes of the rows of each bag; an empty bag gives zeros."""
+    """The first result only: the sum, mean or maximum of the rows of each bag; an empty bag gives zeros."""
     weight, indices, offsets = (call.tensor(name) for name in ("weight", "indices", "offsets"))
     bags, mode, padding = call.result_shape()[0], call.integer("mode", SUM), call.integer("padding_idx", -1)
     count, pairs = indices.shape[0], product([bags, indices.shape[0], weight.shape[1]])

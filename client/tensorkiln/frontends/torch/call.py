@@ -1,4 +1,4 @@
-"""One operation with its arguments as values, which is what the function of an operator gets."""
+"""One operation with its arguments resolved: the input of an operator's translation function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..composed.complex_numbers import Complex
 from .exported import Argument, Array, Operation, TensorType, ValueType
 
 Value: TypeAlias = "Tensor | Complex | Dim | Argument"
-"""What a name or an argument stands for: a tensor, complex or not, a size, a literal, or a tuple of these."""
+"""The value of a name or an argument: a tensor, complex or not, a size, a literal, or a tuple of these."""
 Scalar: TypeAlias = "bool | int | float | Expr"
 Operand: TypeAlias = "Tensor | Scalar"
 Results: TypeAlias = "Tensor | Sequence[Tensor]"
@@ -26,11 +26,12 @@ Operator: TypeAlias = "Callable[[Call], Results]"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operation whose references are resolved; arguments are asked for by the names of ATen's schema.
+    """An operation whose references are resolved; arguments are read by the names of ATen's schema.
 
-    `results` are the types that torch gives what comes out, None for a result that nothing reads. `key` draws another
-    key for random numbers whenever it is called, `parameter` makes a bound input of an array. `types` says what torch
-    knows of all values.
+    `results` are torch's types of the results, None for an unread result. `key` returns a new random key at each call,
+    `parameter` makes a parameter of an array. `types` are torch's types of all values.
+
+    Methods that read an argument raise UnsupportedGraphError when it has another kind.
     """
 
     operation: Operation
@@ -42,23 +43,23 @@ class Call:
     types: Mapping[str, ValueType] = field(default_factory=dict[str, "ValueType"])
 
     def value(self, name: str) -> Value:
-        """The argument as it is; None where it is left out."""
+        """The argument as it is; None when it is omitted."""
         return self.arguments.get(name)
 
     def has(self, name: str) -> bool:
         return self.arguments.get(name) is not None
 
     def tensor(self, name: str = "self") -> Tensor:
-        """A tensor. UnsupportedGraphError where the argument is none; a number becomes a scalar of its natural type."""
+        """A tensor argument."""
         found = self.value(name)
         return found if isinstance(found, Tensor) else self.fail(f"the argument {name} is {found!r}, and no tensor")
 
     def pair(self, name: str = "self") -> Complex:
-        """A complex number; what is real has an imaginary part of 0."""
+        """A complex argument; a real one gets an imaginary part of 0."""
         return self.as_pair(self.value(name), name)
 
     def as_pair(self, value: object, name: str) -> Complex:
-        """A value of the argument `name` as a complex number."""
+        """Convert a value of the argument `name` to a complex number."""
         if isinstance(value, Complex):
             return value
         if isinstance(value, complex):
@@ -71,7 +72,7 @@ class Call:
         return Complex(real, build.zeros(self.builder, real.shape, real.dtype))
 
     def is_complex(self, place: int = 0) -> bool:
-        """Whether torch says that a result is complex; its element type here is that of its parts."""
+        """Whether a result is complex in torch; its element type here is that of its parts."""
         found = self.results[place] if place < len(self.results) else None
         return found is not None and found.is_complex
 
@@ -131,12 +132,12 @@ class Call:
         return found if isinstance(found, str) else self.fail(f"the argument {name} is {found!r}, and no text")
 
     def axis(self, x: Tensor, name: str = "dim", default: int | None = None) -> int:
-        """An axis of `x`, counted from the front; a tensor of rank 0 is taken as one of rank 1."""
+        """An axis of `x`, non-negative; a tensor of rank 0 counts as rank 1."""
         given, rank = self.integer(name, default), max(x.rank, 1)
         return given % rank if -rank <= given < rank else self.fail(f"axis {given} is out of range for rank {x.rank}")
 
     def axes(self, x: Tensor, name: str = "dim") -> list[int]:
-        """Axes counted from the front; all of them where none are given."""
+        """Axes of `x`, non-negative and sorted; all axes when none are given."""
         found = self.value(name)
         given = [found] if isinstance(found, int) else self.integers(name, [])
         rank = max(x.rank, 1)
@@ -146,16 +147,16 @@ class Call:
         return [axis for axis in chosen if axis < x.rank]
 
     def is_read(self, place: int) -> bool:
-        """Whether anything reads that result."""
+        """Whether the result at `place` is read."""
         return place < len(self.results) and self.results[place] is not None
 
     @property
     def dtype(self) -> DType:
-        """The element type that torch gives the first result that is read."""
+        """torch's element type of the first result that is read."""
         return self.dtype_of(next((place for place in range(len(self.results)) if self.is_read(place)), 0))
 
     def dtype_of(self, place: int, default: DType | None = None) -> DType:
-        """The element type that torch gives a result; `default` where nothing reads it."""
+        """torch's element type of a result; `default` when it is not read."""
         found = self.results[place] if place < len(self.results) else None
         if found is None and default is not None:
             return default
@@ -164,12 +165,12 @@ class Call:
         return found.dtype
 
     def result_shape(self, place: int = 0) -> tuple[Dim, ...]:
-        """The shape that torch gives a result."""
+        """torch's shape of a result."""
         found = self.results[place]
         return found.shape if found is not None else self.fail("nothing reads the result")
 
     def as_tensor(self, operand: Operand, dtype: DType) -> Tensor:
-        """An operand in an element type, as torch converts it: an integer wraps, a number becomes a constant."""
+        """Convert an operand to an element type, as torch does: integers wrap, a number becomes a constant."""
         if isinstance(operand, Tensor):
             return operand.cast(dtype)
         if isinstance(operand, Expr):
@@ -177,23 +178,23 @@ class Call:
         return self.builder.scalar(number_in(operand, dtype), dtype)
 
     def times(self, x: Tensor, name: str) -> Tensor:
-        """`x` times the number that the argument is; `x` itself where it is 1 or left out."""
+        """`x` times the numeric argument `name`; `x` itself when it is 1 or omitted."""
         factor = self.operand(name) if self.has(name) else 1
         if not isinstance(factor, Tensor | Expr) and factor == 1:
             return x
         return x * self.as_tensor(factor, x.dtype)
 
     def fail(self, message: str) -> NoReturn:
-        """UnsupportedGraphError that says what is not supported of this operation."""
+        """Raise UnsupportedGraphError for this operation."""
         raise UnsupportedGraphError(message)
 
     def invalid(self, message: str) -> NoReturn:
-        """InvalidGraphError: torch does not allow this either."""
+        """Raise InvalidGraphError, for a call that torch does not allow either."""
         raise InvalidGraphError(message)
 
 
 def number_in(value: bool | int | float, dtype: DType) -> bool | int | float:
-    """A number in an element type, as torch converts it: an integer wraps, a float is rounded."""
+    """Convert a number to an element type, as torch does: integers wrap, floats are rounded."""
     if dtype.is_bool:
         return bool(value)
     return _wrapped(int(value), dtype) if dtype.is_integer else _rounded(float(value), dtype)
@@ -205,6 +206,6 @@ def _wrapped(value: int, dtype: DType) -> int:
 
 
 def _rounded(value: float, dtype: DType) -> float:
-    """Beyond the greatest float of a narrow type it is infinite, as a conversion makes it."""
+    """Round to a float type; overflow gives an infinity, as in a conversion."""
     with np.errstate(over="ignore"):
         return float(np.asarray(value).astype(dtype.numpy))

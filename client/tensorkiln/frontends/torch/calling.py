@@ -1,4 +1,4 @@
-"""How a module is called: which leaf of its arguments is which input, and which output lies where in its results."""
+"""The calling convention of a module: its arguments as graph inputs, and graph outputs as its results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .exported import Literal, Tree
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A tensor among the results, by the name of its output; a complex one has its parts on the last axis there."""
+    """A tensor result, by the name of its output; a complex one has its parts on the last axis of the output."""
 
     name: str
     is_complex: bool = False
@@ -25,12 +25,11 @@ Result: TypeAlias = "Named | Dim | Literal"
 
 @dataclass(frozen=True, slots=True)
 class Calling:
-    """`leaves` are the names of the arguments in order; `shapes` says of each tensor its shape, `sizes` of each integer
-    its value as a dim, `fixed` what it must be.
+    """`leaves` are the names of the arguments in order. `shapes` has the shapes of tensors, `sizes` the values of
+    integers as dims, `fixed` the required values of constants.
 
-    `returned` are the results in order. `buffers` and `changed` say which output is the new value of which buffer or
-    argument. The trees are None where there is none: then arguments and results are flat. `ranges` are the inclusive
-    bounds of the symbols.
+    `returned` are the results in order. `buffers` and `changed` map buffers and arguments to the outputs that are their
+    new values. Without trees, arguments and results are flat. `ranges` are the inclusive bounds of the symbols.
     """
 
     leaves: tuple[str, ...]
@@ -50,7 +49,7 @@ class Calling:
         object.__setattr__(self, "solver", ArgumentSymbols(self.shapes, self.ranges, self.sizes))
 
     def checked(self, flat: Sequence[Any]) -> dict[str, Any]:
-        """The leaves by their names. CallInputError where one that the export fixed is another."""
+        """The leaves by name. CallInputError when a value that the export fixed differs."""
         given = dict(zip(self.leaves, flat, strict=True))
         for name, value in self.fixed.items():
             if given[name] != value or isinstance(given[name], bool) != isinstance(value, bool):
@@ -58,8 +57,8 @@ class Calling:
         return given
 
     def symbols(self, given: Mapping[str, Any]) -> dict[str, int]:
-        """The values of the symbols, by the sizes of the arrays and by the integers that are given.
+        """The values of the symbols, from the sizes of the arrays and the integers in `given`.
 
-        Errors as for `ArgumentSymbols.values`. A symbol that neither says has no value.
+        Errors as for `ArgumentSymbols.values`. Symbols that these do not determine are omitted.
         """
         return self.solver.values(given)

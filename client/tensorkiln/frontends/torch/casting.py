@@ -1,4 +1,4 @@
-"""Conversions: a float is cut towards zero, NaN becomes 0, and anything but zero is true."""
+"""Conversions: floats are truncated towards zero, NaN becomes 0, and any nonzero value is true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons, logic, bits, choices and limits. Operands of a comparison meet in their common type."""
+"""Comparisons, logic, bits, selection and limits. Operands of a comparison are cast to their common type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _compared(function: Callable[[Tensor, Tensor], Tensor]) -> Operator:
 
 
 def truth(x: Tensor) -> Tensor:
-    """Anything but zero is true, NaN too."""
+    """Convert to bool: anything but zero is true, NaN too."""
     return x if x.dtype.is_bool else build.not_equal(x, 0)
 
 
@@ -38,7 +38,7 @@ def _where(call: Call) -> Tensor:
 
 
 def _clamp(call: Call) -> Tensor:
-    """Where the limits cross, the upper one holds; NaN stays, and a limit that is NaN gives NaN."""
+    """Clamp. If the limits cross, the upper one wins; NaN stays, and a NaN limit gives NaN."""
     low, high = (call.as_tensor(call.operand(name), call.dtype) if call.has(name) else None for name in ("min", "max"))
     return call.tensor().cast(call.dtype).clip(low, high)
 

@@ -1,4 +1,4 @@
-"""A graph of dynamo as a function of tensors: arguments as arrays, results that lie in memory as torch's do."""
+"""A dynamo graph as a function of tensors, whose results have the memory layouts that torch expects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .layout import Layout, laid_out, layout_of
 
 
 class CompiledGraph:
-    """A graph as a function of tensors. It may be called by several threads at once."""
+    """A graph as a function of tensors. Thread-safe."""
 
     def __init__(self, module: Any, programs: Programs, weights: Collection[str]) -> None:
         """`weights` are the arguments that may be bound. UnsupportedGraphError as for `_result_layouts`."""
@@ -27,7 +27,7 @@ class CompiledGraph:
         self._results = _result_layouts(module)
         self._weights = weights
 
-        # Sizes that outgrow their bounds compile the graph again.
+        # Without ranges: sizes beyond the bounds trigger a new compile.
         self._symbols = ArgumentSymbols(self._calling.shapes, None, self._calling.sizes)
         self._memory = SymbolSolver(_memory_places(self._arguments), known=self._symbols.solved)
 
@@ -51,7 +51,7 @@ class CompiledGraph:
 
 
 def _memory_places(layouts: Sequence[tuple[str, Layout] | None]) -> list[Place]:
-    """What the arguments say of symbols by how they lie in memory."""
+    """The places for solving symbols from the arguments' offsets and strides."""
     found: list[Place] = []
     for name, layout in filter(None, layouts):
         found.append(Place(f"{name} begins at the element", layout.offset))
@@ -78,14 +78,14 @@ def _returned(each: object, layout: Layout | None, tensors: Mapping[str, Any], s
 
 
 def _drawn_key() -> np.ndarray[Any, Any]:
-    """From torch's generator of the CPU, so that `torch.manual_seed` makes calls repeatable."""
+    """A key from torch's CPU generator, so that `torch.manual_seed` makes calls repeatable."""
     import torch
 
     return np.asarray(int(torch.randint(1 << 62, ())), np.uint64)
 
 
 def _result_layouts(module: Any) -> list[Layout | None]:
-    """How each result lies in memory. UnsupportedGraphError that names a result whose layout is not supported."""
+    """The memory layout of each result. UnsupportedGraphError for a result with an unsupported layout."""
     (output,) = (node for node in module.graph.nodes if node.op == "output")
     found: list[Layout | None] = []
     for place, node in enumerate(output.args[0]):
@@ -99,14 +99,14 @@ def _result_layouts(module: Any) -> list[Layout | None]:
 
 
 def _argument_layouts(module: Any) -> list[tuple[str, Layout] | None]:
-    """Of each argument that has gaps, its name and layout: symbols may be found in that alone."""
+    """The name and layout of each non-contiguous argument, which may be the only source of some symbols."""
     found: list[tuple[str, Layout] | None] = []
     for node in module.graph.nodes:
         if node.op == "placeholder":
             try:
                 own = layout_of(node.meta.get("val"))
             except UnsupportedGraphError:
-                # Only a result that lies as this one does needs it, and is refused then.
+                # Needed only for a result with the same layout, which is then refused.
                 own = None
             found.append((node.name, own) if own is not None else None)
     return found

@@ -27,12 +27,12 @@ WEIGHTS: Final = ("read", "bound")
 
 
 def backend(graph: Any, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None) -> Compiled:
-    """A backend of `torch.compile`: what dynamo traced, with its gradients, by programs of the CPU.
+    """A backend of `torch.compile`: compiles what dynamo traced, and its gradients, to CPU programs.
 
-    `options` may have a `client`, a `target`, `threads` and `weights`; without a client one of the default settings is
-    made, and kept while the process lives. Weights are "read" at each call, or "bound" while their versions stay, which
-    writes through `.data` do not change. UnsupportedGraphError lists every operation of a graph that is not supported,
-    with the line of the user's Python; nothing falls back to torch. CallInputError for an option that there is not.
+    `options` may have `client`, `target`, `threads` and `weights`. Without a client, one with default settings is made
+    and kept for the life of the process. Weights are "read" at each call, or "bound" until their version changes, which
+    writes through `.data` do not do. UnsupportedGraphError lists every unsupported operation of a graph with the line
+    of the user's code; nothing falls back to torch. CallInputError for an unknown option.
     """
     given = dict(options or {})
     unknown = given.keys() - set(OPTIONS)
@@ -64,7 +64,7 @@ def backend(graph: Any, example_inputs: Sequence[Any], *, options: Mapping[str, 
 
 
 def _check_devices(graph: Any, examples: Sequence[Any]) -> None:
-    """DeviceError that names the first argument which is not in the memory of the CPU."""
+    """DeviceError, naming the argument, unless all arguments are in CPU memory."""
     nodes = [node for node in graph.graph.nodes if node.op == "placeholder"]
     for node, value in zip(nodes, examples, strict=True):
         _check_device(f"the argument {node.name}", getattr(value, "device", None))
@@ -79,7 +79,7 @@ def _check_device(what: str, device: Any) -> None:
 
 
 def _decompositions() -> dict[Any, Any]:
-    """Those of the core operators of ATen, less those of what this importer has of its own."""
+    """torch's decompositions to core ATen operators, except for operators that this importer translates itself."""
     from torch._decomp import core_aten_decompositions
 
     from .operators import OPERATORS
@@ -111,7 +111,7 @@ def _exported(module: Any, weights: Collection[str]) -> Exported:
     for node in nodes:
         _check_device(f"what {node.name} gives", getattr(node.meta.get("val"), "device", None))
     constants = {node.name: attribute(node) for node in nodes if node.op == "get_attr"}
-    # Torch compiles under a mode in which tensors have no values; these have.
+    # Torch compiles in fake-tensor mode; leave it to read the values of constants.
     with unset_fake_temporarily():
         arrays = {name: array_of(value) for name, value in constants.items() if hasattr(value, "detach")}
     inputs = [Input(node.name, Role.USER, is_weight=node.name in weights) for node in nodes if node.op == "placeholder"]
@@ -123,7 +123,7 @@ def _exported(module: Any, weights: Collection[str]) -> Exported:
 
 
 def _traced(module: Any) -> dict[str, int]:
-    """The values that symbols had when the graph was traced, as far as its arguments have them."""
+    """The values of the symbols at tracing time, as far as the arguments determine them."""
     import torch
 
     places: list[Place] = []
@@ -139,7 +139,7 @@ def _traced(module: Any) -> dict[str, int]:
 
 
 def _ranges(nodes: Sequence[Any]) -> dict[str, tuple[int, int | None]]:
-    """What the guards of the graph say of its symbols."""
+    """The ranges of the symbols, by the guards of the graph."""
     import torch
 
     for node in nodes:
@@ -152,7 +152,7 @@ def _ranges(nodes: Sequence[Any]) -> dict[str, tuple[int, int | None]]:
 
 
 def _client() -> Client:
-    """One embedded service for all graphs of the process."""
+    """The default client, one for all graphs of the process."""
     with _CLIENTS_LOCK:
         if not _CLIENTS:
             from ...sdk.client import Client

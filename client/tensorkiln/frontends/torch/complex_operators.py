@@ -1,4 +1,4 @@
-"""Operators of complex numbers, which are pairs of real tensors within a graph, and never its inputs or outputs."""
+"""Complex operators. In a graph, complex numbers are pairs of real tensors, never inputs or outputs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ ComplexOperator: TypeAlias = "Callable[[Call], Found]"
 
 
 _PLACES: Final = frozenset({"condition", "index", "indices", "mask"})
-"""Arguments that are no elements: they are the same for both parts."""
+"""Arguments that are not elements, and so are the same for both parts."""
 
 
 def _by_parts(operator: Operator) -> ComplexOperator:
-    """What moves elements, or is linear, does so to both parts alike; the real part is a result that is real."""
+    """Apply an operator that moves elements or is linear to both parts; for a real result, to the real part."""
 
     def apply(call: Call) -> Found:
         if not call.is_complex():
@@ -62,7 +62,7 @@ def _pad(call: Call) -> Found:
 
 
 def _joined(operator: Operator) -> ComplexOperator:
-    """Real tensors among them have an imaginary part of 0."""
+    """Join tensors; real ones get an imaginary part of 0."""
 
     def apply(call: Call) -> Found:
         given = call.value("tensors")
@@ -147,7 +147,7 @@ def _compared(is_equal: bool) -> ComplexOperator:
 
 
 def _wider(call: Call, *names: str) -> DType:
-    """The type of the parts of what is compared: numbers and integers take that of the others."""
+    """The common type of the parts for a comparison; numbers and integers adopt the other operand's."""
     values = [call.value(name) for name in names]
     floats = [
         each.dtype for each in values if isinstance(each, Complex) or (isinstance(each, Tensor) and each.dtype.is_float)
@@ -166,9 +166,9 @@ def _where(call: Call) -> Complex:
 
 
 def _converted(call: Call) -> Found:
-    """Between complex types and from real ones; to a real one the imaginary part is dropped, as torch does.
+    """Convert between complex types and from real ones; to a real type, drop the imaginary part, as torch does.
 
-    True is what has a part that is not 0.
+    As bool, a number is true if a part is not 0.
     """
     x = call.pair()
     if call.is_complex():
@@ -251,4 +251,4 @@ COMPLEX: Final[Mapping[str, ComplexOperator]] = MappingProxyType(
         "aten.where.self": _where,
     }
 )
-"""By the operator's name; of those that move elements, or are linear, both parts are asked of the real operator."""
+"""By the operator's name. Operators that move elements or are linear apply the real operator to both parts."""

@@ -14,7 +14,7 @@ from .call import Call, Operator
 
 
 def _per_axis(call: Call, name: str, rank: int, default: int) -> list[int]:
-    """One entry for each spatial axis; one stands for all."""
+    """One entry per spatial axis; a single entry applies to all."""
     given = call.integers(name, [default])
     return given * rank if len(given) == 1 else given
 
@@ -39,7 +39,7 @@ def _convolved(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None, rank:
 
 
 def _transposed_convolution(call: Call) -> Tensor:
-    """`conv_transpose2d` and its siblings, which exports hold that are not decomposed."""
+    """`conv_transpose1d` to `3d`, which occur in exports that are not decomposed."""
     x, weight = call.tensor("input"), call.tensor("weight")
     rank = weight.rank - 2
     stride, padding, extra, dilation = (
@@ -63,9 +63,9 @@ def transposed(
     extra: Sequence[Dim],
     groups: int,
 ) -> Tensor:
-    """The gradient of a convolution: each element of the input spreads the kernel over the output.
+    """A transposed convolution: each element of the input adds the scaled kernel to the output.
 
-    `padding` is cut from both ends, `extra` added behind.
+    `padding` is cropped at both ends, `extra` elements are added at the end.
     """
     kernel = [dim for dim in weight.shape[2:] if isinstance(dim, int)]
     if len(kernel) != weight.rank - 2:
@@ -78,7 +78,7 @@ def transposed(
 
 
 def _gradients(call: Call) -> list[Tensor]:
-    """Of the input, the weights and the bias; those that nothing reads are not computed."""
+    """The gradients of the input, the weights and the bias; unread ones are not computed."""
     gradient, x, weight = (call.tensor(name) for name in ("grad_output", "input", "weight"))
     rank = weight.rank - 2
     stride, padding, dilation = (_per_axis(call, name, rank, 1) for name in ("stride", "padding", "dilation"))
@@ -106,7 +106,7 @@ def _left_over(
     padding: Sequence[int],
     dilation: Sequence[int],
 ) -> list[Dim]:
-    """Elements at the end of each axis that no window of the convolution reached."""
+    """The number of elements at the end of each axis that no window of the convolution covers."""
     found: list[Dim] = []
     for axis, (step, around, apart) in enumerate(zip(stride, padding, dilation, strict=True), start=2):
         size = weight.shape[axis]
@@ -124,7 +124,7 @@ def _weight_gradient(
     dilation: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """Each tap of the kernel meets the windows of `seen`, one for each element of `steps`."""
+    """The gradient of each kernel tap: the sum over windows of `seen`, times the matching elements of `steps`."""
     rank = weight.rank - 2
     kernel = [dim for dim in weight.shape[2:] if isinstance(dim, int)]
     padded = build.pad(seen, [(0, 0), (0, 0), *((width, width) for width in padding)])
@@ -132,7 +132,7 @@ def _weight_gradient(
     windows = grouped_windows(padded, over, groups)
     batch, outputs, *counts = steps.shape
     per_group: Dim = floordiv(outputs, groups)
-    # (batch, group, output, *counts, input, *kernel): what is summed are the batch and the counts.
+    # (batch, group, output, *counts, input, *kernel): sum over the batch and the counts.
     moved = steps.reshape([batch, groups, per_group, *counts, *(1 for _ in range(rank + 1))])
     summed = sum_of_products(windows, moved, [0, *range(3, 3 + rank)])
     return summed.reshape(weight.shape)

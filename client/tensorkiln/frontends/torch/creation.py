@@ -1,4 +1,4 @@
-"""Tensors that are made of numbers."""
+"""Creation of tensors from numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .call import Call, Operator
 
 
 def _full(call: Call, value: object) -> Tensor:
-    """A number, which may depend on symbols, in every element."""
+    """A tensor filled with one number, which may depend on symbols."""
     number = value if isinstance(value, Tensor | Expr | bool | int | float) else 0
     scalar = call.as_tensor(number, call.dtype)
     shape = call.result_shape()
@@ -40,7 +40,7 @@ def _scalar(call: Call) -> Tensor:
 
 
 def _range(call: Call) -> Tensor:
-    """`start`, `start + step`, … below `end`: of floats as torch computes them, each by one product and one sum."""
+    """`start`, `start + step`, … below `end`; floats are computed as in torch, by one product and one sum each."""
     start = call.operand("start") if call.has("start") else 0
     end = call.operand("end")
     step = call.operand("step") if call.has("step") else 1
@@ -85,7 +85,7 @@ def _iota(call: Call) -> Tensor:
 
 
 def _line(call: Call) -> Tensor:
-    """From both ends to the middle, as torch does, so that both are exact."""
+    """`linspace`, computed from both ends to the middle, as in torch, so that both ends are exact."""
     start, end, steps = call.operand("start"), call.operand("end"), call.integer("steps")
     wide = DType.FLOAT64 if call.dtype is DType.FLOAT64 else DType.FLOAT32
     first, last = (call.as_tensor(each, wide) for each in (start, end))
@@ -105,7 +105,7 @@ def _one_hot(call: Call) -> Tensor:
 
 
 def _triangle_places(is_upper: bool) -> Operator:
-    """Rows and columns of the places of a triangle, row by row."""
+    """Row and column indices of a triangle, in row-major order."""
 
     def apply(call: Call) -> Tensor:
         rows, columns, offset = call.integer("row"), call.integer("col"), call.integer("offset", 0)

@@ -1,4 +1,4 @@
-"""The inputs of a program as those of a graph: what is given at each call, and what is bound once."""
+"""Declaration of a program's inputs in the graph: inputs of each call, and parameters that are bound once."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ KEY: Final = "random_key"
 
 @dataclass
 class Declared:
-    """`values` by torch's names, `inputs` of each call by theirs, `arrays` of parameters by var, `state` at first.
+    """The declared inputs: `values` by torch's names, `inputs` of each call by name, `arrays` of parameters by var.
 
-    `buffers` are the names of the inputs for buffers that change, by their targets.
+    `state` are the initial values of changed buffers by input name; `buffers` maps their targets to input names.
     """
 
     values: dict[str, Value] = field(default_factory=dict[str, Value])
@@ -35,7 +35,7 @@ class Declared:
 
 
 def declare_inputs(builder: Builder, exported: Exported) -> Declared:
-    """The arguments, then the buffers that the program changes. UnsupportedGraphError for an element type we lack."""
+    """Declare the arguments, then the changed buffers. UnsupportedGraphError for an unsupported element type."""
     declared = Declared()
     changed = {output.mutates for output in exported.outputs if output.role is not Role.USER}
     for entry in exported.inputs:
@@ -53,7 +53,7 @@ def declare_inputs(builder: Builder, exported: Exported) -> Declared:
 
 
 def declare_parameters(builder: Builder, exported: Exported, declared: Declared) -> None:
-    """Weights, buffers and constants that something reads, as inputs that are bound once; what is shared, as one."""
+    """Declare weights, buffers and constants that are read as parameters; an array with several names becomes one."""
     read = set(exported.references())
     shared: dict[int, Tensor] = {}
     for entry in exported.inputs:

@@ -1,6 +1,6 @@
-"""Random numbers by Threefry, under the key that is an input of the graph: the same key gives the same numbers.
+"""Random numbers by Threefry, from a key that is an input of the graph: equal keys give equal numbers.
 
-They are not the numbers that torch's own generators would draw.
+They differ from the numbers of torch's own generators.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def _normal_like(call: Call) -> Tensor:
 
 
 def _chance(call: Call) -> Tensor:
-    """1 with the probability that is given, for all or for each element."""
+    """Bernoulli: 1 with the given probability, one for all elements or one for each."""
     chance = call.operand("p") if call.has("p") else call.tensor()
     drawn = build.random_uniform(call.builder, call.result_shape(), call.key())
     return (drawn < call.as_tensor(chance, drawn.dtype)).cast(call.dtype)
 
 
 def _dropout(call: Call) -> list[Tensor]:
-    """Elements that are kept are scaled, so that their mean stays; and which these are."""
+    """Dropout, with kept elements scaled to preserve the mean, and the mask of kept elements."""
     x, chance = call.tensor("input"), call.number("p")
     if call.has("train") and not call.flag("train"):
         return [x, build.ones(x.builder, x.shape, "bool")]
@@ -55,7 +55,7 @@ def _inference_dropout(call: Call) -> Tensor:
 
 
 def _permutation(call: Call) -> Tensor:
-    """The order of as many random numbers."""
+    """A random permutation: the sorting order of random numbers."""
     drawn = build.random_uniform(call.builder, call.result_shape(), call.key(), DType.FLOAT64)
     return first_in_order(drawn, 0, drawn.shape[0], False, call.fail)[1].cast(call.dtype)
 
@@ -74,4 +74,4 @@ OPERATORS: dict[str, Operator] = {
     "aten.uniform.default": _uniform_between,
 }
 RANDOM = frozenset(OPERATORS) - {"aten.dropout.default"}
-"""Operators whose graphs get the input `random_key`."""
+"""Operators that need the input `random_key`."""

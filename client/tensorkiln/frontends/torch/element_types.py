@@ -1,4 +1,4 @@
-"""Element types as the archive numbers them and as torch names them."""
+"""Element types by their number in the archive and by torch's name."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _BY_NAME: Final = {dtype.value: dtype for dtype in DType if dtype is not DType.U
 
 
 def dtype_named(name: str) -> DType | None:
-    """Our element type of torch's name, with or without `torch.` before it; None where this importer has none.
+    """The DType of torch's name, with or without the prefix `torch.`; None when it is not supported.
 
-    Narrow types, such as those of float8, are left out: no operator of this importer computes with them.
+    Narrow types, such as float8, are not supported: no operator of this importer computes with them.
     """
     return _BY_NAME.get(name.removeprefix("torch."))

@@ -1,4 +1,4 @@
-"""Arithmetic element by element. The element type of the result is torch's; operands are converted to it first."""
+"""Elementwise arithmetic. Operands are first cast to torch's element type of the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .call import Call, Operator
 
 
 def unary(function: Callable[[Tensor], Tensor]) -> Operator:
-    """Of floats; integers are converted to the float that torch gives."""
+    """A unary float function; integers are first cast to torch's element type of the result."""
     return lambda call: function(call.tensor().cast(call.dtype))
 
 
@@ -69,7 +69,7 @@ def _power(call: Call) -> Tensor:
 
 
 def _known_power(call: Call, base: Tensor, exponent: float) -> Tensor:
-    """Square roots and small whole powers are exact as such, a power of a float is not everywhere."""
+    """Use square roots and products for common exponents, which are more exact than a general power."""
     if base.dtype.is_integer:
         if exponent < 0:
             call.invalid(f"integers have no power {exponent}")
@@ -94,7 +94,7 @@ def _absolute(call: Call) -> Tensor:
 
 
 def _rounded(function: Callable[[Tensor], Tensor]) -> Operator:
-    """Integers are whole already."""
+    """A rounding function; integers are returned unchanged."""
     return lambda call: function(call.tensor()) if call.tensor().dtype.is_float else call.tensor()
 
 
@@ -107,7 +107,7 @@ def _round_to(call: Call) -> Tensor:
 
 
 def _sign(call: Call) -> Tensor:
-    """0 for NaN and for both zeros, as torch has it."""
+    """The sign; 0 for NaN and for both zeros, as in torch."""
     x = call.tensor()
     if x.dtype.is_bool:
         return x
@@ -117,7 +117,7 @@ def _sign(call: Call) -> Tensor:
 
 
 def _atan2(call: Call) -> Tensor:
-    """The angle of (x, y), in the quadrant that both signs say; zeros have signs, too."""
+    """The angle of (x, y), in the quadrant of both signs, including signed zeros."""
     y, x = (call.as_tensor(call.operand(name), call.dtype) for name in ("self", "other"))
 
     def angle(y: Tensor, x: Tensor) -> Tensor:
@@ -134,14 +134,14 @@ def _atan2(call: Call) -> Tensor:
 
 
 def _pairwise(function: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor) -> Tensor:
-    """In float32 where 16 bits would lose in each step."""
+    """Apply a binary function, in float32 for 16-bit floats."""
     if not a.dtype.is_half:
         return function(a, b)
     return function(a.cast("float32"), b.cast("float32")).cast(a.dtype)
 
 
 def _is_negative(x: Tensor) -> Tensor:
-    """By the sign bit, which -0.0 has."""
+    """Whether the sign bit is set, also for -0.0."""
     return build.bitcast(x, "int64" if x.dtype.bits == 64 else "int32") < 0
 
 
@@ -160,14 +160,14 @@ def _copy_sign(call: Call) -> Tensor:
 
 
 def _hypotenuse(call: Call) -> Tensor:
-    """Scaled by the greater side, so that no square overflows."""
+    """`hypot`, scaled by the greater operand so that no square overflows."""
     a, b = (build.absolute(call.as_tensor(call.operand(name), call.dtype)) for name in ("self", "other"))
 
     def length(a: Tensor, b: Tensor) -> Tensor:
         most, least = build.maximum(a, b), build.minimum(a, b)
         ratio = build.where(build.equal(most, least), 1.0, least / most)
         found = build.where(build.equal(most, 0.0), 0.0, most * (ratio * ratio + 1.0).sqrt())
-        # An infinite side counts, whatever the other one is: NaN too.
+        # An infinite operand gives infinity, even if the other is NaN.
         endless = build.equal(a, float("inf")) | build.equal(b, float("inf"))
         return build.where(endless, float("inf"), found)
 
@@ -175,7 +175,7 @@ def _hypotenuse(call: Call) -> Tensor:
 
 
 def _ignoring_nan(function: Callable[[Tensor, Tensor], Tensor]) -> Operator:
-    """Of a number and NaN the number."""
+    """A binary function that returns the other operand where one is NaN."""
 
     def apply(call: Call) -> Tensor:
         a, b = (call.as_tensor(call.operand(name), call.dtype) for name in ("self", "other"))
@@ -190,11 +190,11 @@ ERFC = (
     *(0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196),
     *(1.00002368, -1.26551223),
 )
-"""Of t = 1 / (1 + |x| / 2) from the highest power on, for ln(erfc(x) / t) + x²: 1.2e-7 of the result (Press 1992)."""
+"""Coefficients in t = 1 / (1 + |x| / 2), highest power first, of ln(erfc(x) / t) + x²: error 1.2e-7 (Press 1992)."""
 
 
 def _complement(call: Call) -> Tensor:
-    """`1 - erf(x)` without cancelling, in float64 inside."""
+    """`1 - erf(x)` without cancellation, computed in float64."""
     if call.dtype is DType.FLOAT64:
         call.fail("erfc of float64 is not supported")
     x = call.tensor().cast(DType.FLOAT64)

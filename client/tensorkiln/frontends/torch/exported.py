@@ -1,4 +1,4 @@
-"""An exported program as this importer reads it, from torch's own objects or from an archive without torch."""
+"""The importer's representation of an exported program, read from torch's objects or from an archive without torch."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 COMPLEX_PARTS: Final = {"complex64": DType.FLOAT32, "complex128": DType.FLOAT64}
-"""The element types of both parts of complex numbers, by torch's names."""
+"""The dtype of the parts of complex numbers, by torch's name of the complex type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A value of the graph, by its name."""
+    """A reference to a value of the graph, by name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """What torch says that a tensor is. `dtype` is None for an element type that graphs lack, which `spelled` names.
+    """torch's type of a tensor. `dtype` is None for an unsupported element type; `spelled` is torch's name of it.
 
-    `is_dense` says that its elements are known to lie row by row without gaps from the start of their memory.
+    `is_dense`: the tensor is known to be row-major and contiguous from the start of its memory.
     """
 
     dtype: DType | None
@@ -52,10 +52,10 @@ ValueType: TypeAlias = "TensorType | Dim"
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One call: `target` is the operator with its overload, `arguments` are by the names of its schema.
+    """One call of an operator: `target` is its name with the overload; `arguments` are by the names of its schema.
 
-    `results` are the names of what it gives, which may be empty where nothing reads it. `line` is where the user's
-    Python asks for it, empty where torch does not say.
+    `results` are the names of its results; the name of an unread result may be empty. `line` is the line of the user's
+    code, empty if unknown.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Operation:
 
 
 class Role(StrEnum):
-    """What an input is to the module."""
+    """The role of an input in the module."""
 
     USER = "user"
     PARAMETER = "parameter"
@@ -78,7 +78,7 @@ class Role(StrEnum):
 class Input:
     """An input of the graph; `target` is the qualified name of the parameter, buffer or constant in its module.
 
-    `is_weight` says of an argument that it may be bound once.
+    `is_weight`: the argument may be bound once, like a parameter.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output of the graph: the user's, or the new value of what `mutates` names, a buffer, parameter or input."""
+    """An output of the graph: a user's result, or the new value of the buffer, parameter or input named `mutates`."""
 
     value: Argument
     mutates: str = ""
@@ -98,9 +98,9 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """How nested arguments or results are made of leaves; `context` holds the keys of a dict or names of fields.
+    """The structure of nested arguments or results; `context` holds the keys of a dict or the names of fields.
 
-    `make` builds what is neither a tuple, a list nor a dict of its children.
+    `make` builds a container other than a tuple, list or dict from its children.
     """
 
     kind: str
@@ -110,7 +110,7 @@ class Tree:
 
     @property
     def leaves(self) -> int:
-        """How many leaves lie below."""
+        """The number of leaves."""
         return 1 if self.kind == "leaf" else sum(child.leaves for child in self.children)
 
 
@@ -118,10 +118,10 @@ class Tree:
 class Exported:
     """A program: inputs in order, operations in order, outputs in order, and the type of every value by its name.
 
-    `ranges` are torch's bounds of symbols, the upper one None where it is infinite; `arrays` holds parameters, buffers
-    and constants by their targets. `arguments` is the tree of positional and keyword arguments, `returned` that of the
-    results; both are None where the program is none of a module's, as in `torch.compile`. `complex_as_pairs` says that
-    arguments and results may be complex, and have a last axis of their parts.
+    `ranges` are torch's inclusive bounds of symbols, with None as the upper one if it is infinite; `arrays` holds
+    parameters, buffers and constants by target. `arguments` is the tree of positional and keyword arguments, `returned`
+    that of the results; both are None for a program without a module, as in `torch.compile`. `complex_as_pairs`:
+    arguments and results may be complex, as arrays with their parts on a last axis.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Torch's `ExportedProgram` as a program."""
+"""Conversion of torch's `ExportedProgram`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .ranges import INFINITE
 
 
 def from_export(program: Any) -> Exported:
-    """Decomposed to the core operators of ATen, if it is not yet.
+    """Decompose `program` to the core ATen operators and convert it.
 
-    CallInputError when `program` is none; UnsupportedGraphError for inputs and outputs that are not supported.
+    CallInputError when it is not an ExportedProgram; UnsupportedGraphError for unsupported inputs and outputs.
     """
     import torch
 
@@ -47,7 +47,7 @@ def from_export(program: Any) -> Exported:
 
 
 def ranges_of(constraints: Mapping[Any, Any]) -> dict[str, tuple[int, int | None]]:
-    """Bounds of symbols by their names; what torch calls infinite has no upper bound."""
+    """Bounds of symbols by name; an infinite upper bound is None."""
     found: dict[str, tuple[int, int | None]] = {}
     for symbol, bounds in constraints.items():
         if symbol.is_Symbol:
@@ -94,9 +94,9 @@ def _output(spec: Any, value: Any) -> Output:
 
 
 def _arrays(program: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """Copies of parameters, buffers and constants; those that share their memory are one array.
+    """Copies of parameters, buffers and constants; tensors that share memory become one array.
 
-    The module may be trained further: what is bound must not change with it.
+    Copied because the module may be trained further, which must not change bound arrays.
     """
     found: dict[str, np.ndarray[Any, Any]] = {}
     shared: dict[tuple[Any, ...], np.ndarray[Any, Any]] = {}

@@ -1,4 +1,4 @@
-"""Graphs of FX, whose nodes call operators of ATen, as programs. Torch is imported when one is read."""
+"""Conversion of FX graphs, whose nodes call ATen operators, to programs. Imports torch when a graph is read."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PLAIN: Final = (bool, int, float, complex, str)
 
 
 def operations_of(nodes: Iterable[Any]) -> tuple[tuple[Operation, ...], dict[str, ValueType]]:
-    """The calls among the nodes of a graph, and the types of all values by their names.
+    """The operator calls among the nodes of a graph, and the types of all values by name.
 
-    A tuple that an operator gives has a name for each of its parts; nodes that pick one of them are no operations.
-    UnsupportedGraphError for nodes that call no operator.
+    Each part of a tuple result has a name of its own; nodes that select a part are not operations.
+    UnsupportedGraphError for nodes of other kinds.
     """
     operations: list[Operation] = []
     types: dict[str, ValueType] = {}
@@ -44,7 +44,7 @@ def operations_of(nodes: Iterable[Any]) -> tuple[tuple[Operation, ...], dict[str
 
 
 def output_of(nodes: Iterable[Any]) -> Sequence[Argument]:
-    """What a graph gives, flat and in order."""
+    """The outputs of a graph, flat and in order."""
     listed = list(nodes)
     names = {node.name: f"{node.args[0].name}.{node.args[1]}" for node in listed if _is_pick(node)}
     (output,) = (node for node in listed if node.op == "output")
@@ -53,7 +53,7 @@ def output_of(nodes: Iterable[Any]) -> Sequence[Argument]:
 
 
 def attribute(node: Any) -> Any:
-    """What a node gets of the module around its graph: a tensor that is constant, or a graph that an operator runs."""
+    """The attribute of the owning module that a node reads: a constant tensor, or a subgraph that an operator runs."""
     return reduce(getattr, node.target.split("."), node.graph.owning_module)
 
 
@@ -77,7 +77,7 @@ def _operation(node: Any, names: Mapping[str, str]) -> Operation:
 
 
 def _target(node: Any) -> tuple[str, list[str]]:
-    """The operator's name and those of its arguments; a plain function has none."""
+    """The operator's name and the names of its arguments; empty for a plain function."""
     schema = getattr(node.target, "_schema", None)
     if schema is not None:
         return str(node.target), [each.name for each in schema.arguments]
@@ -126,12 +126,12 @@ def _is_dense(value: Any, shape: Sequence[Dim]) -> bool:
     try:
         return is_dense(shape, [size_of(each) for each in value.stride()], size_of(value.storage_offset()))
     except UnsupportedGraphError:
-        # Strides that are no polynomials of sizes.
+        # Strides that are not polynomials of sizes.
         return False
 
 
 def size_of(value: Any) -> Dim:
-    """A size as torch holds it: an integer, or one that an expression of SymPy computes."""
+    """Convert one of torch's sizes: an integer, or a symbolic one with a SymPy expression."""
     if isinstance(value, int):
         return value
     import sympy

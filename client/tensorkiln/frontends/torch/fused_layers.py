@@ -1,4 +1,4 @@
-"""Layers that torch computes by one operator where no gradients are asked for."""
+"""Layers that torch computes by one fused operator when gradients are off."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...dtypes import DType
 from .call import Call, Operator
 
 _EVERY_HEAD = 2
-"""Masks: 0 is of queries and keys, 1 of padded keys of a batch, 2 of all together. What is not 0 is left out."""
+"""The mask type (batch, heads, queries, keys); 0 is (queries, keys), 1 (batch, keys). Nonzero entries are masked."""
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -58,7 +58,7 @@ def _self_attention(call: Call) -> list[Tensor]:
 
 
 def _encoder_layer(call: Call) -> Tensor:
-    """Attention and a perceptron, each added to what it is given, normalised before or behind."""
+    """Attention and a perceptron, each with a residual connection, normalised before or after."""
     x, is_before = call.tensor("src"), call.flag("norm_first")
 
     def normalised(y: Tensor, place: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""The programs of a graph whose sizes torch leaves open: bounds hold what was seen, and grow when more comes."""
+"""Programs of a graph with dynamic sizes; the bounds grow when a call exceeds them."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from .translate import translated
 from .weights import BoundWeights
 
 FIRST_BOUND: Final = 4096
-"""The upper bound of a size that torch leaves open, where the graph can be compiled for so many."""
+"""The first upper bound of a dynamic size, if the graph can be compiled for it."""
 LEAST_BOUND: Final = 16
-"""The narrowest bound that is tried for a graph which is refused at a wider one."""
+"""The narrowest bound tried for a graph that is refused at wider ones."""
 STEP: Final = 4
 LAST_BOUND: Final = 1 << 28
 MAX_FIXED: Final = 64
-"""Of integers that no bounds hold, as a negative one: their values that have programs of their own."""
+"""The most values of integers outside all bounds (negative ones, for example), each with a program of its own."""
 INFINITE_INTEGER: Final = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """A program and the greatest value that each symbol may have."""
+    """A program and the upper bound of each symbol."""
 
     most: Mapping[str, int]
     program: BoundWeights
 
 
 class Programs:
-    """The program that fits a call, and others where sizes or integers outgrow its bounds.
+    """Finds or compiles the program for the sizes and integers of a call. Thread-safe.
 
-    `seen` are the sizes that the graph was traced with. `load` makes a program of a model. Threads may ask at once.
+    `seen` are the sizes that the graph was traced with. `load` makes a program from a model.
     """
 
     def __init__(self, exported: Exported, seen: Mapping[str, int], load: Callable[[TorchModel], BoundWeights]) -> None:
@@ -54,8 +54,8 @@ class Programs:
     def fitting(self, symbols: Mapping[str, int]) -> BoundWeights:
         """The program for these sizes, compiled if there is none yet.
 
-        LimitExceededError for a size beyond the last bound, and for too many integers that no bounds hold;
-        UnsupportedGraphError where an operation cannot be compiled for so many elements.
+        LimitExceededError for a size above `LAST_BOUND`, and for more than `MAX_FIXED` values of integers outside it;
+        UnsupportedGraphError when an operation cannot be compiled for sizes this large.
         """
         fixed = {
             name: value for name, value in symbols.items() if name in self._numbers and not 0 <= value <= LAST_BOUND
@@ -71,7 +71,7 @@ class Programs:
             if any(value > bounds.get(name, value) for name, value in sizes.items()):
                 needed = {name: max(value, self._needed.get(name, 0)) for name, value in sizes.items()}
                 self._main = self._compiled({}, needed)
-                # Only now: a compile that fails leaves everything as it was.
+                # After the compile, so that a failed one changes nothing.
                 self._needed, self._fixed = needed, {}
             return self._fixed_at(fixed) if fixed else self._main.program
 
@@ -97,9 +97,9 @@ class Programs:
         return Bounded(most, self._load(model))
 
     def _widest(self, exported: Exported, fixed: Mapping[str, int], needed: Mapping[str, int]) -> TorchModel:
-        """The model for the widest bounds at which no operation is refused, such as tables of pairs that would be huge.
+        """The model for the widest bounds at which no operation is refused (for a too large table, for example).
 
-        UnsupportedGraphError that lists what is refused at the narrowest.
+        UnsupportedGraphError, which lists the operations refused at the narrowest bounds.
         """
         try:
             return _translated(exported, fixed, needed, FIRST_BOUND)
@@ -126,6 +126,6 @@ def _rounded_up(value: int) -> int:
 
 
 def _numbers(calling: Calling) -> frozenset[str]:
-    """The symbols that are integers of the user's, and the size of no argument."""
+    """The symbols that are integer arguments and not sizes of any argument."""
     sizes = {name for shape in calling.shapes.values() for dim in shape for name in free_symbols(dim)}
     return frozenset(to_text(dim) for dim in calling.sizes.values() if isinstance(dim, Expr)) - sizes

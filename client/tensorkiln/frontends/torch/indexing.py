@@ -1,4 +1,4 @@
-"""Elements by computed position. An index out of range gives zeros, where torch raises an error."""
+"""Gather and scatter by computed index. An index out of range gives zeros, where torch raises an error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..composed.placing import put, wrapped
 from .call import Call, Operator
 
 MAX_PAIRS = 1 << 30
-"""Of gradients that are added up for the rows of a table: pairs of a row and a gradient."""
+"""The most pairs of a row and a gradient in the gradient of an embedding."""
 
 
 def _index_select(call: Call) -> Tensor:
@@ -37,7 +37,7 @@ def _embedding(call: Call) -> Tensor:
 
 
 def _embedding_gradient(call: Call) -> Tensor:
-    """Gradients added up for each row of the table; those of the padding row are none."""
+    """The sum of the gradients of each row of the table; zero for the padding row."""
     gradient, indices = call.tensor("grad_output"), call.tensor("indices")
     rows, padding = call.integer("num_weights"), call.integer("padding_idx", -1)
     if call.flag("scale_grad_by_freq"):
@@ -50,7 +50,7 @@ def _embedding_gradient(call: Call) -> Tensor:
     hits = build.equal(build.arange(flat.builder, rows).unsqueeze(1), places)
     if padding >= 0:
         hits = hits & build.not_equal(places, padding)
-    # A product with ones and zeros would make NaN of a gradient that is infinite.
+    # Not a product with a 0/1 mask, which would turn infinite gradients to NaN.
     return build.where(hits.unsqueeze(2), flat.unsqueeze(0), 0).sum([1], dtype=flat.dtype)
 
 
@@ -66,7 +66,7 @@ def _index(call: Call) -> Tensor:
 
 
 def _indices(call: Call, x: Tensor) -> list[Tensor | None]:
-    """One for each axis. UnsupportedGraphError for a mask: how many elements it finds depends on values."""
+    """One index or None for each axis. UnsupportedGraphError for a mask, whose result size depends on values."""
     given = call.value("indices")
     listed = given if isinstance(given, tuple) else call.fail("the indices are not a list")
     found: list[Tensor | None] = []
@@ -80,7 +80,7 @@ def _indices(call: Call, x: Tensor) -> list[Tensor | None]:
 
 
 def _flat_places(call: Call, x: Tensor, indices: Sequence[Tensor | None]) -> tuple[list[int], Tensor]:
-    """The axes that have an index, and the position in them as if they were one."""
+    """The axes that have an index, and the flat positions along these axes."""
     chosen = [axis for axis, index in enumerate(indices) if index is not None]
     given = [index for index in indices if index is not None]
     shape = broadcast_shape(x.builder, [index.shape for index in given])
@@ -94,13 +94,13 @@ def _flat_places(call: Call, x: Tensor, indices: Sequence[Tensor | None]) -> tup
         inside = is_in if inside is None else inside & is_in
     if total is None or inside is None:
         call.invalid("no axis has an index")
-    # What lies outside of one axis must not be found on another row.
+    # An index out of range on one axis must not wrap to another row.
     places = build.where(inside, total, -1) if len(chosen) > 1 else total
     return chosen, places if places.shape == shape else places.expand(shape)
 
 
 def _between(found: Tensor, rank: int, chosen: Sequence[int], rest: Sequence[int]) -> Tensor:
-    """The axes of the indices where these were side by side, else in front."""
+    """Move the index axes to the place of the indexed axes, if these are adjacent; else they stay in front."""
     if list(chosen) != list(range(chosen[0], chosen[0] + len(chosen))):
         return found
     before = sum(axis < chosen[0] for axis in rest)
@@ -127,7 +127,7 @@ def _index_put(call: Call) -> Tensor:
 
 
 def _in_front(values: Tensor, places: Tensor, chosen: Sequence[int], rest: Sequence[int], x: Tensor) -> Tensor:
-    """The values in the shape of the indexed elements, the axes of the indices first."""
+    """The values expanded to the shape of the indexed elements, with the index axes first."""
     tail = [x.shape[axis] for axis in rest]
     is_adjacent = list(chosen) == list(range(chosen[0], chosen[0] + len(chosen)))
     before = sum(axis < chosen[0] for axis in rest) if is_adjacent else 0
@@ -137,7 +137,7 @@ def _in_front(values: Tensor, places: Tensor, chosen: Sequence[int], rest: Seque
 
 
 def _masked_put(call: Call, x: Tensor, mask: Tensor, values: Tensor, adds: bool) -> Tensor:
-    """One value, or one for each place of the axes that the mask does not have."""
+    """Put one value, or one per position of the unmasked axes, where the mask is true."""
     tail = x.shape[mask.rank :]
     if product(values.shape) == 1:
         one = values.reshape([])
@@ -163,4 +163,4 @@ OPERATORS: dict[str, Operator] = {
     "aten.embedding.default": _embedding,
     "aten.embedding_dense_backward.default": _embedding_gradient,
 }
-"""Those that move elements are `MOVING`: of complex numbers both parts alike."""
+"""`MOVING` are the operators that only move elements and so apply to both parts of complex numbers."""

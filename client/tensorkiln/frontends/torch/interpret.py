@@ -1,4 +1,4 @@
-"""The operations of a program, one after the other, into a graph. What is not supported is listed all at once."""
+"""Translation of a program to a graph, operation by operation. One error lists all unsupported operations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .refused import REFUSED
 from .symbolic_numbers import NUMBERS
 
 MAX_LISTED = 50
-"""Operations that an error spells out; the rest are counted, and its details have all."""
+"""The most operations in an error's message; the rest are counted, and its details list all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Problem:
 
 @dataclass
 class Interpreter:
-    """Values by name while the operations run.
+    """Translates operations; `values` are the results so far, by name.
 
-    `arrays` takes the arrays of parameters by their vars; `random_key` is the input that random numbers are drawn by.
+    `arrays` collects the arrays of parameters by var; `random_key` is the input that random numbers are derived from.
     """
 
     builder: Builder
@@ -52,7 +52,7 @@ class Interpreter:
     _drawn: int = 0
 
     def run(self) -> None:
-        """Compute every value. UnsupportedGraphError that lists all operations which are not supported."""
+        """Translate every operation. UnsupportedGraphError, which lists all unsupported operations."""
         read = frozenset(self.exported.references())
         for operation in self.exported.operations:
             self._run(replace(operation, results=tuple(name if name in read else "" for name in operation.results)))
@@ -60,7 +60,7 @@ class Interpreter:
             raise _unsupported(self.exported.name, self.problems)
 
     def resolve(self, argument: Argument) -> Value:
-        """The value that an argument stands for."""
+        """The value of an argument, with references resolved."""
         if isinstance(argument, Ref):
             return self._value(argument.name)
         if isinstance(argument, tuple):
@@ -81,7 +81,7 @@ class Interpreter:
             name: known for name, known in zip(operation.results, types, strict=True) if isinstance(known, int | Expr)
         }
         if sizes and len(sizes) == len(operation.results):
-            # torch keeps the size itself beside the operation that computes it.
+            # torch records the symbolic size of the result, so the operation need not be translated.
             self.values.update(sizes)
             free = {symbol for dim in sizes.values() if isinstance(dim, Expr) for symbol in free_symbols(dim)}
             if not free <= self.builder.symbols.keys():
@@ -93,7 +93,7 @@ class Interpreter:
             self._miss(operation, types, error.message)
         except InvalidGraphError as error:
             if self.problems:
-                # It may be a consequence of what is not supported.
+                # This may be a consequence of an unsupported operation.
                 raise _unsupported(self.exported.name, self.problems) from error
             raise InvalidGraphError(
                 f"{operation.target} ({operation.name}): {error.message}"
@@ -103,7 +103,7 @@ class Interpreter:
         except (ExprError, MemoryError) as error:
             self._miss(operation, types, f"this cannot be computed at the import: {error}")
         except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError) as error:
-            # What an archive states that no torch would: axes that are none, lists of another length.
+            # Contents of an archive that torch would not write: invalid axes, lists of a wrong length.
             raise InvalidGraphError(f"{operation.target} ({operation.name}): {error}") from error
 
     def _compute(self, operation: Operation, types: Sequence[TensorType | None]) -> None:
@@ -141,7 +141,7 @@ class Interpreter:
     def _complex(
         self, operation: Operation, types: Sequence[TensorType | None]
     ) -> tuple[Callable[[Call], Tensor | Complex | Sequence[Tensor | Complex]], list[TensorType | None]]:
-        """The operator of complex numbers, and the types of results, whose element types are those of both parts."""
+        """The complex version of the operator, and the result types, with complex dtypes replaced by their parts'."""
         if operation.target not in COMPLEX:
             raise UnsupportedGraphError("this operator is not supported for complex numbers")
         parts = [
@@ -151,27 +151,27 @@ class Interpreter:
         return COMPLEX[operation.target], parts
 
     def _miss(self, operation: Operation, types: Sequence[object], reason: str) -> None:
-        """Note the problem, and go on with inputs in the place of its results, to find all problems."""
+        """Record a problem, and replace the results by inputs, to go on and find all problems."""
         self.problems.append(Problem(operation, reason))
         for name, known in zip(operation.results, types, strict=True):
             if name and isinstance(known, TensorType):
                 try:
                     stand_in = self.builder.input(known.dtype or DType.FLOAT32, known.shape, f"missing/{name}")
                 except InvalidGraphError:
-                    # Of a size that no input gives: what depends on it cannot be looked at.
+                    # The shape has a symbol without an input, so dependent operations cannot be checked.
                     raise _unsupported(self.exported.name, self.problems) from None
                 self.values[name] = stand_in
             elif name:
                 self.values[name] = 1
 
     def _parameter(self, array: Array) -> Tensor:
-        """A table as an input that is bound with the weights."""
+        """Add a table as a parameter, bound together with the weights."""
         tensor = self.builder.parameter(DType.from_numpy(array.dtype), array.shape, f"tables/{len(self.arrays)}")
         self.arrays[tensor.var] = array
         return tensor
 
     def _key(self) -> Tensor:
-        """Another key for each operation that draws: what the key of the call makes of their number."""
+        """A new key for an operation that draws random numbers, derived from the call's key and a counter."""
         if self.random_key is None:
             raise UnsupportedGraphError("random numbers need a key")
         self._drawn += 1
@@ -183,7 +183,7 @@ def _is_complex(value: object) -> bool:
 
 
 def _check(builder: Builder, result: Tensor, known: TensorType) -> None:
-    """UnsupportedGraphError where a result is not what torch says of it: then its numbers would not be, either."""
+    """UnsupportedGraphError when the dtype or shape of a result differs from torch's: its values would differ too."""
     fits = result.dtype is known.dtype and result.rank == len(known.shape)
     if not fits or any(_differ(builder, own, other) for own, other in zip(result.shape, known.shape, strict=True)):
         raise UnsupportedGraphError(

@@ -1,4 +1,4 @@
-"""Several tensors into one."""
+"""Concatenation and stacking."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .call import Call, Operator
 
 
 def _cat(call: Call) -> Tensor:
-    """Tensors of another element type are converted; one of rank 1 without elements joins anything, by old custom."""
+    """Concatenate, with operands cast to the result's type; skips empty rank-1 operands, a legacy rule of torch."""
     given = call.tensors("tensors")
     rank = len(call.result_shape())
     tensors = [x.cast(call.dtype) for x in given if x.shape != (0,) or rank == 1]

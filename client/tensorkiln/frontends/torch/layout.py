@@ -1,4 +1,4 @@
-"""How a tensor lies in its memory, as torch states it: what aliases memory is rebuilt from that alone."""
+"""The memory layout of torch tensors, from which aliasing results are rebuilt."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .from_fx import size_of
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Elements from one to the next of each axis, and before the first one."""
+    """Strides of each axis, and the offset of the first element, in elements."""
 
     strides: tuple[Dim, ...]
     offset: Dim
 
 
 def layout_of(value: Any) -> Layout | None:
-    """The layout of one of torch's tensors; None for one that is row by row without gaps, and for what is no tensor.
+    """The layout of a torch tensor; None when it is row-major and contiguous, or when `value` is not a tensor.
 
-    UnsupportedGraphError for a layout that is no polynomial of sizes.
+    UnsupportedGraphError for a layout that is not a polynomial of sizes.
     """
     import torch
 
@@ -42,9 +42,9 @@ def layout_of(value: Any) -> Layout | None:
 
 
 def laid_out(array: Array, layout: Layout | None, symbols: Mapping[str, int]) -> Any:
-    """A tensor of the array's elements that lies in memory of its own as the layout says.
+    """A tensor with the array's elements, in new memory with the given layout.
 
-    UnsupportedGraphError where that depends on a size which no argument has.
+    UnsupportedGraphError when the layout depends on a size that no argument determines.
     """
     found = tensor_of(array)
     if layout is None:
@@ -65,6 +65,6 @@ def laid_out(array: Array, layout: Layout | None, symbols: Mapping[str, int]) ->
     if array.size:
         steps = [stride * whole.itemsize for stride in strides]
         np.lib.stride_tricks.as_strided(whole[offset:], array.shape, steps)[...] = array
-    # Of the storage itself: a view would have a base, from which torch would build it once more.
+    # Built on the storage, not as a view: torch would rebuild a view from its base.
     memory = tensor_of(whole)
     return torch.empty(0, dtype=memory.dtype).set_(memory.untyped_storage(), offset, array.shape, strides)

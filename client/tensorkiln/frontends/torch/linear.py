@@ -1,4 +1,4 @@
-"""Products of matrices, and attention."""
+"""Matrix products, attention, and distances."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...expr import Dim
 from .call import Call, Operator
 
 MAX_ROWS = 1 << 10
-"""Vectors of which all pairs are listed."""
+"""The most vectors whose pairs `pdist` lists."""
 
 
 def _product(first: str, second: str) -> Operator:
@@ -21,7 +21,7 @@ def _product(first: str, second: str) -> Operator:
 
 
 def _added(first: str, second: str) -> Operator:
-    """`beta * self + alpha * (a @ b)`; with beta 0 what is in `self` does not count, NaN neither."""
+    """`beta * self + alpha * (a @ b)`; with beta 0, `self` is ignored, even NaN."""
 
     def apply(call: Call) -> Tensor:
         found = build.matmul(call.tensor(first).cast(call.dtype), call.tensor(second).cast(call.dtype))
@@ -38,7 +38,7 @@ def _with_input(call: Call, found: Tensor) -> Tensor:
 
 
 def _summed_batches(call: Call) -> Tensor:
-    """`addbmm`: the products of a batch, added up."""
+    """`addbmm`: the sum of a batch of matrix products."""
     found = call.times(build.matmul(call.tensor("batch1"), call.tensor("batch2")).sum(0), "alpha")
     return _with_input(call, found)
 
@@ -62,12 +62,12 @@ def _outer(call: Call) -> Tensor:
 
 
 def _scores(call: Call, query: Tensor, key: Tensor) -> Tensor:
-    """Scaled products of queries and keys, with what is masked at -inf, in float32 at least."""
+    """Scaled products of queries and keys, with masked entries -inf, in float32 at least."""
     width = query.shape[-1]
     if not call.has("scale") and not isinstance(width, int):
         call.fail(f"the width {width} of a head must be known, or the scale given")
     scale = call.number("scale") if call.has("scale") else 1 / math.sqrt(width) if isinstance(width, int) else 1.0
-    # Both operands are scaled, so that nothing overflows before the other does.
+    # Scale both operands by the square root, to avoid overflow.
     root = math.sqrt(abs(scale))
     scores = build.matmul(query * math.copysign(root, scale), key.transpose() * root)
     mask = call.optional("attn_mask") if call.has("attn_mask") else call.optional("attn_bias")
@@ -80,7 +80,7 @@ def _scores(call: Call, query: Tensor, key: Tensor) -> Tensor:
 
 
 def _attention(call: Call) -> list[Tensor]:
-    """The result and the logarithm of the sum of each row; a row that is masked throughout is zeros."""
+    """The result, and the log-sum-exp of each row; a fully masked row is zeros."""
     query, key, value = (_wide(call.tensor(name)) for name in ("query", "key", "value"))
     if call.number("dropout_p", 0.0) > 0:
         call.fail("attention with dropout is not supported")
@@ -103,7 +103,7 @@ def _wide(x: Tensor) -> Tensor:
 
 
 def _shares_heads(query: Tensor, key: Tensor) -> bool:
-    """Whether several heads of queries share one of keys."""
+    """Whether several query heads share one key head (grouped-query attention)."""
     if min(query.rank, key.rank) < 4:
         return False
     wanted, own = query.shape[-3], key.shape[-3]
@@ -111,7 +111,7 @@ def _shares_heads(query: Tensor, key: Tensor) -> bool:
 
 
 def _repeated(call: Call, x: Tensor, query: Tensor) -> Tensor:
-    """Each head of keys or values for the several heads of queries that share it."""
+    """Repeat each key or value head for the query heads that share it."""
     own, wanted = x.shape[-3], query.shape[-3]
     if not isinstance(own, int) or not isinstance(wanted, int) or wanted % own:
         call.fail(f"{wanted} heads of queries do not share {own} heads of keys")
@@ -121,7 +121,7 @@ def _repeated(call: Call, x: Tensor, query: Tensor) -> Tensor:
 
 
 def _attention_gradient(call: Call) -> list[Tensor]:
-    """By the weights that the saved logarithms give back (Dao 2022)."""
+    """The gradients, with weights recomputed from the saved log-sum-exp (Dao 2022)."""
     gradient, query, key, value, out = (
         _wide(call.tensor(name)) for name in ("grad_out", "query", "key", "value", "out")
     )
@@ -147,7 +147,7 @@ def _attention_gradient(call: Call) -> list[Tensor]:
 
 
 def _summed_heads(x: Tensor, heads: Dim) -> Tensor:
-    """Gradients of the heads of keys or values, each from all heads of queries that share it."""
+    """The gradients of key or value heads, summed over the query heads that share each."""
     *batch, _, rows, width = x.shape
     return x.reshape([*batch, heads, -1, rows, width]).sum([-3])
 
@@ -181,7 +181,7 @@ def _cross_distances(call: Call) -> Tensor:
 
 
 def _distances_within(call: Call) -> Tensor:
-    """`pdist`: of each vector and those after it."""
+    """`pdist`: the distances of each vector to those after it."""
     x = call.tensor()
     rows = x.shape[0]
     if not isinstance(rows, int) or rows > MAX_ROWS:
@@ -191,7 +191,7 @@ def _distances_within(call: Call) -> Tensor:
 
 
 def _length(away: Tensor, power: float) -> Tensor:
-    """Of differences along the last axis."""
+    """The p-norm of absolute differences along the last axis."""
     if power == 2:
         return (away * away).sum([-1]).sqrt()
     if power == 1:

@@ -1,4 +1,4 @@
-"""The user's line in a stack trace that torch keeps beside a node."""
+"""The line of the user's code in the stack trace of a node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TORCHS_OWN: Final = re.compile(r"(^|[/\\])torch[/\\](nn|fx|_|functional|export|
 
 
 def user_line(trace: str | None) -> str:
-    """`file.py:12 in forward: x = self.linear(x)` of the innermost frame that is not torch's own; empty for none."""
+    """The innermost frame outside torch, as `file.py:12 in forward: x = self.linear(x)`; empty without one."""
     frames = _FRAME.findall(trace or "")
     own = [frame for frame in frames if not _TORCHS_OWN.search(frame[0])]
     if not own:

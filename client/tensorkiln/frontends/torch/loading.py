@@ -1,4 +1,4 @@
-"""An exported program as a model, from a file or from torch."""
+"""Loading of exported programs as models, from a file or from torch."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 def load(program: Source, *, symbols: Mapping[str, Bounds] | None = None) -> TorchModel:
     """Import an exported program: a `.pt2` file, a stream of one, or torch's `ExportedProgram`.
 
-    A file needs no torch; it holds what `torch.export.save(exported.run_decompositions(), path)` wrote. Of an
-    `ExportedProgram` the decompositions are run here. `symbols` gives each dynamic dimension its inclusive bounds, or
-    one size that fixes it, by torch's name of the symbol (`s77`) or as `<input>_<axis>` (`x_0`); those that torch has
-    bounds of need none. Parameters, buffers and constants become bound parameters.
+    Reading a file, written by `torch.export.save(exported.run_decompositions(), path)`, does not need torch. An
+    `ExportedProgram` is decomposed here. `symbols` gives each dynamic dimension its inclusive bounds, or one fixed
+    size, by torch's name of the symbol (`s77`) or as `<input>_<axis>` (`x_0`); optional for symbols with bounds in
+    torch. Parameters, buffers and constants become bound parameters.
 
-    UnsupportedGraphError lists every operation that is not supported, with the line of the user's Python, and every
-    symbol without an upper bound. InvalidGraphError when a file is damaged or operands do not fit, RequestError for
-    bounds that torch's program does not have, OSError when a file cannot be opened.
+    UnsupportedGraphError lists every unsupported operation, with the line of the user's code, and every symbol without
+    an upper bound. InvalidGraphError when a file is damaged or operands do not fit, RequestError for an unknown symbol
+    or bounds outside torch's, OSError when a file cannot be opened.
     """
     if not isinstance(program, str | os.PathLike) and not hasattr(program, "read"):
         from .from_export import from_export
@@ -47,7 +47,7 @@ def load(program: Source, *, symbols: Mapping[str, Bounds] | None = None) -> Tor
         ArithmeticError,
         RecursionError,
     ) as error:
-        # What an archive states that no torch would, and no part of the import looks at by itself.
+        # Contents of an archive that torch would not write, and that no other part of the import checks.
         raise InvalidGraphError(f"the exported program does not fit together: {error!r}") from error
 
 

@@ -1,4 +1,4 @@
-"""What `load` gives back, and the module that it compiles to."""
+"""The result of `load`, and the module that it compiles to."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TorchModel(Model):
-    """A `Model` of an exported program, and how the module that it came from is called.
+    """A `Model` of an exported program, with the calling convention of its module.
 
-    The names of `inputs` are torch's, and of each buffer that the program changes, as `state` holds them at first. The
-    names of `outputs` say where they lie in what the module returns; the new values of what is changed have the names
-    of the buffers and inputs. A program that draws random numbers has the uint64 input `random_key` of rank 0.
+    `inputs` have torch's names, followed by each buffer that the program changes; `state` has the initial values of
+    these. `outputs` are named by their path in the module's results; new values of changed buffers and inputs have
+    their names. A program that draws random numbers has the uint64 input `random_key` of rank 0.
     """
 
     calling: Calling
@@ -37,7 +37,7 @@ class TorchModel(Model):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
-        """The plain `Model` in a file that `save` wrote, without `calling` and `state`; errors as for `Model.load`."""
+        """Read a plain `Model`, without `calling` and `state`, from a file of `save`; errors as for `Model.load`."""
         return Model.load(path)
 
     def compile_module(
@@ -49,7 +49,7 @@ class TorchModel(Model):
         threads: int | None = None,
         device: int | Driver | None = None,
     ) -> CompiledModule:
-        """The module compiled: called with its own arguments, it gives its own results. Errors as for `compile`."""
+        """Compile to an object with the module's own call signature and results. Errors as for `compile`."""
         compiled = Model.compile(self, target, options, client=client, threads=threads, device=device)
         state = {name: np.array(array) for name, array in self.state.items()}
         return CompiledModule(compiled.program, self.calling, tuple(self.inputs), tuple(self.outputs), state)
@@ -59,7 +59,7 @@ class TorchModel(Model):
 class CompiledModule:
     """A module's program. `state` holds the buffers that it changes, which each call reads and replaces.
 
-    Threads may call it at once where it changes neither buffers nor arguments.
+    Thread-safe if it changes neither buffers nor arguments.
     """
 
     program: Program
@@ -69,12 +69,12 @@ class CompiledModule:
     state: dict[str, Array]
 
     def __call__(self, /, *args: Any, random_key: int | None = None, **named: Any) -> Any:
-        """Run once with the module's arguments, nested as it takes them; what it returns is nested as it was.
+        """Run once; arguments and results are nested as in the module.
 
-        Arrays that the module changes are changed in place. CallInputError when an argument is missing, unknown or of
-        another structure, when one that must be an array or an integer is none, or one that is changed cannot be, when
-        a value that was fixed by the export differs, and when random numbers lack a `random_key`; other errors as for a
-        call of `program`. Nothing has changed then.
+        Arrays that the module changes are changed in place. CallInputError when an argument is missing, unknown, of
+        another structure, or not the required array or integer; when an array to change is not writable; when a value
+        that the export fixed differs; and when random numbers lack a `random_key`. Other errors as for a call of
+        `program`. After an error, nothing has changed.
         """
         given = self._given(args, named)
         for name in self.calling.changed:
@@ -87,7 +87,7 @@ class CompiledModule:
             arrays["random_key"] = np.asarray(random_key, np.uint64)
         found = dict(zip(self.outputs, self.program(*(arrays[name] for name in self.inputs), **symbols), strict=True))
         results = [_result(each, found, symbols) for each in self.calling.returned]
-        # A result may be the same array, and is the caller's.
+        # A copy: the array may also be a result, which belongs to the caller.
         state = {name: np.array(found[output]) for name, output in self.calling.buffers.items()}
         for name, output in self.calling.changed.items():
             np.copyto(given[name], found[output])

@@ -1,4 +1,4 @@
-"""The same elements in another arrangement. Views are values here: torch exports no writes into them."""
+"""Movement operators. Views are values here, because torch exports no writes into them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .call import Call, Operator, number_in
 
 
 def _reshape(call: Call) -> Tensor:
-    """The type that torch gives the result has the size that a -1 stands for."""
+    """Reshape to torch's shape of the result, which resolves a -1."""
     return call.tensor().reshape(call.result_shape())
 
 
@@ -82,7 +82,7 @@ def _rolled(call: Call, x: Tensor, shift: int, axis: int) -> Tensor:
 
 
 def _repeat(call: Call) -> Tensor:
-    """Copies side by side: a new axis before each one, expanded and joined."""
+    """Tile: expand a new axis before each axis, and join the two."""
     x, counts = call.tensor(), call.dims("repeats")
     shape: list[Dim] = [*(1,) * (len(counts) - x.rank), *x.shape]
     aligned = x.reshape([each for dim in shape for each in (1, dim)])
@@ -91,7 +91,7 @@ def _repeat(call: Call) -> Tensor:
 
 
 def _diagonal(call: Call) -> Tensor:
-    """A view with a step to the next row and column at once, along a new last axis."""
+    """The diagonal along a new last axis: a flat index with a step of one row and one column."""
     x, offset = call.tensor(), call.integer("offset", 0)
     first, second = call.axis(x, "dim1", 0), call.axis(x, "dim2", 1)
     if first == second:
@@ -109,7 +109,7 @@ def _diagonal(call: Call) -> Tensor:
 
 
 def _constant_pad(call: Call) -> Tensor:
-    """The last axis comes first; a negative width cuts."""
+    """Pad with a constant; widths start at the last axis, negative ones crop."""
     x, given = call.tensor(), call.dims("pad")
     widths: list[tuple[Dim, Dim]] = [(0, 0)] * x.rank
     for place in range(len(given) // 2):
@@ -120,7 +120,7 @@ def _constant_pad(call: Call) -> Tensor:
 
 
 def _fill(call: Call, value: float, dtype: DType) -> bool | int | float:
-    """The value in the tensor's element type. InvalidGraphError where it is too large for that, as torch says."""
+    """The value in the tensor's element type. InvalidGraphError on overflow, as in torch."""
     found = number_in(value, dtype)
     if dtype.is_integer:
         overflows = not int(dtype.min) <= value <= int(dtype.max)
@@ -145,7 +145,7 @@ def _at_least_none(width: Dim) -> Dim:
 
 
 def _edge_pad(mode: str) -> Operator:
-    """Of the last axes, by the positions that are read."""
+    """Padding of the last axes by reading from computed positions."""
 
     def apply(call: Call) -> Tensor:
         x, widths = call.tensor(), call.integers("padding")
@@ -179,7 +179,7 @@ def _copy(call: Call) -> Tensor:
 
 
 def _rotate(call: Call) -> Tensor:
-    """`rot90`: by quarters of a turn from the first axis to the second."""
+    """`rot90`: rotate by quarter turns from the first axis towards the second."""
     x, turns = call.tensor(), call.integer("k", 1) % 4
     first, second = (axis % x.rank for axis in call.integers("dims", [0, 1]))
     if turns == 0:

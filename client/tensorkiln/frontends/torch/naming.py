@@ -1,4 +1,4 @@
-"""Names of outputs by where they lie in what the module returns: `logits`, `1`, `states.0.key`."""
+"""Names of outputs by their path in the module's results: `logits`, `1`, `states.0.key`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .exported import Tree
 
 
 def leaf_names(tree: Tree | None, count: int) -> list[str]:
-    """A name for each leaf in order; that of a single result is `output`. Without a tree they are numbered."""
+    """A name for each leaf in order; a single result is `output`. Without a matching tree, leaves are numbered."""
     if tree is None or tree.leaves != count:
         return [str(place) for place in range(count)] if count != 1 else ["output"]
     return [name or "output" for name in _names(tree, "")]
@@ -24,7 +24,7 @@ def _names(tree: Tree, path: str) -> Iterator[str]:
 
 
 def distinct(names: list[str]) -> list[str]:
-    """The names, with a mark behind those that came before."""
+    """The names, made unique by appending `'` to repeated ones."""
     found: list[str] = []
     for name in names:
         while name in found:

@@ -1,4 +1,4 @@
-"""Nested arguments to leaves, and leaves to nested results."""
+"""Flattening of nested arguments, and nesting of flat results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .exported import Tree
 
 
 def leaves(tree: Tree, value: Any, path: str = "") -> Iterator[Any]:
-    """The leaves of `value` in order. CallInputError that names the place where it has another structure."""
+    """The leaves of `value` in order. CallInputError, with the path, when it has another structure."""
     if tree.kind == "leaf":
         yield value
         return
@@ -29,7 +29,7 @@ def leaves(tree: Tree, value: Any, path: str = "") -> Iterator[Any]:
 
 
 def nested(tree: Tree, values: Iterator[Any]) -> Any:
-    """The structure with the leaves in their places."""
+    """Nest the leaves `values` in the structure of `tree`."""
     if tree.kind == "leaf":
         return next(values)
     parts = [nested(child, values) for child in tree.children]
@@ -41,7 +41,7 @@ def nested(tree: Tree, values: Iterator[Any]) -> Any:
 
 
 def as_given(tree: Tree, names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """Arguments as the module was exported with them: `args` and what `named` adds, a tuple and a dict.
+    """The arguments split into positional and keyword ones as at the export: a tuple and a dict.
 
     CallInputError when one is missing, given twice or unknown.
     """

@@ -1,4 +1,4 @@
-"""Normalisations, with the statistics that their gradients read."""
+"""Normalisations, with the statistics for their gradients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _wide(x: Tensor) -> Tensor:
 
 
 def _standardised(x: Tensor, axes: list[int], eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """`x` less its mean over its deviation, and the mean and the reciprocal deviation that were used."""
+    """`(x - mean) / sqrt(var + eps)`, the mean, and the reciprocal standard deviation."""
     mean = x.mean(axes, True)
     centred = x - mean
     scale = ((centred * centred).mean(axes, True) + eps).rsqrt()
@@ -44,12 +44,12 @@ def _rms_norm(call: Call) -> Tensor:
 
 
 def _epsilon(x: Tensor) -> float:
-    """What torch takes where none is given: that of the type in which it computes."""
+    """torch's default: the machine epsilon of the type in which it computes."""
     return 2.0**-52 if x.dtype is DType.FLOAT64 else 2.0**-23
 
 
 def _group_norm(call: Call) -> list[Tensor]:
-    """In groups of neighbouring channels."""
+    """Group normalisation, over groups of adjacent channels."""
     x, groups = call.tensor("input"), call.integer("group" if call.has("group") else "num_groups")
     batch, channels, *spatial = x.shape
     if not isinstance(channels, int) or channels % groups:
@@ -73,7 +73,7 @@ def _by_channels(x: Tensor, mean: Tensor, scale: Tensor, weight: Tensor | None, 
 
 
 def _inference_batch_norm(call: Call) -> list[Tensor]:
-    """By running statistics; those that a gradient would read are empty, as torch has it."""
+    """Batch normalisation by running statistics; saved statistics are empty, as in torch."""
     x = call.tensor("input")
     mean = _wide(call.tensor("running_mean"))
     scale = (_wide(call.tensor("running_var")) + call.number("eps")).rsqrt()
@@ -90,7 +90,7 @@ def _measured(x: Tensor) -> tuple[Tensor, Tensor, list[int]]:
 
 
 def _batch_norm(call: Call) -> list[Tensor]:
-    """In training by the batch's own statistics, with the running ones moved towards these; else by the latter."""
+    """Batch normalisation: in training by the batch's statistics, which update the running ones; else by those."""
     x = call.tensor("input")
     if not call.flag("training", True):
         return _inference_batch_norm(call) + _unchanged(call)
@@ -110,7 +110,7 @@ def _unchanged(call: Call) -> list[Tensor]:
 
 
 def _moved(call: Call, mean: Tensor, variance: Tensor, count: Dim) -> list[Tensor]:
-    """The running variance is that of a sample: divided by one less than the count."""
+    """The updated running statistics. The running variance is the sample variance (divisor count - 1)."""
     momentum = call.number("momentum")
     sample = build.dim_value(mean.builder, count, mean.dtype) / build.dim_value(mean.builder, sub(count, 1), mean.dtype)
     found: list[Tensor] = []
@@ -121,7 +121,7 @@ def _moved(call: Call, mean: Tensor, variance: Tensor, count: Dim) -> list[Tenso
 
 
 def _batch_norm_result(call: Call) -> Tensor:
-    """`batch_norm` of an export that is not decomposed, which only inference has."""
+    """`batch_norm` of an export that is not decomposed; only for inference."""
     if call.flag("training"):
         call.fail("batch normalisation in training changes its buffers; export after run_decompositions()")
     return _inference_batch_norm(call)[0]
@@ -142,7 +142,7 @@ def _softmax(call: Call) -> Tensor:
 
 
 def _safe_softmax(call: Call) -> Tensor:
-    """Zeros where a row is masked throughout."""
+    """Softmax with zeros for fully masked rows."""
     x = call.tensor().cast(call.dtype)
     masked = build.equal(x, float("-inf")).all([call.axis(x)], True)
     return build.where(masked, 0.0, build.softmax(x, call.axis(x)))

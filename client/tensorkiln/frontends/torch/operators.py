@@ -1,4 +1,4 @@
-"""Every operator that this importer knows, by its name with the overload."""
+"""All supported operators, by name with overload."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .call import Call, Operator, Results
 
 
 def _nothing(call: Call) -> Results:
-    """What torch checked when it exported holds of this graph by its types; what it would check of values is not."""
+    """An assertion: on types, the graph guarantees it; on values, it is not checked."""
     del call
     return ()
 
@@ -68,7 +68,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Operator]]] = MappingProxyType(
         "checks": {"aten._assert_async.msg": _nothing, "aten._assert_tensor_metadata.default": _nothing},
     }
 )
-"""The tables of all families, by what they are called."""
+"""The operator tables of all families, by family name."""
 OPERATORS: Final[Mapping[str, Operator]] = MappingProxyType(
     {name: operator for family in FAMILIES.values() for name, operator in family.items()}
 )

@@ -1,4 +1,4 @@
-"""Sorting, the greatest elements, and running totals."""
+"""Sorting, top-k, and running reductions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .reduction import log_sum_exp
 
 
 def _sort(call: Call) -> list[Tensor]:
-    """By rank, which keeps the order of equal elements; NaN is greater than all numbers."""
+    """A stable sort by rank; NaN is greater than all numbers."""
     x = call.tensor()
     if not x.shape:
         return [x, build.zeros(x.builder, (), DType.INT64)]
@@ -55,7 +55,7 @@ def _running(combine: Callable[[Tensor], Tensor], neutral: int) -> Operator:
 
 
 def _running_extreme(is_max: bool) -> Operator:
-    """The extreme element up to each one, and the position of the last one that is as great."""
+    """The running extreme, and the position of its last occurrence."""
 
     def apply(call: Call) -> list[Tensor]:
         x = call.tensor()
@@ -79,7 +79,7 @@ def _running_extreme(is_max: bool) -> Operator:
 
 
 def _of_rank(call: Call, x: Tensor, axis: int, place: Dim, keeps: bool) -> list[Tensor]:
-    """The element that has `place` others before it, and its position."""
+    """The element of rank `place` in ascending order, and its position."""
     values, positions = _ordered(call, x, axis, add(place, 1), False)
     key = tuple(slice(place, add(place, 1)) if own == axis else slice(None) for own in range(x.rank))
     found = [values[key], positions[key]]
@@ -97,7 +97,7 @@ def _kth(call: Call) -> list[Tensor]:
 
 
 def _median(call: Call) -> list[Tensor]:
-    """The lower of two in the middle; a NaN where there is any."""
+    """The median, the lower of two middle elements; NaN if there is any."""
     x = call.tensor()
     if not call.has("dim"):
         x = x.reshape([-1])

@@ -1,4 +1,4 @@
-"""Pooling over the last axes, with the places of what was found, and the gradients."""
+"""Pooling over the last axes, with the positions of maxima, and the gradients."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ..composed.spreading import spread_spatial
 from .call import Call, Operator
 
 MAX_CELLS: Final = 1 << 16
-"""Elements of an axis of adaptive pooling, which a table lists."""
+"""The most elements along an axis of adaptive pooling, which uses a table."""
 MAX_TAPS: Final = 1 << 12
-"""Elements of a window whose parts are added up one by one."""
+"""The most elements of a window that `folded` adds up one by one."""
 
 
 def _per_axis(call: Call, name: str, rank: int, default: Sequence[int]) -> list[int]:
@@ -29,7 +29,7 @@ def _per_axis(call: Call, name: str, rank: int, default: Sequence[int]) -> list[
 
 
 def _window(call: Call, rank: int) -> tuple[list[int], list[int], list[int], list[int]]:
-    """Kernel, stride, padding and dilation: a stride that is left out is the kernel."""
+    """Kernel, stride, padding and dilation; the default stride is the kernel."""
     kernel = _per_axis(call, "kernel_size", rank, [])
     stride = _per_axis(call, "stride", rank, kernel)
     return kernel, stride, _per_axis(call, "padding", rank, [0]), _per_axis(call, "dilation", rank, [1])
@@ -51,7 +51,7 @@ def _average(rank: int) -> Operator:
 
 
 def _greatest(rank: int) -> Operator:
-    """The greatest element of each window, and where it is in the flattened image; the first of equal ones."""
+    """The maximum of each window and its position in the flattened image; the first of equal elements."""
 
     def apply(call: Call) -> list[Tensor]:
         x = call.tensor()
@@ -78,10 +78,10 @@ def _places(
     values = values.reshape([*counts, size])
     inside = plain_windows(build.pad(build.ones(x.builder, x.shape[lead:], DType.BOOL), widths[lead:]), over)
     most = values.max([-1], True)
-    # Padding is never found, though it may be as great as the least element.
+    # Exclude padding, which may equal the maximum.
     found = (build.equal(values, most) & inside.reshape([*counts[lead:], size])).cast(DType.INT32)
     if x.dtype.is_float:
-        # Of several NaN torch finds the last one.
+        # torch returns the position of the last NaN.
         found = build.where(build.is_nan(values), build.arange(x.builder, size, DType.INT32) + 2, found)
     tap = build.argmax(found, -1)
     return _position(x, tap, counts[lead:], kernel, stride, padding, dilation)
@@ -96,7 +96,7 @@ def _position(
     padding: Sequence[int],
     dilation: Sequence[int],
 ) -> Tensor:
-    """Where the numbered tap of each window is in the flattened image."""
+    """The position in the flattened image of tap number `tap` of each window."""
     rank = len(kernel)
     total: Tensor | None = None
     for axis in range(rank):
@@ -111,7 +111,7 @@ def _position(
 
 
 def _adaptive_average(rank: int) -> Operator:
-    """Windows that start and end where the quotient of the sizes says, each axis on its own."""
+    """Adaptive average pooling, axis by axis; windows start and end at the scaled positions."""
 
     def apply(call: Call) -> Tensor:
         x, wanted = call.tensor(), call.dims("output_size")
@@ -137,7 +137,7 @@ def _averaged(call: Call, x: Tensor, axis: int, size: Dim) -> Tensor:
 
 
 def _adaptive_average_gradient(call: Call) -> Tensor:
-    """Each element gets the gradients of all windows that it is in, by their sizes."""
+    """Each element gets the gradients of all windows that contain it, divided by their sizes."""
     gradient, x = call.tensor("grad_output"), call.tensor()
     wide = gradient.cast(DType.FLOAT32) if gradient.dtype.is_half else gradient
     for axis in (x.rank - 2, x.rank - 1):
@@ -160,13 +160,13 @@ def _spread(call: Call, gradient: Tensor, axis: int, own: Dim) -> Tensor:
         is_in[row, places[used]] = True
     counts = is_in.sum(1).astype(gradient.dtype.numpy)
     moved = build.moveaxis(gradient, axis, -1) / call.builder.constant(counts, gradient.dtype)
-    # A product with ones and zeros would make NaN of a gradient that is infinite.
+    # Not a product with a 0/1 mask, which would turn infinite gradients to NaN.
     spread = build.where(call.builder.constant(is_in), moved.unsqueeze(-1), 0.0).sum([-2])
     return build.moveaxis(spread, -1, axis)
 
 
 def _cells(call: Call, x: Tensor, axis: int, size: Dim) -> tuple[Tensor, np.ndarray]:
-    """The elements of each window on a new axis behind, and which of them are in it."""
+    """The elements of each window on a new axis after `axis`, and the mask of valid ones."""
     table, inside = _table(call, x.shape[axis], size)
     return build.take(x, x.builder.constant(table), axis), inside
 
@@ -179,7 +179,7 @@ def _table(call: Call, own: Dim, size: Dim) -> tuple[np.ndarray, np.ndarray]:
     starts = [place * own // size for place in range(size)]
     ends = [-(-(place + 1) * own // size) for place in range(size)]
     longest = max((end - start for start, end in zip(starts, ends, strict=True)), default=1)
-    # Shorter windows read their last element again.
+    # Shorter windows repeat their last element.
     spans = list(zip(starts, ends, strict=True))
     table = np.array([[min(start + tap, end - 1) for tap in range(longest)] for start, end in spans], np.int64)
     inside = np.array([[start + tap < end for tap in range(longest)] for start, end in spans])
@@ -194,13 +194,13 @@ def _adaptive_greatest(call: Call) -> list[Tensor]:
         if size == 1:
             x = x.max([axis], True)
         elif size != x.shape[axis]:
-            # An element that is read twice is as great as it is.
+            # Repeated elements do not change a maximum.
             x = _cells(call, x, axis, size)[0].max([axis + 1])
     return [x]
 
 
 def _greatest_gradient(call: Call) -> Tensor:
-    """Each gradient goes to the place that was found: for every tap, to those windows that found it there."""
+    """Each gradient goes to the position of its window's maximum: for every tap, from windows whose maximum it is."""
     gradient, x, indices = call.tensor("grad_output"), call.tensor(), call.tensor("indices")
     rank = 2
     kernel, stride, padding, dilation = _window(call, rank)
@@ -217,7 +217,7 @@ def _greatest_gradient(call: Call) -> Tensor:
 
 
 def _average_gradient(call: Call) -> Tensor:
-    """Each gradient goes in equal parts to the elements of its window."""
+    """Each gradient is divided equally among the elements of its window."""
     gradient, x = call.tensor("grad_output"), call.tensor()
     rank = 2
     kernel, stride, padding, dilation = _window(call, rank)
@@ -243,7 +243,7 @@ def folded(
     padding: Sequence[int],
     dilation: Sequence[int],
 ) -> Tensor:
-    """Windows back to an image of `shape`, where they overlap added up: `part` gives what each has at a tap."""
+    """Add up overlapping windows to an image of `shape`; `part(tap)` is the value of each window at a tap."""
     rank, lead = len(kernel), len(shape) - len(kernel)
     whole = [dim + 2 * width for dim, width in zip(shape[lead:], padding, strict=True)]
     total: Tensor | None = None
@@ -266,7 +266,7 @@ def folded(
 
 
 def _fold(call: Call) -> Tensor:
-    """`col2im`: columns of windows back to an image."""
+    """`col2im`: add up columns of windows to an image."""
     x, image = call.tensor(), call.integers("output_size")
     kernel, stride, padding, dilation = (
         call.integers(name) for name in ("kernel_size", "stride", "padding", "dilation")

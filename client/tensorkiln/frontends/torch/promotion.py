@@ -1,4 +1,4 @@
-"""torch's rules for operands of different element types, for results that do not say which one was computed in."""
+"""torch's type promotion, for operators whose result does not show the dtype that they compute in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .call import Call, Operand
 
 
 def promoted(call: Call, first: DType, second: DType) -> DType:
-    """`torch.promote_types`. UnsupportedGraphError for a wide unsigned type beside a signed one, which torch lacks."""
+    """`torch.promote_types`. UnsupportedGraphError for uint16, uint32 or uint64 with a signed type, as in torch."""
     if first is second:
         return first
     low, high = sorted((first, second), key=_category)
@@ -30,7 +30,7 @@ def promoted(call: Call, first: DType, second: DType) -> DType:
 
 
 def common_dtype(call: Call, operands: Sequence[Operand]) -> DType:
-    """`torch.result_type` of all operands: tensors of rank 0 and then numbers count only where their kind is higher."""
+    """`torch.result_type` of all operands: rank-0 tensors, then numbers, count only if their category is higher."""
     groups: list[list[DType]] = [[], [], []]
     for operand in operands:
         if isinstance(operand, Tensor):
@@ -56,6 +56,6 @@ def _category(dtype: DType) -> int:
 
 
 def alike(call: Call, *operands: Operand) -> list[Tensor]:
-    """The operands in the element type that torch computes in."""
+    """The operands converted to the element type that torch computes in."""
     dtype = common_dtype(call, operands)
     return [call.as_tensor(operand, dtype) for operand in operands]

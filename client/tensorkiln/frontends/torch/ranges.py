@@ -1,4 +1,4 @@
-"""Symbols: their bounds as torch knows them and as the caller limits them."""
+"""Bounds of symbols, from torch and from the caller."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ..bounds import Bounds, require_known
 from .exported import Exported, Role, TensorType, ValueType
 
 INFINITE: Final = 1 << 40
-"""What torch states beyond this is its infinity."""
+"""Bounds of torch beyond this mean infinity."""
 
 
 def limited(
     exported: Exported, symbols: Mapping[str, Bounds], most: Callable[[str], int] | None = None
 ) -> tuple[Exported, dict[str, tuple[int, int]]]:
-    """The program with the sizes that are fixed put in, and the inclusive bounds of the symbols that its inputs have.
+    """The program with fixed sizes substituted, and the inclusive bounds of the symbols of its inputs.
 
     `symbols` gives bounds or a value by torch's name of the symbol or by `<input>_<axis>`; `most` gives an upper
-    bound where torch's is infinite. RequestError for an unknown name and for bounds outside of torch's;
-    UnsupportedGraphError that lists all symbols which lack an upper bound.
+    bound if torch's is infinite. RequestError for an unknown name and for bounds outside torch's;
+    UnsupportedGraphError, which lists all symbols without an upper bound.
     """
     places = _places(exported)
     names = {name: name for name in places} | {place: name for name, own in places.items() for place in own}
@@ -70,7 +70,7 @@ def _within(name: str, wanted: tuple[int, int], low: int, high: int | None) -> N
 
 
 def _places(exported: Exported) -> dict[str, list[str]]:
-    """The symbols of the inputs, with the axes whose sizes they are."""
+    """The symbols of the inputs, with the axes that have each as their size."""
     found: dict[str, list[str]] = {}
     for entry in exported.inputs:
         known = exported.types.get(entry.name)

@@ -1,4 +1,4 @@
-"""The layer of an LSTM that torch runs as one on a CPU, unrolled: one step after the other, of a known number."""
+"""The LSTM layer that torch runs as one operator on a CPU, unrolled over a static number of steps."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .call import Call, Operator
 
 MAX_STEPS: Final = 1024
 LSTM: Final = 2
-"""torch's number of the mode; it runs no other one so."""
+"""torch's number of the LSTM mode, the only mode of this operator."""
 
 
 def _layer(call: Call) -> list[Tensor]:
-    """One direction, the steps on the first axis: all outputs, the last output, the last cells."""
+    """One direction, with steps on the first axis; returns all outputs, the last output and the last cell state."""
     x, length = call.tensor("input"), call.tensor("input").shape[0]
     if call.integer("mode") != LSTM or call.integers("batch_sizes", []) or call.flag("batch_first"):
         call.fail("only an LSTM over whole sequences, with the steps on the first axis, is supported")

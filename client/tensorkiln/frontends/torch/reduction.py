@@ -1,4 +1,4 @@
-"""Reductions over axes, in the element type that torch gives the result."""
+"""Reductions over axes, in torch's element type of the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .comparison import truth
 
 
 def _reduced(function: Callable[[Tensor, list[int], bool], Tensor]) -> Operator:
-    """The operand has the element type of the result."""
+    """A reduction whose operand is first cast to the element type of the result."""
 
     def apply(call: Call) -> Tensor:
         x = call.tensor()
@@ -24,11 +24,11 @@ def _reduced(function: Callable[[Tensor, list[int], bool], Tensor]) -> Operator:
 
 
 def _truth(function: Callable[[Tensor, list[int], bool], Tensor]) -> Operator:
-    """Whether any or all elements are true; of bytes torch gives bytes."""
+    """Whether any or all elements are true; for uint8 operands torch's result is uint8."""
 
     def apply(call: Call) -> Tensor:
         x = call.tensor()
-        # Of no axes torch reduces all for numbers, and none for truth.
+        # For an empty list of axes, torch reduces all axes of numbers, but none for truth values.
         axes = [] if call.value("dim") == () else call.axes(x)
         return function(truth(x), axes, call.flag("keepdim")).cast(call.dtype)
 
@@ -47,7 +47,7 @@ def _extreme(function: Callable[[Tensor, list[int], bool], Tensor]) -> Operator:
 
 
 def _extreme_along(is_max: bool) -> Operator:
-    """Values and positions along an axis; NaN wins, the first of equal ones is found."""
+    """Extreme values along an axis and their positions; NaN wins, and the first of equal values."""
 
     def apply(call: Call) -> list[Tensor]:
         x = call.tensor()
@@ -84,7 +84,7 @@ def _need_elements(call: Call, x: Tensor, axis: int) -> None:
 
 
 def _spread(call: Call, x: Tensor) -> Tensor:
-    """The variance, in float32 at least; NaN where as many elements are left out as there are, or more."""
+    """The variance, in float32 at least; NaN or infinite when the correction is at least the number of elements."""
     axes, keepdim = call.axes(x), call.flag("keepdim")
     correction = call.number("correction", 1.0)
     if "unbiased" in call.arguments:
@@ -116,7 +116,7 @@ def _variance_and_mean(call: Call) -> list[Tensor]:
 
 
 def log_sum_exp(x: Tensor, axes: list[int], keepdim: bool) -> Tensor:
-    """Shifted by the maximum so that nothing overflows; an infinite maximum shifts nothing."""
+    """log(sum(exp(x))), shifted by the maximum against overflow; an infinite maximum is not subtracted."""
     wide = x.cast(DType.FLOAT32) if x.dtype.is_half else x
     most = wide.max(axes, True)
     shift = build.where(build.absolute(most) < float("inf"), most, 0.0)
@@ -125,7 +125,7 @@ def log_sum_exp(x: Tensor, axes: list[int], keepdim: bool) -> Tensor:
 
 
 def _norm(call: Call) -> Tensor:
-    """The p-norm over the axes; a norm of 0 counts what is not zero."""
+    """The p-norm over the axes; the 0-norm counts nonzero elements."""
     x = call.tensor().cast(call.dtype)
     axes, keepdim, order = call.axes(x), call.flag("keepdim"), call.number("ord", 2.0)
     wide = build.absolute(x.cast(DType.FLOAT32) if x.dtype.is_half else x)

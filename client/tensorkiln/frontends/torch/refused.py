@@ -1,4 +1,4 @@
-"""Operators that are refused, and why: the reason stands in the error, and in the manual."""
+"""Unsupported operators, with the reason that errors and the manual state."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
         "aten.unique_dim.default": _BY_VALUES,
     }
 )
-"""Among them all operators of ATen's core that this importer has not; of the others it has every one."""
+"""The reason by operator. Includes every core ATen operator that this importer lacks."""

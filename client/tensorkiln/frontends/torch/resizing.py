@@ -1,4 +1,4 @@
-"""Upsampling, to a size or by a scale, along the last axes."""
+"""Upsampling along the last axes, to a size or by a scale."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .call import Call, Operator
 
 _POWERS: Final = (2, 4, 8, 16, 32)
 SMOOTHED_CUBIC: Final = -0.5
-"""The coefficient of cubic convolution that torch takes with antialias."""
+"""torch's coefficient of cubic convolution with antialias."""
 
 
 def _image(call: Call) -> Tensor:
@@ -26,7 +26,7 @@ def _image(call: Call) -> Tensor:
 
 
 def _scales(call: Call, rank: int) -> Sequence[float | None]:
-    """The scales that are given, one for each axis, else none: sizes say them."""
+    """The given scale of each axis; None where it follows from the sizes."""
     given = call.value("scale_factors")
     if isinstance(given, tuple):
         return [float(each) if isinstance(each, int | float) else None for each in given]
@@ -35,9 +35,9 @@ def _scales(call: Call, rank: int) -> Sequence[float | None]:
 
 
 def _multiplied(call: Call, x: Tensor, rank: int, way: Way) -> Tensor:
-    """`x` with the axes that are not known, of which each becomes a power of two as long.
+    """Resize the axes of unknown size, by powers of two.
 
-    By another number torch's float32 may find another element.
+    For other factors, torch's float32 arithmetic may select another element.
     """
     for axis, scale in zip(range(x.rank - rank, x.rank), _scales(call, rank), strict=True):
         own, wanted = x.shape[axis], call.result_shape()[axis]
@@ -51,12 +51,12 @@ def _multiplied(call: Call, x: Tensor, rank: int, way: Way) -> Tensor:
 
 
 def _known(call: Call, x: Tensor, rank: int) -> list[tuple[int, int, int]]:
-    """The place, the size and the new size of each axis that is known."""
+    """The position, the size and the new size of each axis; 1 and 1 for axes that `_multiplied` has resized."""
     found: list[tuple[int, int, int]] = []
     for axis in range(x.rank - rank, x.rank):
         own, wanted = _image(call).shape[axis], call.result_shape()[axis]
         if not isinstance(own, int):
-            # It is resized already.
+            # Already resized.
             found.append((axis, 1, 1))
             continue
         if not isinstance(wanted, int):
@@ -68,7 +68,7 @@ def _known(call: Call, x: Tensor, rank: int) -> list[tuple[int, int, int]]:
 
 
 def _nearest(rank: int, centred: bool = False) -> Operator:
-    """The element below, by torch's float32: `floor(place * scale)`, or that of the centres."""
+    """Nearest element as in torch, in float32: `floor(place * scale)`, or with element centres if `centred`."""
 
     def apply(call: Call) -> Tensor:
         x = _multiplied(call, _image(call), rank, Way("nearest", "asymmetric"))

@@ -1,4 +1,4 @@
-"""Elements put at computed positions. An index out of range is dropped, where torch raises an error."""
+"""Scatter operators. An index out of range is dropped, where torch raises an error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "add":
 
 
 def _scatter(call: Call) -> Tensor:
-    """`how` is named where something is combined; torch's order of equal indices is not defined without."""
+    """Scatter, with a reduction if `reduce` is given; without one, torch defines no order of equal indices."""
     how = call.text("reduce", "")
     return _put(call, _updates(call), _REDUCTIONS[how] if how else "none")
 
@@ -36,7 +36,7 @@ def _updates(call: Call) -> Tensor:
     x, index = call.tensor(), call.tensor("index")
     if call.has("src"):
         source = call.tensor("src")
-        # torch reads the first elements of a source that is larger.
+        # torch uses only the first elements of a larger source.
         limits = [(0, dim) for dim in index.shape]
         return build.shrink(source, limits) if source.shape else source
     value = call.as_tensor(call.operand("value"), x.dtype)
@@ -52,7 +52,7 @@ def _put(call: Call, updates: Tensor, how: str) -> Tensor:
 
 
 def _index_add(call: Call) -> Tensor:
-    """Whole slices added at their places along an axis."""
+    """Add whole slices at indexed positions along an axis."""
     x, index, source = call.tensor(), call.tensor("index").cast(DType.INT64), call.tensor("source")
     axis = call.axis(x)
     scaled = call.times(source, "alpha")
@@ -61,7 +61,7 @@ def _index_add(call: Call) -> Tensor:
 
 
 def _masked_scatter(call: Call) -> Tensor:
-    """The elements of the source one after the other, where the mask says so."""
+    """Put the elements of the source, in order, where the mask is true."""
     x, source = call.tensor(), call.tensor("source").cast(call.tensor().dtype)
     shape = call.result_shape()
     mask, count = call.tensor("mask").expand(shape), product(shape)

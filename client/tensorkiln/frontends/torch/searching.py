@@ -1,4 +1,4 @@
-"""Places of values among boundaries that are sorted."""
+"""Search in sorted boundaries."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .promotion import alike
 
 
 def _place(call: Call, sequence: Tensor, values: Tensor, is_right: bool) -> Tensor:
-    """How many boundaries lie before each value: those below it, and to the right of equal ones those that equal it.
+    """The number of boundaries before each value: those below it, and with `is_right` also those equal to it.
 
-    NaN is greater than all numbers, so that what is not greater is asked for.
+    NaN counts as greater than all numbers, so boundaries are counted by "not after", not by "before".
     """
     if sequence.rank == 1:
         table = sequence

@@ -1,4 +1,4 @@
-"""Sizes as torch writes them, expressions of SymPy spelled by `srepr`, as dims."""
+"""Parser for torch's sizes, SymPy expressions written by `srepr`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...expr import Dim, ExprError, ceildiv, floordiv, floormod, maximum, minimu
 from ...expr import add as add_dims
 
 MAX_TEXT: Final = 1 << 16
-"""Characters of one expression."""
+"""The most characters of one expression."""
 
 
 def _power(base: Dim, exponent: Dim) -> Dim:
@@ -41,7 +41,7 @@ _ROUNDED: Final = {"CeilToInt": ceildiv, "FloorToInt": floordiv, "TruncToInt": f
 
 @lru_cache(maxsize=4096)
 def size(text: str) -> Dim:
-    """The dim that `srepr` spells. UnsupportedGraphError for what no dim is, such as a fraction or an unknown call."""
+    """Parse an expression of `srepr`. UnsupportedGraphError for a fraction, an unknown function and the like."""
     if len(text) > MAX_TEXT:
         raise UnsupportedGraphError(f"a size of {len(text)} characters is longer than the {MAX_TEXT} that are read")
     try:
@@ -59,7 +59,7 @@ def _size(node: ast.expr) -> Dim:
         return _leaf(name, node.args)
     if name in _ROUNDED and len(node.args) == 1 and _is_division(node.args[0]):
         return _ROUNDED[name](*_args(node.args[0]))
-    # A quotient that is not rounded is no integer; only what rounds it makes one of it.
+    # A quotient alone is not an integer; it is valid only inside a rounding function.
     if name not in _CALLS:
         raise UnsupportedGraphError(f"a size that {name} computes is not supported")
     try:
@@ -87,12 +87,12 @@ def _leaf(name: str, args: Sequence[ast.expr]) -> Dim:
 
 
 def is_symbol(text: str) -> bool:
-    """Whether a name is one that a symbol may have here."""
+    """Whether a name is valid for a symbol."""
     return text.isidentifier() and text.isascii() and len(text) <= 64
 
 
 def is_dense(sizes: Sequence[Dim], strides: Sequence[Dim], offset: Dim = 0) -> bool:
-    """Whether elements lie row by row without gaps from the start of the memory, as far as sizes say without values."""
+    """Whether the strides are provably row-major and contiguous, from the start of the memory."""
     step: Dim = 1
     for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
         if size != 1 and stride != step:

@@ -1,4 +1,4 @@
-"""Parts of a tensor along an axis, and tensors with a part replaced."""
+"""Slices along an axis, and replacement of slices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _slice(call: Call) -> Tensor:
 
 
 def _range(call: Call, x: Tensor, axis: int) -> tuple[Dim, Dim, int]:
-    """First and end within the axis, as Python cuts them, and the step."""
+    """Start and stop, clipped to the axis as in Python, and the step."""
     step = call.integer("step", 1)
     if step < 1:
         call.invalid(f"the step {step} of a slice is less than 1")
@@ -35,7 +35,7 @@ def _bound(call: Call, x: Tensor, given: Dim, size: Dim) -> Dim:
         return size
     position = add(given, size) if high < 0 else given
     if low < 0 <= high:
-        # It counts from the end where it is negative, which the bounds of its symbols leave open.
+        # A negative bound counts from the end, but the sign is not known from the symbols' bounds.
         call.fail(f"whether the bound {given} of a slice is negative depends on symbols")
     return at_most(x.builder, at_least(x.builder, position, 0), size)
 
@@ -47,7 +47,7 @@ def _part(x: Tensor, axis: int, start: Dim, stop: Dim, step: int) -> Tensor:
     if step == 1:
         return part
     count = ceildiv(sub(stop, start), step)
-    # Up to whole steps, of which each keeps its first element.
+    # Pad to whole steps, then keep the first element of each.
     padded = build.pad(part, [(0, count * step - dim if place == axis else 0) for place, dim in enumerate(part.shape)])
     cells = padded.reshape([*padded.shape[:axis], count, step, *padded.shape[axis + 1 :]])
     firsts = [(0, 1) if place == axis + 1 else (0, dim) for place, dim in enumerate(cells.shape)]
@@ -100,7 +100,7 @@ def _slice_scatter(call: Call) -> Tensor:
 
 
 def _stepped(x: Tensor, source: Tensor, axis: int, start: Dim, stop: Dim, step: int) -> Tensor:
-    """Every element looks at the place that it would be written from."""
+    """Replace a slice with a step: each element reads from the source position that would write it."""
     rest = (1,) * (x.rank - 1 - axis)
     away = build.arange(x.builder, x.shape[axis]) - build.dim_value(x.builder, start)
     end = build.dim_value(x.builder, sub(stop, start))
@@ -122,7 +122,7 @@ def _select_scatter(call: Call) -> Tensor:
 
 
 def _diagonal_scatter(call: Call) -> Tensor:
-    """The rows and columns of the diagonal are those whose difference is the offset."""
+    """Replace a diagonal: the elements whose column minus row is the offset."""
     x, source, offset = call.tensor(), call.tensor("src"), call.integer("offset", 0)
     first, second = call.axis(x, "dim1", 0), call.axis(x, "dim2", 1)
     rest = [axis for axis in range(x.rank) if axis not in (first, second)]
@@ -136,7 +136,7 @@ def _diagonal_scatter(call: Call) -> Tensor:
 
 
 def _unfold(call: Call) -> Tensor:
-    """Windows along an axis, one every `step` elements; the elements of a window lie on a new last axis."""
+    """Windows along an axis, one every `step` elements, with their elements on a new last axis."""
     x, size, step = call.tensor(), call.integer("size"), call.integer("step")
     if not x.shape:
         return x.reshape([1])

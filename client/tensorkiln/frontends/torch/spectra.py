@@ -1,4 +1,4 @@
-"""Fourier transforms of axes whose lengths are known, by torch's three operators, and their scales."""
+"""Fourier transforms along axes of static length: torch's three operators, with their scaling."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..composed.fourier import along, from_half, half
 from .call import Call
 
 _POWERS = {0: 0.0, 1: -0.5, 2: -1.0}
-"""torch's numbers of what a transform is scaled by: this power of its length."""
+"""By torch's normalization number: the power of the length that scales a transform."""
 
 
 def of_real(call: Call) -> Complex:
-    """The last axis that is listed is the real one, of which half is given where `onesided` says so."""
+    """The transform of a real signal; with `onesided`, only half of the last listed axis is returned."""
     x = call.tensor().cast(DType.FLOAT64)
     *others, last = _axes(call, x)
     if call.flag("onesided"):
@@ -35,7 +35,7 @@ def of_complex(call: Call) -> Complex:
 
 
 def to_real(call: Call) -> Tensor:
-    """The last axis that is listed holds half of a transform of `last_dim_size` real elements."""
+    """The inverse to a real signal; the last listed axis has half of a transform of `last_dim_size` elements."""
     x, size = call.pair().cast(DType.FLOAT64), call.integer("last_dim_size")
     *others, last = _axes(call, x.real)
     if x.real.shape[last] != size // 2 + 1:
@@ -67,7 +67,7 @@ def _length(call: Call, x: Tensor, axes: Sequence[int]) -> int:
 
 
 def _factor(call: Call, length: int, is_inverse: bool) -> float:
-    """What is left to scale by: an inverse transform is divided by its length already."""
+    """The remaining scale factor: an inverse transform is already divided by its length."""
     power = _POWERS.get(call.integer("normalization"))
     if power is None:
         call.fail(f"the normalization {call.integer('normalization')} is not known")

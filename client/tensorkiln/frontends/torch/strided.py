@@ -1,4 +1,4 @@
-"""Views that strides describe, of tensors which lie row by row without gaps."""
+"""`as_strided` views of contiguous row-major tensors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .sizes import is_dense
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """Elements of a flat tensor, by their places in memory."""
+    """A strided view of a flat tensor."""
 
     flat: Tensor
     sizes: Sequence[Dim]
@@ -32,7 +32,7 @@ class _View:
         return is_dense(self.sizes, self.strides)
 
     def places(self) -> Tensor:
-        """(count,), int64."""
+        """The positions of the view's elements in the flat tensor: (count,), int64."""
         builder, rank = self.flat.builder, len(self.sizes)
         places = build.dim_value(builder, self.offset).reshape([1] * rank)
         for axis, (size, stride) in enumerate(zip(self.sizes, self.strides, strict=True)):
@@ -42,7 +42,7 @@ class _View:
 
 
 def _view(call: Call) -> _View:
-    """What the operation names, which lies within its tensor; of no elements, whatever its strides are."""
+    """The view of the operation, which must be inside its tensor unless it is empty."""
     x, source = call.tensor(), call.operation.arguments.get("self")
     known = call.types.get(source.name) if isinstance(source, Ref) else None
     if not isinstance(known, TensorType) or not known.is_dense:
@@ -67,7 +67,7 @@ def _as_strided(call: Call) -> Tensor:
 
 
 def _as_strided_scatter(call: Call) -> Tensor:
-    """What a view would show is replaced."""
+    """Replace the elements of a view."""
     view = _view(call)
     flat, sizes = view.flat, view.sizes
     if any(size == 0 for size in sizes):

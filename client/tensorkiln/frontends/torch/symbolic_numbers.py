@@ -1,4 +1,4 @@
-"""Numbers that are computed from sizes and are none: quotients, roots. They are tensors of rank 0, of float64."""
+"""Non-integer numbers computed from sizes, such as quotients and roots: float64 tensors of rank 0."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Number: TypeAlias = "Callable[[Builder, Sequence[Value]], Value]"
 
 
 def _computed(known: Callable[..., float], computed: Callable[..., Tensor]) -> Number:
-    """Of numbers alone it is one; of what depends on symbols it is computed in the graph."""
+    """A function that is evaluated at import for plain numbers, and in the graph for symbolic ones."""
 
     def apply(builder: Builder, arguments: Sequence[Value]) -> Value:
         if all(isinstance(each, int | float) for each in arguments):
@@ -48,4 +48,4 @@ NUMBERS: Final[Mapping[str, Number]] = {
     "torch._sym_sqrt": _computed(math.sqrt, lambda a: a.sqrt()),
     "math.sqrt": _computed(math.sqrt, lambda a: a.sqrt()),
 }
-"""By the name of the function: those of integers that give an integer are not computed, torch keeps their results."""
+"""By the name of the function. Integer functions of integers are not needed: torch records their results."""

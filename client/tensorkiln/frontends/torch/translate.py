@@ -1,4 +1,4 @@
-"""A program into a model: inputs declared, operations run, outputs named."""
+"""Translation of a program to a model: declare inputs, translate operations, name outputs."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .operators import OPERATORS
 def translated(exported: Exported, symbols: Mapping[str, tuple[int, int]]) -> TorchModel:
     """The model of a program whose symbols have these bounds.
 
-    UnsupportedGraphError that lists every operation which is not supported, or names an input or output that is not;
+    UnsupportedGraphError, which lists all unsupported operations, or names an unsupported input or output;
     InvalidGraphError for operands that do not fit.
     """
-    # What the user's function returns comes first, and keeps its names where a buffer has the same.
+    # The user's results come first, so that they keep their names if a buffer has the same name.
     exported = replace(exported, outputs=tuple(sorted(exported.outputs, key=lambda output: bool(output.mutates))))
     builder = Builder(_graph_name(exported.name))
     for name, (low, high) in symbols.items():

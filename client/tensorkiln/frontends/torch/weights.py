@@ -1,7 +1,7 @@
-"""Weights of `torch.compile`: bound while they stay, so that what follows from them alone is prepared once.
+"""Weights of `torch.compile`: bound while they do not change, so that values computed from them are prepared once.
 
-Torch counts the writes into a tensor, but not those through `.data` or an array of NumPy's: code that uses bound
-weights makes none of these.
+Torch counts writes to a tensor, except those through `.data` or a NumPy array; code that uses bound weights must not
+make such writes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .exported import Array
 from .model import TorchModel
 
 Mark: TypeAlias = "tuple[int, int, tuple[int, ...]]"
-"""Where a tensor lies, how many writes torch has counted, and its strides."""
+"""A tensor's address, torch's count of its writes, and its strides."""
 
 
 def weights_of(names: Sequence[str], *, trains: bool) -> list[str]:
-    """Which arguments of the graph that is being compiled are weights and buffers which its training does not change.
+    """The arguments of the graph being compiled that are weights and buffers and that training does not change.
 
-    `names` are the arguments of a forward graph, in order; `trains` says that a backward one follows.
+    `names` are the arguments of a forward graph, in order; `trains`: a backward graph follows.
     """
     import torch
 
@@ -42,7 +42,7 @@ def weights_of(names: Sequence[str], *, trains: bool) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """A program with its weights; `held` keeps their memory, so that no other tensor comes to lie where they do."""
+    """A program with bound weights; `held` keeps their memory alive, so that no other tensor gets the same address."""
 
     marks: tuple[Mark, ...]
     program: Program
@@ -50,10 +50,10 @@ class _Bound:
 
 
 class BoundWeights:
-    """A program and its weights, the inputs `weights`. Threads may run it at once.
+    """A program and its weights, the inputs `weights`. Thread-safe.
 
-    Weights are bound when they were the same for more calls in a row than the times that they had changed, so that
-    training binds none of them.
+    Weights are bound once they were unchanged in more consecutive calls than the number of their changes, so that
+    training does not bind them.
     """
 
     def __init__(self, model: TorchModel, program: Program, weights: Collection[str]) -> None:
@@ -69,14 +69,14 @@ class BoundWeights:
     def run(
         self, given: Mapping[str, Array], tensors: Mapping[str, Any], symbols: Mapping[str, int]
     ) -> tuple[Array, ...]:
-        """The outputs. `given` has all inputs as arrays, `tensors` the weights as torch has them."""
+        """Run and return the outputs. `given` has all inputs as arrays, `tensors` the weights as torch tensors."""
         bound = self._bound_to(tensors) if self._weights else None
         if bound is None:
             return self._program(*(given[name] for name in self.model.inputs), **symbols)
         return bound.program(*(given[name] for name in self._rest), **symbols)
 
     def _bound_to(self, tensors: Mapping[str, Any]) -> _Bound | None:
-        """The program that has these weights; None where they have changed just now, or torch does not count writes."""
+        """The program bound to these weights; None when they changed recently, or torch does not count writes."""
         listed = tuple(tensors[name] for name in self._weights)
         if any(tensor.is_inference() for tensor in listed):
             return None
@@ -91,7 +91,7 @@ class BoundWeights:
                 self._unchanged_calls, self._changes = 0, self._changes + 1
             self._last = marks
             if self._unchanged_calls > self._changes:
-                # Read again: what the call was given may be a copy that is older than the marks.
+                # Read the weights again: the call's arrays may be copies older than the marks.
                 weights = {self.model.inputs[name]: as_pairs(array_of(tensors[name])) for name in self._weights}
                 made = _Bound(marks, self._program.bind(weights), tuple(each.detach() for each in listed))
                 self._bound = made if _marks(listed) == marks else None

@@ -1,4 +1,4 @@
-"""Results, which stay on the device until somebody asks for them."""
+"""Results of CUDA programs, which stay on the device until they are copied."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .memory import DeviceBlock
 from .streams import Event, Stream
 
 _LEGACY, _PER_THREAD, _NO_SYNC = 1, 2, -1
-"""DLPack's numbers of the default streams, and of no stream at all."""
+"""DLPack's numbers for the default streams, and for no synchronization."""
 
 
 class DeviceArray:
-    """A row-major array in the memory of a GPU, made by a program and never changed by one.
+    """A row-major array in GPU memory: a program's result, which no program modifies.
 
-    It is NumPy's by `numpy()` and `np.asarray`, and other libraries' by DLPack and `__cuda_array_interface__`, without
-    a copy. The work that makes it may still be running; whatever reads it waits for that. Its memory is reused when
-    nobody holds the array any more.
+    `numpy()` and `np.asarray` copy it to the host; other libraries access it without a copy, by DLPack and
+    `__cuda_array_interface__`. The kernels that compute it may still be running; every access waits for them. Its
+    memory is reused when the array is garbage-collected.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class DeviceArray:
         return self.block.address
 
     def wait(self) -> None:
-        """Wait until the array has its contents. DeviceError when the program that makes it failed."""
+        """Wait until the array is computed. DeviceError when the program that computes it failed."""
         with self.context.driver.scope():
             self.ready.wait()
 
     def numpy(self) -> Array:
-        """A copy in the memory of the host. DeviceError when the program that makes the array failed."""
+        """Copy to the host. DeviceError when the program that computes the array failed."""
         array = np.ndarray(self.shape, self.dtype)
         with self.context.driver.scope():
             self.ready.wait()
@@ -114,9 +114,9 @@ class DeviceArray:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A capsule, by the array API standard: ready for the work that the consumer puts on `stream`.
+        """A DLPack capsule, by the array API standard; work on the consumer's `stream` waits for the array.
 
-        BufferError for another device than this one and the host, and for a dtype that DLPack lacks.
+        BufferError for a device other than this one and the host, and for a dtype that DLPack lacks.
         """
         if dl_device is not None and tuple(dl_device) != tuple(self.__dlpack_device__()):
             if tuple(dl_device) != (types.CPU, 0) or copy is False:

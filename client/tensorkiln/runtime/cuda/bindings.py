@@ -20,14 +20,14 @@ _ELF: Final = b"\x7fELF"
 
 
 class BindingsDriver:
-    """A GPU in its primary context, the one that other libraries of this process use too."""
+    """A GPU in its primary context, which other libraries of this process share."""
 
     def __init__(self, ordinal: int) -> None:
         """DeviceError when NVIDIA's driver is missing or has no such GPU."""
         try:
             _done("cuInit", api.cuInit(0))
         except RuntimeError as error:
-            # What cuda.bindings raises when it cannot load libcuda.
+            # cuda.bindings raises RuntimeError when it cannot load libcuda.
             raise DeviceError(
                 "running a CUDA program needs an NVIDIA GPU and its driver, and this machine has no driver "
                 f"(libcuda): {error}"
@@ -74,7 +74,7 @@ class BindingsDriver:
         _done("cuMemcpyDtoDAsync", api.cuMemcpyDtoDAsync(target, source, size, stream))
 
     def load_module(self, code: bytes) -> int:
-        # The driver reads PTX up to a terminating zero, and writes what is wrong with it into the log.
+        # The driver reads PTX up to a terminating zero byte, and writes its errors to the log.
         image = code if code.startswith(_ELF) else code + b"\0"
         log = bytearray(_LOG_BYTES)
         options = api.CUjit_option
@@ -184,7 +184,7 @@ def _attribute(function: Any, name: Any) -> int:
 
 
 def _done(what: str, result: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The values that a call of the driver gave. DeviceError with CUDA's name of the error when it failed."""
+    """The values that a driver call returned. DeviceError with CUDA's name of the error when it failed."""
     status, *values = result
     if status == _SUCCESS:
         return tuple(values)

@@ -1,4 +1,4 @@
-"""One call of a program: the memory it holds, and how it gets the addresses of its inputs."""
+"""One call of a program: its memory, and the addresses of its inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .streams import Event, Stream
 
 
 class Call:
-    """The memory that a call on `stream` holds, until it goes back by `end`, or by `abandon` after an error."""
+    """The memory that a call on `stream` holds until `end`, or until `abandon` after an error."""
 
     def __init__(self, context: Context, stream: Stream) -> None:
         self._context = context
@@ -24,9 +24,9 @@ class Call:
         self.held_bytes = 0
 
     def take(self, pool: Pool[DeviceBlock], size: int, what: str, writer: Stream | None = None) -> DeviceBlock:
-        """A block for this call only, to be written to by its stream or by `writer`.
+        """A block for this call only, ready for writes by the call's stream or by `writer`.
 
-        OutOfDeviceMemoryError, which names `what` takes so much, when there is no room.
+        OutOfDeviceMemoryError when there is no room; `what` is the start of its message.
         """
         try:
             block = pool.take(size)
@@ -38,7 +38,7 @@ class Call:
         return block
 
     def place(self, specs: Sequence[InputSpec], operands: Sequence[Operand], alignments: Sequence[int]) -> list[int]:
-        """The addresses of the inputs `specs`. What the host has is copied now, what is not aligned by the stream."""
+        """The addresses of the inputs `specs`. Host arrays are copied now, misaligned device arrays on the stream."""
         addresses: list[int] = []
         uploads: list[tuple[DeviceBlock, Array]] = []
         for spec, operand, alignment in zip(specs, operands, alignments, strict=True):
@@ -63,9 +63,9 @@ class Call:
         return block.address
 
     def end(self, operands: Sequence[Operand], others: Sequence[DeviceBlock]) -> Event:
-        """The point at which the call is done with its operands and `others`, the blocks that it uses besides.
+        """Record the end of the call's use of its operands and of `others`, further blocks that it uses.
 
-        What is lent may be lent again, to work that waits for this point.
+        The call's blocks go back to their pools, for work that waits for this event.
         """
         done = self._context.record(self._stream)
         own = [operand.block for operand in operands if isinstance(operand, DeviceOperand) and operand.block]
@@ -77,7 +77,7 @@ class Call:
         return done
 
     def abandon(self) -> None:
-        """Give everything back after an error, once what was launched before it is over."""
+        """Return all blocks after an error, once the work that was launched has finished."""
         self._context.driver.synchronize(self._stream.handle)
         self._give_back()
 

@@ -1,4 +1,4 @@
-"""Python capsules, through which DLPack hands tensors over.
+"""Python capsules, which transfer DLPack tensors.
 
 A capsule owns its tensor until a consumer renames it; the owner of the tensor calls its deleter once.
 """
@@ -27,14 +27,14 @@ _USED: Final = (b"used_dltensor", b"used_dltensor_versioned")
 """A renamed capsule keeps the address of its name, so the names live as long as the process."""
 
 _exported: dict[int, object] = {}
-"""What the tensors that other libraries own refer to, by the address of the tensor."""
+"""Objects kept alive for tensors that other libraries own, by the address of the tensor."""
 
 _offered: list[tuple[int, Any]] = []
-"""Addresses and capsules of tensors that nobody had taken over when they were last looked at."""
+"""Addresses and capsules of tensors that no consumer had taken over at the last check."""
 
 
 def export(managed: Managed, name: bytes, keep: object) -> Any:
-    """A capsule that owns `managed`, for which `keep` is kept alive."""
+    """A capsule that owns `managed`, and keeps `keep` alive until the tensor is released."""
     _forget_abandoned()
     managed.deleter = _deleter
     address = ctypes.addressof(managed)
@@ -45,19 +45,19 @@ def export(managed: Managed, name: bytes, keep: object) -> Any:
 
 
 def exported() -> int:
-    """How many tensors other libraries own or have been offered."""
+    """The number of tensors that other libraries own or may still take over."""
     return len(_exported)
 
 
 def _forget_abandoned() -> None:
-    """Release the tensors of capsules that died before anybody took them over.
+    """Release the tensors of capsules that were dropped before a consumer took them over.
 
-    A capsule's destructor runs while its consumer's exception is set, when no Python code may run; so there is none,
-    and a capsule that only this list still refers to counts as dead.
+    Capsules have no destructor: it would run while the consumer's exception is set, when no Python code may run. A
+    capsule that only this list refers to counts as dropped.
     """
     for entry in list(_offered):
         address, is_offered = entry[0], any(_is_valid(entry[1], name) for name in _NAMES)
-        # References to the capsule of an abandoned entry: the entry's, and that of the argument.
+        # An abandoned capsule has two references: the entry, and the argument of getrefcount.
         if not is_offered or sys.getrefcount(entry[1]) <= 2:
             _offered.remove(entry)
             if is_offered:
@@ -69,12 +69,12 @@ def _deleter(address: int) -> None:
     _exported.pop(address, None)
 
 
-# Tensors of other libraries may outlive this module: what they call must not be freed with it.
+# Exported tensors may outlive this module: their deleter must not be freed with it.
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_deleter))
 
 
 class Import:
-    """The tensor of a capsule, taken over; released when this is."""
+    """Takes over the tensor of a capsule, and releases it when this object is garbage-collected."""
 
     def __init__(self, capsule: object) -> None:
         """BufferError when `capsule` is not a capsule of a tensor of DLPack 0 or 1."""

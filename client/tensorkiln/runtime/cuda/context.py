@@ -1,4 +1,4 @@
-"""A device with what the programs of this process share on it: loaded modules, idle memory, events."""
+"""State of a device that all programs of this process share: loaded modules, idle memory, events."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .modules import Module
 from .streams import Event, Stream
 
 RESULTS_KEPT: Final = 64
-"""Idle blocks of results and of inputs from the host."""
+"""The most idle blocks kept, for results and for inputs from the host."""
 
 _contexts: WeakValueDictionary[Driver, Context] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
 class Context:
-    """The shared state of one device. Everything but `of` is called in the driver's scope."""
+    """The shared state of one device. All methods except `of` must be called in the driver's scope."""
 
     def __init__(self, driver: Driver) -> None:
         self.driver: Final = driver
@@ -38,7 +38,7 @@ class Context:
 
     @staticmethod
     def of(driver: Driver) -> Context:
-        """The context of a driver: one, however many programs ask."""
+        """The context of a driver, one for all programs."""
         with _lock:
             found = _contexts.get(driver)
             if found is None:
@@ -54,7 +54,7 @@ class Context:
             return found
 
     def record(self, stream: Stream) -> Event:
-        """This point in `stream`."""
+        """Record an event at the current point in `stream`."""
         try:
             handle = self._idle_events.pop()
         except IndexError:
@@ -64,28 +64,28 @@ class Context:
         return event
 
     def timed_event(self) -> int:
-        """An event that can tell the time; it goes back to `idle_timed_events`."""
+        """A timed event; the caller returns it to `idle_timed_events`."""
         try:
             return self.idle_timed_events.pop()
         except IndexError:
             return self.driver.create_event(timed=True)
 
     def upload(self, pairs: Sequence[tuple[DeviceBlock, Array]]) -> None:
-        """Copy arrays to the starts of blocks, to which the stream of copies may write; done when it returns."""
+        """Copy arrays to the starts of blocks, which must be prepared for the stream of copies, and wait."""
         if pairs:
             held = [self.send(block.address, array) for block, array in pairs]
             self.finish_copies()
             del held
 
     def send(self, address: int, given: Array) -> Array:
-        """Start to copy an array to the device. The array returned must live until the copies are synchronized."""
+        """Start copying an array to the device. The caller must keep the returned array until `finish_copies`."""
         array = given if given.flags.c_contiguous and given.flags.aligned else np.array(given, order="C")
         if array.nbytes:
             self.driver.copy_to_device(address, address_of(array), array.nbytes, self.copies.handle)
         return array
 
     def fetch(self, array: Array, address: int) -> None:
-        """Start to copy from the device into a contiguous array, complete once the copies are synchronized."""
+        """Start copying from the device into a contiguous array, which is complete after `finish_copies`."""
         if array.nbytes:
             self.driver.copy_to_host(address_of(array), address, array.nbytes, self.copies.handle)
 
@@ -95,7 +95,7 @@ class Context:
 
     @property
     def copies(self) -> Stream:
-        """The stream of copies between host and device, so that they wait for no kernel that they do not need."""
+        """The stream for copies between host and device, separate so that they do not wait for unrelated kernels."""
         with self._lock:
             if self._copies is None:
                 self._copies = Stream.create(self.driver)

@@ -67,14 +67,14 @@ _NAMED: Final = {
     np.dtype(ml_dtypes.float8_e5m2): (12, 8),
     np.dtype(ml_dtypes.float8_e5m2fnuz): (13, 8),
 }
-"""Code and bits of the dtypes of ml_dtypes. Those of less than 8 bits are packed in DLPack, and not in arrays here."""
+"""Code and bits of ml_dtypes' dtypes. Excludes those below 8 bits, which DLPack packs and arrays here do not."""
 _KNOWN: Final = {named: dtype for dtype, named in _NAMED.items()}
 _CODES: Final = {"i": INT, "u": UINT, "f": FLOAT, "b": BOOL}
 _KINDS: Final = {code: kind for kind, code in _CODES.items() if kind != "b"}
 
 
 def element_type(dtype: np.dtype[Any]) -> ElementType:
-    """What DLPack calls `dtype`. BufferError when it has no name for it."""
+    """The DLPack type of `dtype`. BufferError when there is none."""
     if dtype in _NAMED:
         return ElementType(*_NAMED[dtype], 1)
     if dtype.kind not in _CODES or not dtype.isnative:

@@ -1,8 +1,8 @@
-"""What the runtime needs of a CUDA driver, for one device.
+"""The interface to a CUDA driver that the runtime uses, for one device.
 
 Addresses, streams, events, modules and functions are integers: the driver's own handles. Every method may be called
-from any thread, inside `scope` unless it says otherwise, and raises DeviceError when the driver refuses. Work on a
-stream happens later and in order; an error of a kernel surfaces at a later call.
+from any thread, inside `scope` unless its docstring says otherwise, and raises DeviceError when the driver returns an
+error. Work on a stream runs asynchronously and in order; the error of a kernel surfaces at a later call.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class OutOfDeviceMemoryError(DeviceError):
     """The device has no room for an allocation."""
 
     def on_behalf_of(self, what: str, size: int) -> OutOfDeviceMemoryError:
-        """The error that says, too, what needed the room; `what` ends in a verb of what takes `size` bytes."""
+        """The same error with the purpose of the allocation; `what` is its subject and verb, as for `no_room`."""
         return OutOfDeviceMemoryError(
             f"{what} {size} bytes, for which the GPU has no room: call with smaller sizes, or let go of arrays on it "
             f"({self.message})",
@@ -33,7 +33,7 @@ class OutOfDeviceMemoryError(DeviceError):
 
 @dataclass(frozen=True, slots=True)
 class DeviceProperties:
-    """`capability` is the compute capability; `max_shared_bytes` what a block may have once it is allowed to."""
+    """`capability` is the compute capability; `max_shared_bytes` is the opt-in limit of shared memory per block."""
 
     name: str
     capability: tuple[int, int]
@@ -56,13 +56,13 @@ class Function:
 class Arguments:
     """The arguments of a launch, 8 bytes each. `values` may be changed between launches.
 
-    `address` is that of an array of pointers, one to each value, which is how the driver takes them.
+    `address` is the address of an array of pointers to the values, the form that the driver takes.
     """
 
     __slots__ = ("_pointers", "address", "values")
 
     def __init__(self, values: Sequence[int]) -> None:
-        """Addresses and 64-bit integers; a negative one stands for itself in two's complement."""
+        """`values` are addresses and 64-bit integers, negative ones in two's complement."""
         count = len(values)
         self.values: Final = (ctypes.c_int64 * count)(*values)
         start = ctypes.addressof(self.values)
@@ -85,31 +85,31 @@ class Driver(Protocol):
 
     @property
     def properties(self) -> DeviceProperties:
-        """What the device allows. Needs no scope."""
+        """Name and limits of the device. Needs no scope."""
         ...
 
     def scope(self) -> AbstractContextManager[object]:
-        """Makes the device current for the calling thread until the block ends. Scopes may be nested."""
+        """Make the device current for the calling thread until the block ends. Scopes may be nested."""
         ...
 
     def allocate(self, size: int) -> int:
-        """The address of `size` bytes, at least one, aligned to 256. OutOfDeviceMemoryError when there is no room."""
+        """Allocate `size` bytes, at least one, aligned to 256. OutOfDeviceMemoryError when there is no room."""
         ...
 
     def free(self, address: int) -> None:
-        """Give memory back that nothing uses any more."""
+        """Free memory that no work uses any more."""
         ...
 
     def owner_of(self, address: int) -> int | None:
-        """The number of the device whose memory this is, None for memory that no device can reach."""
+        """The number of the device that owns this address; None for memory that no device can access."""
         ...
 
     def copy_to_device(self, target: int, source: int, size: int, stream: int) -> None:
-        """Copy bytes of the host, which must not change before the stream has come to them."""
+        """Copy bytes from the host, which must not change before the stream has executed the copy."""
         ...
 
     def copy_to_host(self, target: int, source: int, size: int, stream: int) -> None:
-        """Copy bytes to the host, where they are once the stream has come to them."""
+        """Copy bytes to the host; they arrive when the stream executes the copy."""
         ...
 
     def copy(self, target: int, source: int, size: int, stream: int) -> None:
@@ -121,7 +121,7 @@ class Driver(Protocol):
         ...
 
     def unload_module(self, module: int) -> None:
-        """Forget a module that nothing launches from any more."""
+        """Unload a module whose kernels are not launched any more."""
         ...
 
     def function(self, module: int, name: str) -> Function:
@@ -129,7 +129,7 @@ class Driver(Protocol):
         ...
 
     def allow_shared(self, function: Function, size: int) -> None:
-        """Let the kernel be launched with up to `size` bytes of dynamic shared memory."""
+        """Allow launches of the kernel with up to `size` bytes of dynamic shared memory."""
         ...
 
     def launch(
@@ -145,37 +145,37 @@ class Driver(Protocol):
         ...
 
     def create_stream(self) -> int:
-        """A stream that does not wait for the default stream."""
+        """Create a stream that does not synchronize with the default stream."""
         ...
 
     def destroy_stream(self, stream: int) -> None:
-        """Forget a stream once its work is done."""
+        """Destroy a stream once its work is done."""
         ...
 
     def synchronize(self, stream: int) -> None:
-        """Wait until the stream has nothing left to do."""
+        """Wait until all work on the stream is done."""
         ...
 
     def synchronize_all(self) -> None:
-        """Wait until the device has nothing left to do."""
+        """Wait until all work on the device is done."""
         ...
 
     def create_event(self, *, timed: bool) -> int:
-        """An event; only a timed one can tell the time."""
+        """Create an event; only timed events work with `elapsed_ns`."""
         ...
 
     def record_event(self, event: int, stream: int) -> None:
-        """Let the event happen when the stream comes to this point."""
+        """Record the event on the stream: it completes when the stream reaches this point."""
         ...
 
     def wait_event(self, event: int, stream: int) -> None:
-        """Let the stream go no further before the event, as last recorded, has happened."""
+        """Make the stream wait for the event, as last recorded."""
         ...
 
     def synchronize_event(self, event: int) -> None:
-        """Wait until the event has happened."""
+        """Block the calling thread until the event has completed."""
         ...
 
     def elapsed_ns(self, first: int, last: int) -> int:
-        """Nanoseconds between two timed events that have happened."""
+        """Nanoseconds between two timed events that have completed."""
         ...

@@ -1,4 +1,4 @@
-"""The calls of a program on a GPU."""
+"""Calls of a program on a GPU."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .streams import Stream
 from .timing import run_timed
 
 _MAX_FRAMES: Final = 16
-"""Plans prepared in one block."""
+"""The most plans prepared in one block."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class CudaPlan:
 
 
 class CudaExecutor:
-    """A phase of a program with some inputs fixed, on the program's stream or another. Safe for several threads."""
+    """A phase of a program with some inputs fixed, on the program's stream or another. Thread-safe."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class CudaExecutor:
         self._outline = outline
         self._resident = dict(resident)
         fixed = tuple(self._resident)
-        # Of functions, not of methods: memory goes back when the executor does, not when a cycle is found.
+        # Functions, not bound methods: without a reference cycle, memory is freed together with the executor.
         self._plans = Plans(loaded.program, outline.phase, fixed, partial(_plan, loaded, outline, self._resident))
         self._layouts = Plans(loaded.program, outline.phase, fixed, partial(_layout, outline))
         self._lane = lane
@@ -74,17 +74,17 @@ class CudaExecutor:
 
     @property
     def bound(self) -> tuple[int, ...]:
-        """The vars of the graph that have their arrays already."""
+        """The vars of the graph's inputs that are bound to arrays."""
         return tuple(var for var in self._resident if var >= 0)
 
     def given(self) -> Mapping[int, Any] | None:
-        """None where some arrays are bound or a stream is chosen, which are of this process; else nothing."""
+        """Empty; None when arrays are bound or a stream is chosen, since both belong to this process."""
         return None if self._resident or self._lane is not None else {}
 
     def bind(self, params: Mapping[int, Any]) -> CudaExecutor:
-        """An executor with more inputs fixed, in the memory of the device; it shares everything else with this one.
+        """An executor with more inputs fixed, in device memory; it shares everything else with this one.
 
-        What follows from them alone is computed now, once all are there.
+        Once all parameters are bound, the items that depend only on them run, now.
         """
         session = self._loaded.session()
         specs = fixed_specs(self.compiled.inputs, self._resident, dict.fromkeys(params))
@@ -116,7 +116,7 @@ class CudaExecutor:
         with session.context.driver.scope():
             kept = make_resident(self.compiled, session, specs, arrays)
         read = call.phase.reads(self.compiled)
-        # What no call reads any more is nobody's here: its memory goes back.
+        # Drop the references to arrays that no call reads any more, so that their memory can be freed.
         fixed = {
             var: operand if var in read else replace(operand, owner=None, block=None)
             for var, operand in self._resident.items()
@@ -124,7 +124,7 @@ class CudaExecutor:
         return self._of(call, {**fixed, **kept})
 
     def run(self, arrays: Sequence[Any], symbols: Mapping[str, int]) -> tuple[DeviceArray, ...]:
-        """Check, start, and return the outputs, which may not be complete yet."""
+        """Check the arguments, start the work, and return the outputs, which may not be complete yet."""
 
         def start(plan: Plan[DeviceLaunch], frame: Frame, stream: Stream) -> None:
             for step in frame.steps:
@@ -133,7 +133,7 @@ class CudaExecutor:
         return self._call(arrays, symbols, start)
 
     def run_into(self, out: Sequence[Any], arrays: Sequence[Any], symbols: Mapping[str, int]) -> None:
-        """DeviceError: the results of a GPU lie in its memory, which this executor lends."""
+        """DeviceError: results stay in GPU memory, in blocks of this executor."""
         raise DeviceError("the program is for a GPU and writes no arrays of its caller; call it, and copy the results")
 
     def profile(self, arrays: Sequence[Any], symbols: Mapping[str, int]) -> tuple[ItemProfile, ...]:
@@ -148,7 +148,7 @@ class CudaExecutor:
         return tuple(profiles)
 
     def planned_peak_bytes(self, symbols: Mapping[str, int]) -> int:
-        """Bytes of the device that a call at `symbols` allocates when all its arrays come from the host."""
+        """Bytes of device memory that a call at `symbols` allocates when all its arrays come from the host."""
         layout = self._layouts.new(symbols)
         outline = layout.outline
         results = sum(layout.result_bytes(position) for position in range(len(outline.phase.outputs)))
@@ -250,14 +250,14 @@ def _plan(
 
 
 def _inner_plan(outer: CudaProgram, symbols: Mapping[str, int], number: int) -> Plan[DeviceLaunch]:
-    """The plan of a program inside of a program: every input is free."""
+    """The plan of an inner program, whose inputs are all free."""
     loaded = outer.inner[number]
     outline = loaded.outlines.whole
     return _plan(loaded, outline, {}, input_specs(outline.phase.inputs, symbols), (), symbols).plan
 
 
 def _block_bytes(loaded: CudaProgram, layout: Layout) -> int:
-    """Bytes of the temporaries of a call, with room for its loops; as the plan has it, and without a device."""
+    """Bytes of a call's temporaries with room for its loops: its plan's `block_size`, computed without a device."""
     operations = [loaded.program.schedule.items[item].operation for item in layout.outline.phase.items]
     loops = inner_loops(operations)
     blocks = {

@@ -1,4 +1,4 @@
-"""A plan in a part of a device's memory, ready to run on any stream."""
+"""A plan bound to device memory, ready to run on any stream."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .launches import DeviceLaunch, DeviceStep
 
 
 class Frame:
-    """Everything that a call of `plan` changes lies here, so a frame serves one call at a time.
+    """All state that a call of `plan` changes, so a frame serves one call at a time.
 
-    Its memory begins at the address `start`. Each of `steps` takes the handle of a stream and puts its work there.
+    Its memory starts at the address `start`. Each of `steps` takes the handle of a stream and enqueues its work there.
     """
 
     def __init__(self, plan: Plan[DeviceLaunch], start: int, context: Context) -> None:
@@ -33,14 +33,14 @@ class Frame:
         )
 
     def run(self, inputs: Sequence[int], outputs: Sequence[int], stream: int) -> None:
-        """Put every step on the stream, for arrays at these addresses."""
+        """Enqueue every step on the stream, for arrays at these addresses."""
         self.slots.aim(inputs, outputs)
         for step in self.steps:
             step(stream)
         self.give(outputs, stream)
 
     def give(self, addresses: Sequence[int], stream: int) -> None:
-        """Have the results copied to their addresses that no step writes there."""
+        """Enqueue copies of the results that the steps do not write in place."""
         for output, address in zip(self._outputs, addresses, strict=True):
             if not output.is_fresh and output.size:
                 self._context.driver.copy(address, self.slots.locate(output.source), output.size, stream)
@@ -76,7 +76,7 @@ def _prepared_loop(
     def run(stream: int) -> None:
         def goes_on(values: Sequence[int]) -> bool:
             condition.run(values, [place], stream)
-            # The host decides, and waits for what it decides by.
+            # The host evaluates the decision, so it must wait for the condition.
             context.driver.synchronize(stream)
             context.fetch(decided, place)
             context.finish_copies()
@@ -101,7 +101,7 @@ def _transfer(step: TransferStep, slots: Slots, context: Context, stream: int) -
 
 
 def _rearrange(step: TransferStep, slots: Slots, context: Context, stream: int) -> None:
-    """A copy between strides, by way of the host; what lies between the elements of the target stays as it is."""
+    """Copy between strided windows, through the host; bytes between the target's elements are preserved."""
     source, target = _fetched((step.source, step.target), slots, context, stream)
     np.copyto(target[1], source[1])
     _send(slots.locate(step.target.address), target[0], context)
@@ -115,7 +115,7 @@ def _call_back(step: CallbackStep, slots: Slots, context: Context, stream: int) 
 
 
 def _fetched(windows: Sequence[Window], slots: Slots, context: Context, stream: int) -> list[tuple[Array, Array]]:
-    """For each window the bytes that it spans, and itself as an array in them, once the stream is idle."""
+    """Wait for the stream; for each window return a host copy of the bytes it spans, and the window over that copy."""
     context.driver.synchronize(stream)
     fetched: list[tuple[Array, Array]] = []
     for window in windows:

@@ -13,7 +13,7 @@ from ...errors import CallInputError
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """An array that somebody else has on a device; `stream` is the one to wait for, None when it is ready."""
+    """An array of another library on a device; `stream` is the stream to wait for, None when it is ready."""
 
     address: int
     dtype: np.dtype[Any]
@@ -23,7 +23,7 @@ class Described:
 
 
 def describe(what: str, interface: Mapping[str, Any]) -> Described:
-    """What the interface of `what` says. CallInputError when it is not well-formed or has a mask."""
+    """Parse the interface of `what`. CallInputError when it is malformed, has a mask or the ambiguous stream 0."""
     try:
         (address, _), strides, stream = interface["data"], interface.get("strides"), interface.get("stream")
         described = Described(
@@ -43,8 +43,8 @@ def describe(what: str, interface: Mapping[str, Any]) -> Described:
 
 
 def interface_of(address: int, dtype: np.dtype[Any], shape: tuple[int, ...], stream: int) -> dict[str, Any]:
-    """The interface of a row-major array that `stream` writes. AttributeError for a dtype it has no name for."""
-    # NumPy counts one of ml_dtypes, float8_e5m2, among the floats that it has names for.
+    """The interface of a row-major array that `stream` writes. AttributeError for a dtype without a typestr."""
+    # ml_dtypes' float8_e5m2 has NumPy's kind "f", as if it had a standard typestr.
     if dtype.kind == "V" or (dtype.kind == "f" and dtype.itemsize == 1):
         raise AttributeError(f"__cuda_array_interface__ has no name for {dtype}; use DLPack")
     return {
@@ -58,7 +58,7 @@ def interface_of(address: int, dtype: np.dtype[Any], shape: tuple[int, ...], str
 
 
 def is_row_major(shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int) -> bool:
-    """Whether elements with these strides, in units of which `itemsize` make an element, follow each other in order."""
+    """Whether the strides are row-major. They are in the unit of `itemsize`: 1 for strides in elements."""
     if strides is None or 0 in shape:
         return True
     expected = itemsize

@@ -1,4 +1,4 @@
-"""Single kernels on a GPU: the runtime that a `tensorkiln.device.Device` is given."""
+"""Single kernels on a GPU: a runtime for `tensorkiln.device.Device`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .streams import Stream
 
 @dataclass(frozen=True)
 class CudaKernel:
-    """A loaded kernel. It keeps no state: threads may run it at the same time on different buffers."""
+    """A loaded kernel. Stateless: several threads may run it at the same time on different buffers."""
 
     name: str
     buf_count: int
@@ -37,9 +37,9 @@ class CudaKernel:
     ) -> None:
         """Run the kernel and wait for its end.
 
-        `buffers` are addresses on the device in call order and `vals` 64-bit values in the order of `var_names`; the
-        sizes are in blocks and threads of one, by default one. CallInputError when a count is wrong, CallBoundsError
-        when the device does not allow the launch, DeviceError when it fails.
+        `buffers` are device addresses in call order and `vals` 64-bit values in the order of `var_names`. `global_size`
+        is in blocks, `local_size` in threads per block; both default to 1, 1, 1. CallInputError when a count is wrong,
+        CallBoundsError when the device does not allow the launch, DeviceError when it fails.
         """
         if len(buffers) != self.buf_count:
             raise CallInputError(f"kernel {self.name} takes {self.buf_count} buffers, got {len(buffers)}")

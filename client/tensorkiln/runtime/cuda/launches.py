@@ -1,4 +1,4 @@
-"""Launches on a GPU, checked against what the kernel demands and the device allows."""
+"""Launches on a GPU, checked against the kernel's requirements and the device's limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .loaded import Session
 
 @dataclass(frozen=True, slots=True)
 class DeviceLaunch(Launch):
-    """A launch with `shared_bytes` of dynamic shared memory; `alignments` are what the `arguments` must have."""
+    """A launch with `shared_bytes` of dynamic shared memory; `alignments` are those required of the `arguments`."""
 
     function: Function
     shared_bytes: int
@@ -34,10 +34,10 @@ DeviceStep = DeviceLaunch | TransferStep | CallbackStep | LoopStep[Plan[DeviceLa
 
 
 def device_launches(session: Session) -> Callable[[Placement, ScheduleItem, KernelItem], DeviceLaunch | None]:
-    """Plans launches in a session; one whose grid is empty is left out.
+    """A function that plans launches in a session; None for an empty grid.
 
-    CallBoundsError when a size breaks the launch rules or a limit of the device, DeviceError when the program breaks
-    what its own kernel demands of addresses.
+    CallBoundsError when a size breaks the launch rules or a limit of the device, DeviceError when the program violates
+    its kernel's alignment or overlap requirements.
     """
 
     def plan(placement: Placement, item: ScheduleItem, operation: KernelItem) -> DeviceLaunch | None:
@@ -75,7 +75,7 @@ def demanded_alignments(plan: Plan[DeviceLaunch]) -> tuple[int, ...]:
 
 
 def require_aligned_loops(plan: Plan[DeviceLaunch]) -> None:
-    """DeviceError when a loop of the plan takes or gives what is not aligned as its kernels need it."""
+    """DeviceError when an input or output of a loop lacks the alignment that its kernels need."""
     for step in plan.steps:
         if not isinstance(step, LoopStep):
             continue
@@ -88,7 +88,7 @@ def require_aligned_loops(plan: Plan[DeviceLaunch]) -> None:
 
 
 def _demands(plan: Plan[DeviceLaunch], base: Base, count: int) -> tuple[int, ...]:
-    """The alignment in bytes that the plan needs of each of so many arrays of a call."""
+    """The alignment in bytes that the plan needs of each of the `count` inputs or outputs of a call."""
     demands = [1] * count
     for step in plan.steps:
         if isinstance(step, DeviceLaunch):
@@ -104,7 +104,7 @@ def _demands(plan: Plan[DeviceLaunch], base: Base, count: int) -> tuple[int, ...
 
 
 def _of_loop(step: LoopStep[Plan[DeviceLaunch]]) -> Iterator[tuple[Address, int]]:
-    """What a loop takes and gives, and the alignment that its programs need of it."""
+    """The addresses of a loop's inputs and outputs, each with the alignment that its programs need."""
     taken = (_demands(plan, "input", len(step.inputs)) for plan in (step.condition, step.body))
     yield from zip(step.inputs, map(max, *taken), strict=True)
     yield from zip(step.outputs, _demands(step.body, "output", len(step.outputs)), strict=True)
@@ -113,7 +113,7 @@ def _of_loop(step: LoopStep[Plan[DeviceLaunch]]) -> Iterator[tuple[Address, int]
 def _allow(driver: Driver, function: Function, shared_bytes: int) -> None:
     if needs_permission(function, shared_bytes):
         with driver.scope():
-            # The most that is allowed, not what is asked: launches of other sizes are under way on other threads.
+            # The device's maximum, not `shared_bytes`: other threads may launch the kernel with other sizes.
             driver.allow_shared(function, driver.properties.max_shared_bytes - function.static_shared_bytes)
 
 
@@ -123,7 +123,7 @@ def _element_sizes(placement: Placement, spec: ProgramSpec) -> tuple[int, ...]:
 
 
 def _require_alignment(spec: ProgramSpec, launch: DeviceLaunch) -> None:
-    """Blocks, results and copied inputs start at multiples of more than any kernel demands, so offsets decide."""
+    """Check offsets only: blocks, results and copied inputs start at multiples of more than any kernel needs."""
     for slot, (argument, alignment) in enumerate(zip(launch.arguments, launch.alignments, strict=True)):
         if argument.offset % alignment:
             raise DeviceError(
@@ -145,7 +145,7 @@ def _require_no_overlap(spec: ProgramSpec, launch: DeviceLaunch, placement: Plac
 
 
 def _spans(spec: ProgramSpec, launch: DeviceLaunch, placement: Placement) -> Iterator[tuple[tuple[str, int], int, int]]:
-    """For each slot the base it counts from, and its first byte and the one behind its last, counted from there."""
+    """For each slot its base, and its first byte and the byte after its last, counted from the base."""
     buffers = placement.layout.outline.program.buffers
     for argument, buffer_id in zip(launch.arguments, spec.buffers, strict=True):
         size = evaluate(buffers[buffer_id].size_bytes, placement.symbols)

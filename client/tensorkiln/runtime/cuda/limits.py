@@ -1,4 +1,4 @@
-"""What a device allows a launch to be, asked before anything is dispatched."""
+"""The device's limits for launches, checked before anything is dispatched."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ def _limits(
 
 
 def needs_permission(function: Function, dynamic_bytes: int) -> bool:
-    """Whether the launch has more shared memory than a kernel may have without being allowed it."""
+    """Whether the launch needs more shared memory than a kernel gets without `allow_shared`."""
     return function.static_shared_bytes + dynamic_bytes > STATIC_SHARED_BYTES

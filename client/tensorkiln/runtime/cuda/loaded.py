@@ -1,4 +1,4 @@
-"""A CUDA program: its record and its bytes at first, and once it is used, its code and constants on a device."""
+"""A CUDA program: its record and artifacts, and from first use on, its code and constants on a device."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DEVICES: Final = frozenset({"CUDA", "CPU"})
 
 @dataclass(frozen=True)
 class Lane:
-    """A stream, and memory for the temporaries of the calls on it: no call waits for one on another lane."""
+    """A stream, and a pool for the temporaries of calls on it, so that calls on different lanes do not wait."""
 
     stream: Stream
     arenas: Pool[DeviceBlock]
@@ -37,9 +37,9 @@ class Lane:
 
 @dataclass(frozen=True)
 class Session:
-    """A program on its device: a kernel's function by its id, a constant's memory by its buffer id.
+    """A program on its device: `functions` by kernel id, `constants` by buffer id.
 
-    The program's work goes to `lane` unless a call names another stream.
+    Work goes to `lane` unless the executor has another stream.
     """
 
     context: Context
@@ -50,9 +50,9 @@ class Session:
 
 
 class CudaProgram:
-    """A program for a GPU. Its `session` begins at first use: until then no driver is needed.
+    """A program for a GPU. Its `session` starts at first use; until then no driver is needed.
 
-    `inner` are the programs inside of the program.
+    `inner` are the programs of its loops.
     """
 
     def __init__(self, program: CompiledProgram, artifacts: Mapping[str, bytes], driver: Callable[[], Driver]) -> None:
@@ -65,7 +65,7 @@ class CudaProgram:
         self._lock = threading.Lock()
 
     def session(self) -> Session:
-        """The program on its device. DeviceError when there is none that can run it."""
+        """The program on its device. DeviceError when no device can run it."""
         with self._lock:
             if self._session is None:
                 self._session = self._begin(self._driver())
@@ -109,10 +109,10 @@ class CudaProgram:
 def load_program(
     program: CompiledProgram, artifacts: Callable[[str], bytes], device: int | Driver | None
 ) -> CudaProgram:
-    """`program` with its artifacts verified; `device` is the GPU to run on, None for number 0.
+    """Verify the artifacts of `program`; `device` is the GPU to run on, None for number 0.
 
-    DeviceError when the record is none of a CUDA program that this runtime knows, UnavailableError when an artifact is
-    corrupt, UnsupportedGraphError when the program calls an operation that is not registered.
+    DeviceError when this runtime cannot run the record, UnavailableError when an artifact is corrupt,
+    UnsupportedGraphError when the program calls an operation that is not registered.
     """
     contents = {digest: verified(artifacts, digest) for digest in sorted(program.artifacts)}
     _require_usable(program, contents)

@@ -1,4 +1,4 @@
-"""Memory of a device, and who still uses it."""
+"""Device memory, and the pending work that uses it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .streams import Event, Stream
 
 
 class DeviceBlock:
-    """`size` bytes from `address` on, aligned to 256; freed when nobody holds the block.
+    """`size` bytes from `address` on, aligned to 256; freed when the block is garbage-collected.
 
-    `frames` is the prepared state of the plans that have run in this block, as addresses into it. The work on each
-    stream that used the block last is in `uses`; a block that other libraries have seen `is_exported`, and what they
-    do with it is not known.
+    `frames` is the prepared state of the plans that have run in this block, as addresses into it. `uses` has, by
+    stream, the last event after work that used the block. `is_exported`: other libraries have its address and may use
+    it on any stream.
     """
 
     __slots__ = ("__weakref__", "_driver", "address", "frames", "is_exported", "size", "uses")
@@ -34,7 +34,7 @@ class DeviceBlock:
         weakref.finalize(self, _free, driver, address).atexit = False
 
     def prepare(self, stream: Stream) -> None:
-        """Let `stream` wait for every earlier use, so that work on it may write to the block."""
+        """Make `stream` wait for every earlier use, so that its later work may write to the block."""
         if self.is_exported:
             self._driver.synchronize_all()
             self.is_exported = False
@@ -49,7 +49,7 @@ class DeviceBlock:
 
 
 class Heap:
-    """All memory that this process has of a device. Safe for several threads; `allocate` needs the driver's scope."""
+    """The allocator of a device's memory for this process. Thread-safe; `allocate` needs the driver's scope."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
@@ -64,7 +64,7 @@ class Heap:
         return pool
 
     def allocate(self, size: int) -> DeviceBlock:
-        """New memory. OutOfDeviceMemoryError when there is no room although every idle block is freed."""
+        """Allocate memory, freeing all idle blocks if necessary. OutOfDeviceMemoryError when there is still no room."""
         wanted = max(size, 1)
         try:
             address = self._driver.allocate(wanted)
@@ -78,7 +78,7 @@ class Heap:
 
 
 def _free(driver: Driver, address: int) -> None:
-    # Kernels that use the memory may still be running. A device that has failed frees its memory by itself.
+    # Kernels that use the memory may still be running. A failed device loses its memory anyway.
     with suppress(DeviceError), driver.scope():
         driver.synchronize_all()
         driver.free(address)

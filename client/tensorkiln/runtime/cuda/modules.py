@@ -1,4 +1,4 @@
-"""Code on a device: which form of it the device takes, and how it is loaded."""
+"""Code on a device: the choice of its form, checks, and loading."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOLD_OF_PROBLEMS: Final = 8
 
 
 class Module:
-    """Loaded code; unloaded when nobody holds it. DeviceError when it cannot be loaded, or is more than kernels."""
+    """Loaded code, unloaded when garbage-collected. DeviceError when it cannot be loaded or fails `require_kernels`."""
 
     def __init__(self, driver: Driver, code: bytes) -> None:
         require_kernels(code)
@@ -41,7 +41,7 @@ def _unload(driver: Driver, handle: int) -> None:
 
 
 def require_kernels(code: bytes) -> None:
-    """DeviceError when PTX leaves to the driver what no kernel needs. What is assembled already is not read."""
+    """DeviceError when PTX has external declarations that no kernel needs. Assembled code is not checked."""
     found = [] if code.startswith(_ELF) else external_declarations(code.decode("utf-8", "replace"))
     if found:
         raise DeviceError(
@@ -52,7 +52,7 @@ def require_kernels(code: bytes) -> None:
 
 
 def require_device(arch: str, device: DeviceProperties) -> None:
-    """DeviceError when code for `arch` cannot run on the device, in whatever form it is."""
+    """DeviceError when code for `arch`, PTX or binary, cannot run on the device."""
     if not ARCHITECTURES[arch].runs_on(device.capability):
         major, minor = device.capability
         raise DeviceError(
@@ -63,7 +63,7 @@ def require_device(arch: str, device: DeviceProperties) -> None:
 
 
 def code_digest(spec: ProgramSpec, arch: str, device: DeviceProperties) -> str:
-    """The digest of the form to load: what was assembled for exactly this device, else what its driver compiles.
+    """The digest of the code to load: the binary for exactly this device, else the PTX, which its driver compiles.
 
     DeviceError when the kernel has no code.
     """

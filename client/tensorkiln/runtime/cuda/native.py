@@ -15,7 +15,7 @@ _lock = threading.Lock()
 def open_driver(ordinal: int = 0) -> Driver:
     """The driver of GPU number `ordinal`, counted as CUDA counts (`CUDA_VISIBLE_DEVICES` hides and reorders).
 
-    DeviceError saying what is missing: the Python package, NVIDIA's driver, or the GPU.
+    DeviceError when the Python package, NVIDIA's driver or the GPU is missing.
     """
     with _lock:
         return _opened(ordinal)

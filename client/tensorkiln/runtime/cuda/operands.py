@@ -1,4 +1,4 @@
-"""What a call brings: arrays of the host, arrays of ours, and device memory of other libraries."""
+"""Operands of a call: host arrays, `DeviceArray`s, and device memory of other libraries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .streams import Event, Stream
 
 @dataclass(frozen=True, slots=True)
 class HostOperand:
-    """An array of the host, which has to be copied."""
+    """An array in host memory, which has to be copied."""
 
     array: Array
 
@@ -38,10 +38,10 @@ class HostOperand:
 
 @dataclass(frozen=True, slots=True)
 class DeviceOperand:
-    """Row-major elements from `address` on, usable after `ready`, as long as `owner` lives.
+    """Row-major elements from `address` on, valid after `ready`, and as long as `owner` is referenced.
 
-    `block` is set for memory of ours: its users are tracked. What other libraries can reach `is_foreign`: nobody tells
-    them when a call has read it, so the call waits until it has.
+    `block` is set for memory of this runtime, whose uses are tracked. `is_foreign`: other libraries can access the
+    memory. They get no signal when a call has read it, so the call waits until it has.
     """
 
     address: int
@@ -62,10 +62,10 @@ Operand = HostOperand | DeviceOperand
 
 
 def operands_of(specs: Sequence[InputSpec], arrays: Sequence[Any], context: Context, stream: Stream) -> list[Operand]:
-    """The operands of a call that will run on `stream`, which waits for those that are not ready.
+    """The operands of a call on `stream`; the stream waits for foreign arrays that are still being written.
 
-    CallInputError when there are too few or too many, or one has another dtype or shape, is on another device, or is
-    on this one and not row-major.
+    CallInputError for too few or too many arrays, a wrong dtype or shape, an array on another device, or one on this
+    device that is not row-major.
     """
     require_count(specs, arrays)
     operands: list[Operand] = []
@@ -120,7 +120,7 @@ def _imported(spec: InputSpec, given: Any, stream: Stream) -> DeviceOperand:
     try:
         capsule = given.__dlpack__(stream=stream.protocol_handle, max_version=types.VERSION)
     except TypeError:
-        # A producer of DLPack 0, which knows no versions.
+        # A producer of DLPack 0 has no `max_version`.
         capsule = given.__dlpack__(stream=stream.protocol_handle)
     owner = Import(capsule)
     tensor = owner.tensor

@@ -17,7 +17,7 @@ from .operands import DeviceOperand, HostOperand, operands_of
 
 
 class Held:
-    """Keeps an array of another library until nothing on the device can be using it any more."""
+    """Keeps an array of another library alive until this is garbage-collected and the device is idle."""
 
     def __init__(self, driver: Driver, owner: object) -> None:
         weakref.finalize(self, _wait_for_device, driver, owner).atexit = False
@@ -32,7 +32,7 @@ def _wait_for_device(driver: Driver, owner: object) -> None:
 def make_resident(
     program: CompiledProgram, session: Session, specs: Mapping[int, InputSpec], params: Mapping[int, Any]
 ) -> dict[int, DeviceOperand]:
-    """The arrays `params`, by var, as operands of every call. Those of the host are copied to the device.
+    """The arrays `params`, by var, as operands of every call. Host arrays are copied to the device.
 
     CallInputError when an array does not fit.
     """
@@ -52,7 +52,7 @@ def make_resident(
             resident[var] = DeviceOperand(operand.address, operand.dtype, operand.shape, owner, block=operand.block)
         if isinstance(operand, DeviceOperand) and operand.ready is not None:
             operand.ready.wait()
-    # What other libraries were still writing, the stream waits for; other streams must not read it earlier.
+    # This stream waits for writes of other libraries. Later calls may use other streams, so wait for them here.
     context.driver.synchronize(stream.handle)
     return resident
 

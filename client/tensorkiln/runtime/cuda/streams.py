@@ -1,4 +1,4 @@
-"""Streams, and the points in them that other work waits for."""
+"""Streams, and events that other work waits for."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ...errors import CallInputError, DeviceError
 from .driver import Driver
 
 LEGACY_STREAM: Final = 1
-"""The handle of the default stream in DLPack and `__cuda_array_interface__`; the driver knows it as 0 too."""
+"""The handle of the default stream in DLPack and `__cuda_array_interface__`; the driver also accepts 0."""
 
 
 class Stream:
-    """A stream by its handle; `owner` is what keeps a stream of somebody else alive."""
+    """A stream by its handle; `owner` is an object that keeps another library's stream alive."""
 
     def __init__(self, handle: int, owner: object = None) -> None:
         self.handle: Final = handle
@@ -23,7 +23,7 @@ class Stream:
 
     @staticmethod
     def create(driver: Driver) -> Stream:
-        """A new stream, which is destroyed when nobody holds it any more."""
+        """A new stream, which is destroyed when it is garbage-collected."""
         stream = Stream(driver.create_stream())
         weakref.finalize(stream, _destroy, driver, stream.handle).atexit = False
         return stream
@@ -54,7 +54,7 @@ class Stream:
 
 
 class Event:
-    """A point in a stream. Its handle goes to `idle` when nobody holds it, and is recorded again."""
+    """A recorded point in a stream. Its handle returns to `idle` for reuse when the event is garbage-collected."""
 
     __slots__ = ("_driver", "_idle", "handle", "stream")
 
@@ -65,11 +65,11 @@ class Event:
         self.stream: Final = stream
 
     def wait(self) -> None:
-        """Wait until the stream has come to this point. DeviceError when the work before it failed."""
+        """Wait until the stream has reached this point. DeviceError when the work before it failed."""
         self._driver.synchronize_event(self.handle)
 
     def hold(self, stream: Stream) -> None:
-        """Let `stream` go no further before this point is reached."""
+        """Make `stream` wait for this point."""
         if stream.handle != self.stream.handle:
             self._driver.wait_event(self.handle, stream.handle)
 

@@ -1,4 +1,4 @@
-"""The time that steps take on a device, by events."""
+"""Timing of steps on a device, by events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .streams import Stream
 def run_timed(
     context: Context, steps: Sequence[DeviceStep], prepared: Sequence[Callable[[int], object]], stream: Stream
 ) -> tuple[ItemProfile, ...]:
-    """Run the steps one after the other between events, and return what each took once all are done."""
+    """Run the steps one after the other between events, wait for the end, and return the time of each."""
     driver = context.driver
     marks = [(context.timed_event(), context.timed_event()) for _ in steps]
     for run, (start, stop) in zip(prepared, marks, strict=True):

@@ -1,4 +1,4 @@
-"""The domain ai.onnx.ml: what scikit-learn's estimators become."""
+"""The domain ai.onnx.ml, to which scikit-learn's estimators are exported."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ OPERATORS: Mapping[str, Callable[[Node], Value | Sequence[Value | Absent]]] = Ma
         **trees.OPERATORS,
     }
 )
-"""By ONNX's name."""
+"""Operators by ONNX's name."""

@@ -1,4 +1,4 @@
-"""Categories as numbers: by a table, or one column each. Those that are strings are not supported."""
+"""Encoding of categories, by a table or one-hot. String categories are not supported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..value import Absent, Host, Value
 
 
 def _listed(node: Node, names: Sequence[tuple[str, Any]], what: str) -> Host:
-    """The attribute of these that is given, in its element type. UnsupportedGraphError for strings, or none."""
+    """The given attribute among these, in its element type. UnsupportedGraphError for strings, or without any."""
     for name, dtype in names:
         if node.is_set(name):
             return np.asarray(node.numbers(name) if dtype is np.float32 else node.integers(name), dtype)
@@ -28,7 +28,7 @@ def _listed(node: Node, names: Sequence[tuple[str, Any]], what: str) -> Host:
 
 
 def _matches(node: Node, x: Tensor, keys: Host) -> Tensor:
-    """Which key each element is, along a new last axis; NaN is NaN."""
+    """Whether each element equals each key, along a new last axis; NaN equals NaN."""
     column = x.unsqueeze(-1)
     is_same = build.equal(column, node.parameter(keys))
     if not x.dtype.is_float or not np.isnan(keys).any():
@@ -37,7 +37,7 @@ def _matches(node: Node, x: Tensor, keys: Host) -> Tensor:
 
 
 def label_encoder(node: Node) -> Value | Sequence[Value | Absent]:
-    """Each key's value, and a default for what is no key."""
+    """Map keys to values, with a default for other elements."""
     x = node.tensor(0)
     if any(node.is_set(name) for name in ("values_strings", "classes_strings")):
         node.ignore(*node.attribute_names)
@@ -69,7 +69,7 @@ def _default(node: Node, dtype: np.dtype[Any]) -> Host:
 
 
 def one_hot_encoder(node: Node) -> Value:
-    """A column for each category. What is none of them gives zeros, or NaN where ONNX has the operator fail."""
+    """One column per category. Unknown elements give zeros, or NaN where ONNX requires an error."""
     x = node.tensor(0)
     if node.is_set("cats_strings"):
         node.fail("categories that are strings are not supported")

@@ -1,4 +1,4 @@
-"""Trees as tables: where each node looks, what it compares with, and where each outcome leads."""
+"""Decision trees as tables: the feature of each node, its threshold, and its child for each outcome."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ HOLDS: Final[Mapping[str, frozenset[int]]] = {
 }
 """The outcomes for which a node of each mode takes its true branch."""
 MAX_DEPTH: Final = 256
-"""Of a tree: each level adds its nodes to the graph."""
+"""The most levels of a tree; each adds nodes to the graph."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Nodes of all trees, leaves included: n of them, numbered through.
+    """The nodes of all trees, leaves included: n nodes, numbered consecutively.
 
-    `features` and `values` have an entry a node, `children` one for each outcome of each, which for a leaf is itself.
-    `weights` is (n, targets), and `is_given` says which of these a leaf has; `roots` has a node for each tree, from
-    which no leaf is more than `depth` comparisons away.
+    `features` and `values` have one entry per node, `children` one per node and outcome (a leaf is its own child).
+    `weights` is (n, targets), and `is_given` masks the weights that a leaf has. `roots` has one node per tree; no leaf
+    is more than `depth` comparisons from it.
     """
 
     features: Host
@@ -45,7 +45,7 @@ class Forest:
     depth: int
 
     def leaves(self, root: int) -> list[int]:
-        """All leaves of a tree, whose nodes may be led to from several."""
+        """All leaves of a tree, whose nodes may have several parents."""
         found, seen, waiting = set[int](), {root}, [root]
         while waiting:
             number = waiting.pop()
@@ -58,7 +58,7 @@ class Forest:
 
 
 class Growing:
-    """A forest while its nodes are read."""
+    """A forest under construction."""
 
     def __init__(self, node: Node, values: np.dtype[Any], weights: np.dtype[Any], targets: int) -> None:
         self._node, self._targets = node, targets
@@ -69,7 +69,7 @@ class Growing:
         self._weights: list[tuple[int, int, float]] = []
 
     def add(self) -> int:
-        """One more node, a leaf until `branch` says otherwise."""
+        """Add a node, a leaf until `branch` is called for it."""
         number = len(self._features)
         self._features.append(0)
         self._values.append(0)
@@ -77,7 +77,7 @@ class Growing:
         return number
 
     def branch(self, number: int, feature: int, value: float, mode: str, missing: bool, sides: tuple[int, int]) -> None:
-        """Compare a feature; `sides` are the nodes of the true branch and the false one. `missing` is for NaN."""
+        """Make a node compare a feature; `sides` are the true and the false child. `missing`: NaN counts as true."""
         if feature < 0:
             self._node.invalid(f"a node asks for the feature {feature}")
         if not all(0 <= side < len(self._features) for side in sides):
@@ -89,13 +89,13 @@ class Growing:
         self._children[number] = [sides[0] if outcome in holds else sides[1] for outcome in range(OUTCOMES)]
 
     def weigh(self, number: int, target: int, weight: float) -> None:
-        """Add to what a leaf counts for a target."""
+        """Add a weight of a leaf for a target."""
         if not 0 <= target < self._targets:
             self._node.invalid(f"a leaf counts for the target {target} of {self._targets}")
         self._weights.append((number, target, weight))
 
     def forest(self, roots: Sequence[int]) -> Forest:
-        """All of it. UnsupportedGraphError for a deep tree, or many weights."""
+        """The finished forest. UnsupportedGraphError for a too deep tree, or too many weights."""
         shape = (len(self._features), self._targets)
         if shape[0] * shape[1] > MAX_GROWN_ELEMENTS:
             self._node.fail(f"{shape[0]} nodes of {shape[1]} targets are more than {MAX_GROWN_ELEMENTS} weights")
@@ -125,7 +125,7 @@ class Growing:
 def listed(node: Node, prefix: str, targets: int) -> Forest:
     """The forest of TreeEnsembleClassifier and TreeEnsembleRegressor: lists of nodes, each with the number of its tree.
 
-    The attributes of the leaves begin with `prefix`, which is class or target.
+    The attributes of leaves start with `prefix`, `class` or `target`.
     """
     node.ignore("nodes_hitrates", "nodes_hitrates_as_tensor")
     values, weights = floats(node, "nodes_values"), floats(node, f"{prefix}_weights")
@@ -157,7 +157,7 @@ def listed(node: Node, prefix: str, targets: int) -> Forest:
 
 
 def floats(node: Node, name: str) -> Host:
-    """A list of floats, in float32, or the tensor that newer models may have instead of it."""
+    """A list attribute of floats, as float32, or its tensor variant in newer models."""
     if node.is_set(f"{name}_as_tensor"):
         return node.array(f"{name}_as_tensor").reshape(-1)
     return np.asarray(node.numbers(name, []), np.float32)

@@ -33,7 +33,7 @@ def linear_regressor(node: Node) -> Value:
 
 
 def linear_classifier(node: Node) -> Sequence[Value | Absent]:
-    """One row of coefficients for each class, or one for the second of two classes."""
+    """Classification with one row of coefficients per class, or a single row for the second of two classes."""
     node.ignore("multi_class")
     scores = _scores(node, rows(node, numbers(node)), None)
     count = label_count(node, "classlabels_ints")

@@ -1,4 +1,4 @@
-"""What classifiers make of scores: probabilities, and the label of the class that has the most."""
+"""From the scores of classifiers to probabilities and to the label of the best class."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def transform(node: Node) -> str:
 
 
 def _softmax_zero(scores: Tensor) -> Tensor:
-    """Softmax in which a score of nothing counts as nothing, as ONNX Runtime has it: e^-max times the score."""
+    """Softmax that, as in ONNX Runtime, replaces the exponential of a zero score by e^-max times the score."""
     most = scores.max([-1], keepdims=True)
     is_something = build.absolute(scores) > NEAR_ZERO
     parts = build.where(is_something, build.exp(scores - most), scores * build.exp(-most))
@@ -109,6 +109,6 @@ def both(node: Node, score: Tensor, is_probability: bool) -> Tensor:
 def regressed(node: Node, scores: Tensor) -> Tensor:
     """The scores of a regression by the node's `post_transform`, which is one of several targets, if any."""
     if scores.shape[1] == 1 and transform(node) != "NONE":
-        # ONNX Runtime leaves one target as it is, where the standard says nothing of that.
+        # ONNX Runtime leaves a single target as it is; the standard does not specify this case.
         node.fail(f"post_transform {transform(node)} of one target is not supported")
     return transformed(node, scores)

@@ -1,4 +1,4 @@
-"""The forest of TreeEnsemble: nodes and leaves apart, each leaf with one target, and nodes that ask for a set."""
+"""The forest of TreeEnsemble: separate nodes and leaves, one target per leaf, and set membership tests."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..value import Host
 from .forest import HOLDS, Forest, Growing
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
-"""By TreeEnsemble's numbers."""
+"""The modes by TreeEnsemble's numbers."""
 
 
 def single_targets(node: Node) -> Forest:
-    """The nodes come first, then the leaves; a set of members becomes a chain of nodes that ask for one each."""
+    """Read the forest: nodes first, then leaves; a membership test becomes a chain of equality tests."""
     node.ignore("nodes_hitrates")
     splits, weights = node.array("nodes_splits").reshape(-1), node.array("leaf_weights").reshape(-1)
     targets = node.integers("leaf_targetids")
@@ -61,7 +61,7 @@ def _sides(node: Node, side: str, numbers: list[int], leaves: list[int]) -> list
 
 
 def _sets(node: Node) -> Iterator[list[float]]:
-    """NaN ends each set."""
+    """The sets of members; NaN ends each set."""
     values: Host = node.array("membership_values", np.zeros(0, np.float32)).reshape(-1)
     members: list[float] = []
     for value in values.tolist():

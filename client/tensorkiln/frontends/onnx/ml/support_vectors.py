@@ -60,7 +60,7 @@ def svm_regressor(node: Node) -> Value:
 
 
 def svm_classifier(node: Node) -> Sequence[Value | Absent]:
-    """By the votes of all pairs of classes, whose scores or probabilities are the second output."""
+    """Classification by the votes of all pairs of classes; the second output holds scores or probabilities."""
     x = rows(node, numbers(node))
     count = label_count(node, "classlabels_ints")
     sizes = node.integers("vectors_per_class", [])
@@ -79,7 +79,7 @@ def svm_classifier(node: Node) -> Sequence[Value | Absent]:
     rho = np.asarray(node.numbers("rho"), x.dtype.numpy)
     weights = _by_pair(coefficients.reshape(count - 1, -1), sizes, pairs).astype(x.dtype.numpy)
     scores = _kernels(node, x, vectors) @ node.parameter(weights) + node.parameter(rho)
-    # Also where there are probabilities the votes decide, as they do in libsvm.
+    # As in libsvm, the votes decide even if there are probabilities.
     found = labels(node, "classlabels_ints", best(_votes(node, scores, count, pairs)))
     if node.numbers("prob_a", []):
         shown = transformed(node, _probabilities(node, scores, count))

@@ -1,4 +1,4 @@
-"""Trees: all rows go down all trees at once, as many steps as the deepest has, and stay at the leaves they reach."""
+"""Tree ensembles: all rows descend all trees at once, for the depth of the deepest tree, and stop at leaves."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def reached(node: Node, x: Tensor, forest: Forest) -> Tensor:
 
 
 def aggregated(node: Node, x: Tensor, forest: Forest, how: str) -> Tensor:
-    """What the leaves of each row count together for each target: (rows, targets)."""
+    """The aggregated leaf weights of each row for each target: (rows, targets)."""
     leaves = reached(node, x, forest)
     if how in ("SUM", "AVERAGE"):
         total = build.take(node.parameter(forest.weights), leaves).sum([1])
