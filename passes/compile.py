@@ -140,10 +140,9 @@ class _Compiler:
                 assembly = self.back_end.assemble(code)
                 boundary.require_code("assemble", assembly.cubin, module)
         if self.lines is not None:
-            with self._timed(ORIGINS):
-                self.lines.read_calls(scheduled)
-                text = self.lines.text()
-            self._keep(ORIGINS, text)
+            # A text of no stage: a program has the same stages with texts and without.
+            self.lines.read_calls(scheduled)
+            self.dumps[ORIGINS] = self.lines.text()
         with expressions_bounded("program"):
             return self._finish(scheduled, code, assembly)
 

@@ -121,8 +121,7 @@ def test_dumps_are_the_text_of_every_stage() -> None:
     compilation = made(dump_stages=True)
     assert list(compilation.dumps) == [*STAGES, "origins"]
     records = {stage.name: stage.dump for stage in compilation.program.stages}
-    for name, text in compilation.dumps.items():
-        assert records[name] == hashlib.sha256(text.encode()).hexdigest()
+    assert records == {name: hashlib.sha256(compilation.dumps[name].encode()).hexdigest() for name in STAGES}
     assert ".globl" in compilation.dumps["codegen"]
     assert "kiln.contract" not in compilation.dumps["decompose"]
     assert "define void @kernel_0" in compilation.dumps["translate"]

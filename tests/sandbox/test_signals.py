@@ -9,7 +9,7 @@ import pytest
 
 from service.action import Action
 from service.engine.local import LocalEngine
-from service.engine.order import News, Order, Wanted
+from service.engine.order import Order, Progress, Wanted
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
 from service.store.crashes import MAX_CRASHES, Crashes
@@ -44,7 +44,7 @@ def test_a_graph_that_ends_compiles_by_a_nameless_signal_is_poison(tmp_path: Pat
         crashes = Crashes(stocked.records, stocked.notary)
         engine = LocalEngine(sandbox, LIMITS, stocked.blobs, stocked.programs, crashes)
         action = Action(1, "0" * 64, "a" * 64, {}, "", 1, {"kind": "cpu", "cpu": str(NAMELESS)})
-        stages: list[News] = []
+        stages: list[Progress] = []
         for is_known in (False, True):
             with pytest.raises(CrashedError) as caught:
                 await engine.make(Order(Wanted(action, b'{"schema":1}', False)), stages.append)

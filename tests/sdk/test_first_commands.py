@@ -70,7 +70,7 @@ def test_stages_are_dumped_by_the_suffix_of_their_language(kiln: Kiln, graph_fil
         "codegen.s",
         "codegen.ptx",
     } <= files.keys()
-    assert {Path(name).suffix for name in files} == {".mlir", ".ll", ".s", ".ptx"}
+    assert {Path(name).suffix for name in files} == {".mlir", ".ll", ".s", ".ptx", ".json"}
     assert ".globl" in files["codegen.s"]
     assert ".target sm_90" in files["codegen.ptx"]
 

@@ -113,11 +113,12 @@ class CompiledProgram(Record):
         return own.union(*(inner.artifacts for inner in self.inner))
 
     def with_stages(self, seconds: Mapping[str, float], dumps: Mapping[str, str]) -> CompiledProgram:
-        """The same program with each stage's compile time in seconds and the SHA-256 of its IR text."""
-        stages = tuple(
-            StageRecord(name=stage.name, seconds=seconds.get(stage.name, 0.0), dump=dumps.get(stage.name))
-            for stage in self.stages
-        )
+        """The same program with each stage's compile time in seconds and the SHA-256 of its IR text.
+
+        Texts that belong to no stage of the program follow the stages.
+        """
+        names = dict.fromkeys([*(stage.name for stage in self.stages), *dumps])
+        stages = tuple(StageRecord(name=name, seconds=seconds.get(name, 0.0), dump=dumps.get(name)) for name in names)
         return self.model_copy(update={"stages": stages})
 
     @property

@@ -37,7 +37,7 @@ class Names(Record):
 
         ValueError when the two differ in more.
         """
-        pairs = list(_pairs(canonical, program))
+        pairs = list(_pairs(_what_runs(canonical), _what_runs(program)))
         nodes = _mapping(pairs, OpRef)
         names = Names(
             name=program.name,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
 from tensorkiln.graph import Graph
@@ -41,20 +43,23 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     program = compilation.program
     isolation = outlet.level.value
     provenance = program.provenance.model_copy(update={**header["provenance"], "isolation": isolation})
-    told = program.model_copy(
+    bare = program.model_copy(
         update={"digest": header["digest"], "cache": STORED, "provenance": provenance, "tuning": tuning}
     )
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in dumps.items()}
+    seconds = {stage.name: stage.seconds for stage in program.stages}
+    told = bare.with_stages(seconds, digests)
     outlet.stage("return")
     parts = {f"artifact:{digest}": content for digest, content in compilation.artifacts.items()}
     parts |= {f"dump:{name}": content for name, content in dumps.items()}
-    parts["program"] = told.with_stages({}, {}).model_dump_json().encode()
+    parts["program"] = bare.with_stages({}, {}).model_dump_json().encode()
     if "renaming" in request.parts:
         parts |= answers([told], [CacheInfo(**header["cache"])], request.parts["renaming"])
     return Message(
         {
             "artifacts": sorted(compilation.artifacts),
-            "stages": {stage.name: stage.dump for stage in told.stages if stage.dump is not None},
-            "seconds": {stage.name: stage.seconds for stage in told.stages},
+            "stages": digests,
+            "seconds": seconds,
         },
         parts,
     )
