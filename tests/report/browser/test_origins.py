@@ -14,6 +14,9 @@ from tests.report.browser.opened import opened
 from tests.report.browser.test_page import click_from_the_top, selected
 from tests.report.programs import compiled_layer, layer, report_of_layer
 
+DRAWN = "() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+"""Resolves when the page has been drawn, and scrolled, once more."""
+
 pytestmark = pytest.mark.xdist_group("chromium")
 
 
@@ -27,7 +30,11 @@ def test_a_node_is_found_in_the_text_of_every_stage(browser: Any, tmp_path: Path
             page.locator(".outline-node").click()
             number = chosen.inner_text().split()[0]
             right.locator("select").select_option(stage)
+            # What is said of the node may be the same of the stage before.
+            lines = compiled_layer().dumps[stage].rstrip().count("\n") + 1
+            becomes(right.locator(".note:not(.known)").first.inner_text, f"{lines} lines")
             becomes(right.locator(".known").inner_text, f"{number} unary exp2")
+            page.evaluate(DRAWN)
             # The lines that come from this node alone, and one of them that leads back to it.
             own = right.locator(".line.node:not(.several)")
             own.first.wait_for()
