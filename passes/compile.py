@@ -140,7 +140,8 @@ class _Compiler:
                 assembly = self.back_end.assemble(code)
                 boundary.require_code("assemble", assembly.cubin, module)
         if self.lines is not None:
-            # A text of no stage: a program has the same stages with texts and without.
+            # No stage of the program, which is the same with texts and without.
+            self.on_stage(ORIGINS)
             self.lines.read_calls(scheduled)
             self.dumps[ORIGINS] = self.lines.text()
         with expressions_bounded("program"):
