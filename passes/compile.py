@@ -224,7 +224,7 @@ class _Compiler:
             self.lines.read_module(name, stage_text.write(module, name, locations=True))
 
     def _keep(self, name: str, text: str) -> None:
-        if self.request.options.dump_stages:
+        if self.lines is not None:
             self.dumps[name] = text
             digest = hashlib.sha256(text.encode()).hexdigest()
             self.records[-1] = self.records[-1].model_copy(update={"dump": digest})

@@ -30,7 +30,7 @@ def test_a_node_is_found_in_the_text_of_every_stage(browser: Any, tmp_path: Path
             page.locator(".outline-node").click()
             number = chosen.inner_text().split()[0]
             right.locator("select").select_option(stage)
-            # What is said of the node may be the same of the stage before.
+            # The note about the node can be the same for two stages in a row: wait for the length of the text.
             lines = compiled_layer().dumps[stage].rstrip().count("\n") + 1
             becomes(right.locator(".note:not(.known)").first.inner_text, f"{lines} lines")
             becomes(right.locator(".known").inner_text, f"{number} unary exp2")
