@@ -7,7 +7,6 @@ form. The error of the polynomial is 2**-27.6 in float32 and 2**-56.4 in float64
 from __future__ import annotations
 
 from .form import F32, Form
-from .integers import nearest_integer
 from .number import Number, choose
 from .polynomial import horner, multiply_add
 from .traits import Traits
@@ -39,19 +38,38 @@ DOUBLE = (
 def exp2(traits: Traits, x: Number) -> Number:
     """inf above the largest exponent, denormals and then 0 below the least, NaN for NaN; exact for integers.
 
-    What is to become 0 is not computed: to round what is next to nothing takes a CPU a hundred cycles, and the masked
-    elements of a softmax are such.
+    What is to become 0 is not rounded to it: to round what is next to nothing takes a CPU a hundred cycles, and the
+    masked elements of a softmax are such.
     """
+    return _by_instruction(traits, x) if traits.has_scaling else _by_two_factors(traits, x)
+
+
+def _by_instruction(traits: Traits, x: Number) -> Number:
     is_zero = x.less(-float(x.form.bias + x.form.fraction))
-    high = float(x.form.bias + 2)
-    bounded = choose(is_zero, 0.0, choose(x.greater(high), high, x))
-    if traits.has_scaling:
-        power = bounded.to_nearest_integer()
-        result = _fraction(traits, bounded - power.to_float(x.form, signed=True)).scaled(power)
-    else:
-        whole, power = nearest_integer(bounded)
-        result = scaled(_fraction(traits, bounded - whole), power)
-    return choose(is_zero, 0.0, result)
+    bounded = choose(is_zero, 0.0, _at_most(x, x.form.bias + 2))
+    power = bounded.to_nearest_integer()
+    return choose(is_zero, 0.0, _fraction(traits, bounded - power.to_float(x.form, signed=True)).scaled(power))
+
+
+def _by_two_factors(traits: Traits, x: Number) -> Number:
+    """2**n for the integer n nearest to x may exceed a float at both ends, so it is the product of two powers.
+
+    One is 2**-(fraction + 1) if x is negative, else 2. The other one is 0 for the least n, and infinite for the
+    greatest.
+    """
+    form = x.form
+    least = -float(form.bias + form.fraction + 1)
+    bounded = choose(x.less(least), least, _at_most(x, form.bias + 2))
+    # The low bits of the sum are n + 2*bias. Less the exponent field of one factor, they are that of the other.
+    rounder = 1.5 * 2.0**form.fraction + 2 * form.bias
+    total = bounded + rounder
+    first = choose(bounded.bits().less(0), x.literal(2.0 ** -(form.fraction + 1)), x.literal(2.0))
+    second = ((total.bits() << form.fraction) - first.bits()).reinterpreted(form)
+    return _fraction(traits, bounded - (total - rounder)) * first * second
+
+
+def _at_most(x: Number, high: float) -> Number:
+    return choose(x.greater(high), high, x)
 
 
 def _fraction(traits: Traits, x: Number) -> Number:
