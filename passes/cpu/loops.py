@@ -37,6 +37,7 @@ from tensorkiln.schedule import KernelItem
 from .cost import runs_point_by_point, stage_cycles
 from .frame import Frame
 from .machine import Machine
+from .row_ahead import emit_beside, streams_beside
 from .rows import for_each_row, for_rows_at_once
 
 NAME = "loops"
@@ -138,6 +139,7 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
         if number > 0 or together == 1
     }
 
+    busy, streams = streams_beside(body)
     first = {sweep.first: sweep for sweep in sweeps}
     results = {number: result for sweep in sweeps for number, result in sweep.results.items()}
 
@@ -152,6 +154,8 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
                 emit_result(emit, results[number], here)
             elif number in sums:
                 emit_sum(emit, sums[number], totals[number], here)
+            elif number == busy and streams:
+                emit_beside(emit, body, stage, streams, here)
             else:
                 for piece, loops in pieces_of(body, stage, inner_loops(body, stage)):
                     emit(piece, loops, here)

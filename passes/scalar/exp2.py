@@ -59,7 +59,8 @@ def _by_two_factors(traits: Traits, x: Number) -> Number:
     """
     form = x.form
     least = -float(form.bias + form.fraction + 1)
-    bounded = choose(x.less(least), least, _at_most(x, form.bias + 2))
+    below = _at_most(x, form.bias + 2)
+    bounded = choose(below.less(least), least, below)
     # The low bits of the sum are n + 2*bias. Less the exponent field of one factor, they are that of the other.
     rounder = 1.5 * 2.0**form.fraction + 2 * form.bias
     total = bounded + rounder
