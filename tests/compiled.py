@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, Final
 from unittest import mock
 
 from dialect.mlir import ir
 from passes import compile as compile_module
+from passes import stage_text
 from passes.back_end import BackEnd
 from passes.back_ends import back_end_of
+from passes.codegen.translate import to_llvm_ir
 from passes.compile import CANONICAL_SYMBOL, Compilation, CompileRequest, compile_request
+from passes.stage import Stage
 from tensorkiln.canonical import canonicalize
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
 from tensorkiln.program import Program
 from tensorkiln.target import Target, missing_features
 from tests.bounds import accesses
+
+EVERY: Final = ("every",)
+"""Instead of stages: all of them."""
 
 
 @cache
@@ -27,12 +33,59 @@ def target(name: str) -> Target:
     return Target.parse(name)
 
 
-def compiled(graph: Graph, name: str = "cpu:native", *, dump_stages: bool = False) -> Compilation:
-    """The compiled graph for the target called `name`."""
-    return compile_request(CompileRequest(graph, target(name), CompileOptions(dump_stages=dump_stages)))
+def compiled(graph: Graph, name: str = "cpu:native", *, texts: Sequence[str] = ()) -> Compilation:
+    """The compiled graph for the target called `name`, with the texts of these stages."""
+    return with_texts(CompileRequest(graph, target(name)), *texts)
 
 
-def proven(graph: Graph, name: str = "cpu:native", *, dump_stages: bool = False) -> Compilation:
+def with_texts(request: CompileRequest, *stages: str) -> Compilation:
+    """What is compiled, with the texts of these stages, of it and of its inner programs, as `dump_stages` writes them.
+
+    With EVERY there are those of all stages, with their origins and with assembly, and a compile takes twice as long.
+    """
+    if not stages:
+        return compile_request(request)
+    if stages == EVERY:
+        return compile_request(replace(request, options=request.options.model_copy(update={"dump_stages": True})))
+    texts: dict[str, list[str]] = {name: [] for name in stages}
+    unpatched = compile_module.back_end_of
+
+    def kept(stage: Stage) -> Stage:
+        def run(module: ir.Module) -> ir.Module:
+            left = stage.run(module)
+            texts[stage.name].append(stage_text.write(left, stage.name))
+            return left
+
+        return replace(stage, run=run) if stage.name in texts else stage
+
+    def keeping(target: Target, options: CompileOptions, measured: Mapping[str, float]) -> BackEnd:
+        made = unpatched(target, options, measured)
+        return replace(made, pipeline=tuple(map(kept, made.pipeline)))
+
+    def translated(module: ir.Module) -> str:
+        text = to_llvm_ir(module)
+        if "translate" in texts:
+            texts["translate"].append(text)
+        return text
+
+    with mock.patch.multiple(compile_module, back_end_of=keeping, to_llvm_ir=translated):
+        made = compile_request(request)
+    programs = _programs(made)
+    assert all(len(found) == len(programs) for found in texts.values()), "every program has each of these stages"
+    dumps = {id(each): {name: found[at] for name, found in texts.items()} for at, each in enumerate(programs)}
+
+    def told(each: Compilation) -> Compilation:
+        return replace(each, dumps=dumps[id(each)], inner=tuple(map(told, each.inner)))
+
+    return told(made)
+
+
+def _programs(made: Compilation) -> Sequence[Compilation]:
+    """This one and those inside it, in the order in which they are compiled: each before those inside it."""
+    return [made, *(each for inner in made.inner for each in _programs(inner))]
+
+
+def proven(graph: Graph, name: str = "cpu:native", *, texts: Sequence[str] = ()) -> Compilation:
     """As `compiled`, with the proof that every store of every kernel stays in the memory that it addresses.
 
     AssertionError that names the stores of which that is not proven.
@@ -52,13 +105,12 @@ def proven(graph: Graph, name: str = "cpu:native", *, dump_stages: bool = False)
         return replace(made, pipeline=(*made.pipeline[: number + 1], proof, *made.pipeline[number + 1 :]))
 
     with mock.patch.object(compile_module, "back_end_of", with_proof):
-        return compiled(graph, name, dump_stages=dump_stages)
+        return compiled(graph, name, texts=texts)
 
 
-def unscheduled(graph: Graph, name: str = "cpu:native", *, dump_stages: bool = False) -> Compilation:
+def unscheduled(graph: Graph, name: str = "cpu:native", *, texts: Sequence[str] = ()) -> Compilation:
     """As `compiled`, every kernel lowered by the passes of MLIR alone."""
-    options = CompileOptions(schedule="none", dump_stages=dump_stages)
-    return compile_request(CompileRequest(graph, target(name), options))
+    return with_texts(CompileRequest(graph, target(name), CompileOptions(schedule="none")), *texts)
 
 
 def program(compilation: Compilation, threads: int = 1) -> Program:

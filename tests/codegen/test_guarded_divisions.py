@@ -14,6 +14,6 @@ def test_no_lane_decides_for_others_whether_an_address_is_computed(name: str) ->
     b = Builder("padded")
     x = b.input("float32", (1, 3, b.symbol("h", 1, 512), 20))
     b.output(conv2d(x, b.input("float32", (2, 3, 3, 3)), padding=1))
-    text = optimised_ir(compiled(b.graph(), name, dump_stages=True).dumps["translate"], target(name))
+    text = optimised_ir(compiled(b.graph(), name, texts=["translate"]).dumps["translate"], target(name))
     assert "udiv" in text
     assert "pred." not in text, "the vectoriser has put a division into a branch of one lane"

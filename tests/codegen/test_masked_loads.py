@@ -41,7 +41,7 @@ def test_nothing_is_read_behind_the_end_of_a_short_row(width: int) -> None:
 
 def test_no_row_is_loaded_without_its_mask() -> None:
     name = "cpu:x86-64-v4"
-    text = assembly(compiled(masked_sums(None), name, dump_stages=True).dumps["translate"], Target.parse(name))
+    text = assembly(compiled(masked_sums(None), name, texts=["translate"]).dumps["translate"], Target.parse(name))
     loads = [line for line in text.splitlines() if re.search(r"vmovups\t[^%]*\(.*\), %[xyz]mm\d+", line)]
     assert loads
     assert all("{%k" in line for line in loads)

@@ -18,7 +18,7 @@ def test_a_mask_of_eight_bytes_is_cleared_by_shifts(monkeypatch: pytest.MonkeyPa
     # In one piece: the graph puts bytes side by side, which in pieces needs no mask.
     monkeypatch.setattr("passes.schedule.pieces.MOST", 0)
     graph = read(FOUND.read_text()).graph
-    text = assembly(compiled(graph, "cpu:x86-64-v4", dump_stages=True).dumps["translate"], TARGET)
+    text = assembly(compiled(graph, "cpu:x86-64-v4", texts=["translate"]).dumps["translate"], TARGET)
     assert "vmovdqu8" in text
     assert "kshiftr" in text
     assert "kmovb" not in text, "LLVM takes it for a copy, and spills what it has not cleared"

@@ -167,7 +167,7 @@ def test_the_worked_example_compiles_to_the_program_that_is_shown(server: Server
 @pytest.mark.parametrize("stage", ["form-kernels", "to-linalg", "schedule", "realise"])
 def test_a_dump_has_the_lines_that_are_shown(stage: str) -> None:
     (graph,), (shown,) = blocks(CONTRACT, "json", "graph"), blocks(PASSES, "mlir", stage)
-    dump = compiled(Graph.model_validate_json(graph.text), "cpu:x86-64-v3", dump_stages=True).dumps[stage]
+    dump = compiled(Graph.model_validate_json(graph.text), "cpu:x86-64-v3", texts=[stage]).dumps[stage]
     assert [line for line in shown.text.splitlines() if line.strip() not in dump] == []
 
 
@@ -181,7 +181,7 @@ def test_the_linalg_of_a_kernel_has_the_lines_that_are_shown(name: str) -> None:
         q, k, v = (b.input("float32", (b.symbol("n", 1, 512), 16)) for _ in range(3))
         b.output(softmax(q @ k.transpose() * 0.25) @ v)
     (shown,) = blocks(PASSES, "mlir", name)
-    dump = compiled(b.graph(), "cpu:x86-64-v3", dump_stages=True).dumps["to-linalg"]
+    dump = compiled(b.graph(), "cpu:x86-64-v3", texts=["to-linalg"]).dumps["to-linalg"]
     assert [line for line in shown.text.splitlines() if line.strip() not in dump] == []
 
 
@@ -189,7 +189,7 @@ def test_a_sweep_has_the_lines_that_are_shown() -> None:
     b = Builder("variance")
     b.output(var(b.input("float32", (16384,))))
     (shown,) = blocks(PASSES, "mlir", "sweep")
-    dump = compiled(b.graph(), "cpu:x86-64-v3", dump_stages=True).dumps["realise"]
+    dump = compiled(b.graph(), "cpu:x86-64-v3", texts=["realise"]).dumps["realise"]
     assert [line for line in shown.text.splitlines() if line.strip() not in dump] == []
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from passes.compile import Compilation, CompileRequest, compile_request
+from passes.compile import Compilation, CompileRequest
 from tensorkiln.errors import TensorkilnError
 from tensorkiln.options import CompileOptions
 from tensorkiln.reference.precision import Array
 from tests import checked
-from tests.compiled import target
+from tests.compiled import EVERY, target, with_texts
 from tests.drawn_times import DrawnTimes
 from tests.emulated import Emulation
 
@@ -25,6 +25,9 @@ from .verdict import Verdict
 
 Run = Callable[..., Sequence[Array]]
 """`run(compilation, *arrays, seed, **symbols)`: what a compiled program gives."""
+
+_EVERY = 8
+"""Of so many cases one is compiled with the texts of all stages, which takes twice as long."""
 
 _STRATEGY = re.compile(r'kiln\.strategy = "(\w+)"')
 
@@ -70,9 +73,11 @@ _REFUSALS = frozenset({"graph.unsupported", "limit.exceeded"})
 
 
 def _made(case: Case, way: Way, arrays: Sequence[Array], run: Run, verdict: Verdict) -> Sequence[Array]:
-    options = CompileOptions(dump_stages=True, fusion=way.fusion)
+    options = CompileOptions(fusion=way.fusion)
     measured = DrawnTimes(case.seed) if way.any_schedule else {}
-    compilation = compile_request(CompileRequest(case.graph, target(way.target), options, measured))
+    request = CompileRequest(case.graph, target(way.target), options, measured)
+    stages = ("schedule", "translate") if case.seed % _EVERY else EVERY
+    compilation = with_texts(request, *stages)
     verdict.count_program(way, _STRATEGY.findall(compilation.dumps["schedule"]))
     call = run_emulated if way.target.startswith("cuda") else run
     copies = [array.copy() for array in arrays]

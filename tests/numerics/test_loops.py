@@ -112,7 +112,7 @@ def test_a_loop_computes_what_the_reference_does(name: str) -> None:
     graph = graph_of(write)
     host = compiled(graph)
     here = program(host)
-    device = compiled(graph, "cuda:sm_80", dump_stages=True)
+    device = compiled(graph, "cuda:sm_80", texts=["translate"])
     there = Program(device.program, device.artifacts.__getitem__, device=EmulatedDriver(codes(device)))
     for arrays, symbols in calls:
         expected = evaluate(graph, *arrays, **symbols)

@@ -41,7 +41,7 @@ def test_parts_side_by_side(
     dims = [b.symbol(dim, 1, 64) if isinstance(dim, str) else dim for dim in shape]
     parts = [b.input("float32", (*dims[:axis], extent, *dims[axis + 1 :])) for extent in extents]
     b.output(cat([PARTS[number][0](part) for number, part in enumerate(parts)], axis) * 2.0)
-    compilation = proven(b.graph(), target, dump_stages=True)
+    compilation = proven(b.graph(), target, texts=["realise"])
     rng = np.random.default_rng(3)
     sizes = [19 if isinstance(dim, str) else dim for dim in shape]
     arrays = [rng.standard_normal((*sizes[:axis], each, *sizes[axis + 1 :])).astype(np.float32) for each in extents]
@@ -57,7 +57,7 @@ def test_halves_that_are_turned_are_two_loops() -> None:
     b = Builder("rotary")
     x, turn = b.input("float32", (4, 6, 32)), b.input("float32", (6, 32))
     b.output(cat([-x[..., 16:], x[..., :16]], -1) * turn + x)
-    compilation = proven(b.graph(), dump_stages=True)
+    compilation = proven(b.graph(), texts=["realise"])
     rng = np.random.default_rng(4)
     values, turns = (rng.standard_normal(shape).astype(np.float32) for shape in ((4, 6, 32), (6, 32)))
     (result,) = checked.run(compilation, values, turns, threads=1)

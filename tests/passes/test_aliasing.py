@@ -134,7 +134,7 @@ def test_another_type_of_the_same_size_takes_the_place() -> None:
     less = against_columns(5, 4)[:3]
     cast = {"node": "cast", "in_var": 7, "target_dtype": "int32", "out_var": 8, "dtype": "int32"}
     graph = graph_of([placeholder(0, [512, 300]), *against_columns(1, 0), *less, cast], [8])
-    compilation = compiled(graph, dump_stages=True)
+    compilation = compiled(graph, texts=["translate"])
     made = program(compilation)
     assert len(in_place(made.compiled)) == 1
     assert "store i32" in compilation.dumps["translate"]

@@ -92,7 +92,7 @@ def strategies(made: Compilation) -> list[str]:
 @pytest.mark.parametrize("isa", ["cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:native"])
 def test_a_chain_is_one_kernel_that_gives_what_the_reference_gives(name: str, isa: str) -> None:
     graph = graph_of(CHAINS[name])
-    made = compiled(graph, isa, dump_stages=True)
+    made = compiled(graph, isa, texts=["schedule"])
     assert strategies(made) == ["chain"]
     for n, m in ((50, 50), (1, 200), (200, 1), (37, 130)) if graph.symbols else ((0, 0),):
         symbols = {"n": n, "m": m} if graph.symbols else {}
@@ -121,7 +121,7 @@ def summed_in_pairs(b: Builder) -> Tensor:
 @pytest.mark.parametrize("write", [gated, summed_in_pairs])
 def test_products_of_rows_of_other_lengths_are_kernels_of_their_own(write: Write) -> None:
     graph = graph_of(write)
-    made = compiled(graph, dump_stages=True)
+    made = compiled(graph, texts=["schedule"])
     assert strategies(made) == ["contraction", "contraction", "loops"]
     rng = np.random.default_rng(1)
     shapes = [tuple(value(dim, {}) for dim in graph.types[var].shape) for var in graph.input_vars]
@@ -184,7 +184,7 @@ def divided_last(b: Builder) -> Tensor:
 @pytest.mark.parametrize("write", [scores_returned, read_by_another, across_rows, on_the_right, divided_last])
 def test_what_is_no_chain_has_a_kernel_for_each_product(write: Write) -> None:
     graph = graph_of(write)
-    made = compiled(graph, dump_stages=True)
+    made = compiled(graph, texts=["schedule"])
     assert strategies(made).count("contraction") == 2
     arrays = arrays_for(graph, 0)
     for one, other in zip(checked.run(made, *arrays), evaluate(graph, *arrays), strict=True):

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -16,13 +17,13 @@ import pytest
 
 from dialect.mlir import ir
 from passes.compile import Compilation, CompileRequest, compile_request
-from tensorkiln.build import Builder, conv2d, gather, matmul, relu, softmax
+from tensorkiln.build import Builder, conv2d, gather, matmul, relu, softmax, while_loop
 from tensorkiln.errors import UnsupportedGraphError
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
 from tensorkiln.reference import evaluate
 from tensorkiln.target import Target
-from tests.compiled import compiled, program, run
+from tests.compiled import compiled, program, run, with_texts
 from tests.dialect.wire import graph_of, placeholder, unary
 from tests.passes.modules import TARGET, output
 
@@ -57,7 +58,7 @@ def network() -> Graph:
 @cache
 def made(*, dump_stages: bool = False) -> Compilation:
     """The network, compiled once."""
-    return compiled(network(), TARGET, dump_stages=dump_stages)
+    return compile_request(CompileRequest(network(), Target.parse(TARGET), CompileOptions(dump_stages=dump_stages)))
 
 
 def test_two_compiles_of_a_graph_give_the_same_bytes() -> None:
@@ -129,6 +130,26 @@ def test_dumps_are_the_text_of_every_stage() -> None:
 
 def test_dumping_changes_no_artifact() -> None:
     assert made(dump_stages=True).artifacts == made().artifacts
+
+
+def doubled_until_large() -> Graph:
+    b = Builder("doubled")
+    x = b.input("float32", (b.symbol("rows", 1, 64),))
+    return output(b, *while_loop(lambda y: y.max() < 100.0, lambda y: [y + y], [x], most=40))
+
+
+@pytest.mark.parametrize("name", [TARGET, "cuda:sm_80"])
+@pytest.mark.parametrize("make", [network, doubled_until_large])
+def test_texts_of_some_stages_are_those_of_all(make: Callable[[], Graph], name: str) -> None:
+    request = CompileRequest(make(), Target.parse(name))
+    some, every = (
+        with_texts(request, "form-kernels", "schedule", "realise", "translate"),
+        compile_request(replace(request, options=CompileOptions(dump_stages=True))),
+    )
+    assert some.artifacts == every.artifacts
+    for one, all_of_it in ((some, every), *zip(some.inner, every.inner, strict=True)):
+        assert len(one.dumps) == 4
+        assert one.dumps.items() <= all_of_it.dumps.items()
 
 
 def test_a_target_without_a_code_generator_is_refused() -> None:

@@ -90,7 +90,7 @@ def test_a_contraction_of_what_is_packed_gives_what_the_reference_gives(name: st
 
 
 def test_a_pack_is_an_item_that_is_prepared_and_its_reader_reads_panels() -> None:
-    made = compiled(graph_of(product), AVX512, dump_stages=True)
+    made = compiled(graph_of(product), AVX512, texts=["pack-parameters"])
     assert made.program.prepare == (0,)
     (packed,) = (made.program.buffers[made.program.kernels[0].buffers[slot]] for slot in made.program.kernels[0].outs)
     assert packed.shape == (3, 40, 32)
@@ -108,7 +108,7 @@ def test_a_pack_is_an_item_that_is_prepared_and_its_reader_reads_panels() -> Non
 
 
 def test_the_weights_of_a_convolution_are_packed_by_output_channels() -> None:
-    text = compiled(graph_of(convolution), AVX512, dump_stages=True).dumps["pack-parameters"]
+    text = compiled(graph_of(convolution), AVX512, texts=["pack-parameters"]).dumps["pack-parameters"]
     check_ir(
         text, "// CHECK: inner_dims_pos = [0] inner_tiles = [13] {{.*}}tensor<37x6x3x3xf32> -> tensor<3x6x3x3x13xf32>"
     )

@@ -116,7 +116,7 @@ def test_items_that_follow_from_parameters_alone_are_prepared(name: str) -> None
 @pytest.mark.parametrize("name", ["scaled", "dequantised", "returned"])
 def test_a_gpu_program_prepares_the_same(name: str) -> None:
     graph = graph_of(CASES[name][0])
-    made = compiled(graph, TARGET, dump_stages=True)
+    made = compiled(graph, TARGET, texts=["translate"])
     assert len(made.program.prepare) == CASES[name][1]
     symbols, arrays = dict.fromkeys(graph.symbols, 17), arrays_for(graph, 17)
     for one, other in zip(Emulation(made, arrays, symbols).run(), evaluate(graph, *arrays, **symbols), strict=True):
@@ -124,7 +124,7 @@ def test_a_gpu_program_prepares_the_same(name: str) -> None:
 
 
 def test_form_kernels_marks_the_calls_that_are_prepared_and_has_them_first() -> None:
-    text = compiled(graph_of(scaled), dump_stages=True).dumps["form-kernels"]
+    text = compiled(graph_of(scaled), texts=["form-kernels"]).dumps["form-kernels"]
     check_ir(
         text,
         """

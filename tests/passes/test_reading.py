@@ -9,6 +9,7 @@ import pytest
 from dialect.mlir import ir
 from dialect.remembered import Remembered
 from passes import attributes
+from passes.compile import CompileRequest, compile_request
 from passes.cpu.strategies import STRATEGIES
 from passes.loops.body import KernelBody
 from passes.schedule import attach
@@ -16,7 +17,8 @@ from passes.strategy import Picker
 from passes.to_linalg import read_kernel as reading
 from tensorkiln.build import Builder, matmul, max_pool2d, relu, softmax, take
 from tensorkiln.graph import Graph
-from tests.compiled import compiled
+from tensorkiln.options import CompileOptions
+from tests.compiled import compiled, target
 from tests.passes.modules import after, body, output
 from tests.passes.test_costs import V4, machine
 
@@ -50,9 +52,10 @@ class Forgetful(dict[Any, Any]):
 @pytest.mark.parametrize("name", TARGETS)
 def test_stages_that_read_for_themselves_compile_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = network()
-    shared = compiled(graph, name, dump_stages=True)
+    request = CompileRequest(graph, target(name), CompileOptions(dump_stages=True))
+    shared = compile_request(request)
     monkeypatch.setattr(Remembered, "within", lambda *_: Forgetful())
-    alone = compiled(graph, name, dump_stages=True)
+    alone = compile_request(request)
     assert alone.artifacts == shared.artifacts
     assert alone.dumps == shared.dumps
     without_times = {"stages": ()}

@@ -10,7 +10,7 @@ from tensorkiln.build import Builder, cat, exp, matmul, pad, relu, scatter, soft
 from tensorkiln.options import CompileOptions
 from tensorkiln.reference import evaluate
 from tensorkiln.target import Target
-from tests.compiled import program
+from tests.compiled import program, with_texts
 from tests.emulated import Emulation
 from tests.passes.modules import output, shape_of_kernels
 
@@ -47,8 +47,7 @@ def test_without_fusion_the_result_is_the_same(target: str) -> None:
         softmax(relu(pad(x, ((1, 0), (0, 0))) @ w)), scatter(b.constant([[3, 1]], "int32"), x[:1, :2] * 2.0, 1, (1, 5))
     )
     graph = b.graph()
-    options = CompileOptions(fusion=False, dump_stages=True)
-    made = compile_request(CompileRequest(graph, Target.parse(target), options))
+    made = with_texts(CompileRequest(graph, Target.parse(target), CompileOptions(fusion=False)), "translate")
     rng = np.random.default_rng(4)
     arrays = [rng.standard_normal(shape).astype(np.float32) for shape in ((5, 9), (9, 12))]
     call = program(made) if target.startswith("cpu") else lambda *given, **named: Emulation(made, given, named).run()

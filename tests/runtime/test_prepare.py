@@ -28,7 +28,7 @@ def cpu(write: Any = scaled) -> Program:
 
 
 def emulated(write: Any = scaled) -> tuple[Program, EmulatedDriver]:
-    made = compiled(graph_of(write), "cuda:sm_80", dump_stages=True)
+    made = compiled(graph_of(write), "cuda:sm_80", texts=["translate"])
     (code,) = {made.artifacts[kernel.artifact or ""] for kernel in made.program.kernels}
     driver = EmulatedDriver({code: made.dumps["translate"]})
     return Program(made.program, made.artifacts.__getitem__, device=driver), driver

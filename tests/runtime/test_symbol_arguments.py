@@ -35,7 +35,7 @@ def doubling() -> Graph:
 
 
 def on_gpu(graph: Graph) -> Program:
-    compilation = compiled(graph, "cuda:sm_80", dump_stages=True)
+    compilation = compiled(graph, "cuda:sm_80", texts=["translate"])
     code = {compilation.artifacts[kernel.artifact or ""] for kernel in compilation.program.kernels}
     driver = EmulatedDriver(dict.fromkeys(code, compilation.dumps["translate"]))
     return Program(compilation.program, compilation.artifacts.__getitem__, device=driver)

@@ -53,7 +53,7 @@ def made() -> Iterator[tuple[str, Compilation, list[Array]]]:
             shape = tuple(int(str(dim)) for dim in kind.shape)
             draw = NUMBERS.standard_normal(shape) if kind.dtype.is_float else NUMBERS.integers(0, 90, shape)
             arrays.append(draw.astype(kind.dtype.numpy))
-        yield make.__name__, compiled(graph, TARGET, dump_stages=True), arrays
+        yield make.__name__, compiled(graph, TARGET, texts=["translate"]), arrays
 
 
 CASES = list(made())
@@ -81,7 +81,7 @@ def test_every_barrier_is_needed(compilation: Compilation, arrays: list[Array], 
 def test_a_bound_that_is_one_too_many_is_seen() -> None:
     b = Builder("bound")
     b.output(b.input("float32", (1000,)) * 2.0)
-    compilation = compiled(b.graph(), TARGET, dump_stages=True)
+    compilation = compiled(b.graph(), TARGET, texts=["translate"])
     text = compilation.dumps["translate"]
     assert text.count(", 250\n") == 1, "the comparison with the number of whole vectors"
     broken = altered(compilation, text.replace(", 250\n", ", 251\n"))
@@ -92,7 +92,7 @@ def test_a_bound_that_is_one_too_many_is_seen() -> None:
 def test_a_wrong_lane_gives_a_wrong_sum() -> None:
     b = Builder("lane")
     b.output(b.input("float32", (2, 600)).sum(axis=1))
-    compilation = compiled(b.graph(), TARGET, dump_stages=True)
+    compilation = compiled(b.graph(), TARGET, texts=["translate"])
     array = NUMBERS.standard_normal((2, 600)).astype(np.float32)
     text = compilation.dumps["translate"]
     assert "i32 8, i32 31)" in text

@@ -69,7 +69,7 @@ def test_every_element_is_stored_by_exactly_one_thread(name: str) -> None:
     sizes = [builder.symbol(symbol, 1, most) for symbol, most in zip("mnk", family.most, strict=True)]
     builder.output(family.build(builder, *sizes))
     graph = builder.graph()
-    compilation = compiled(graph, TARGET, dump_stages=True)
+    compilation = compiled(graph, TARGET, texts=["translate"])
     numbers = np.random.default_rng(len(name))
     for seed in range(SHAPES):
         symbols = {symbol: int(numbers.integers(1, most + 1)) for symbol, most in zip("mnk", family.most, strict=True)}

@@ -34,7 +34,7 @@ def reduced(kind: str, dtype: str, shape: Any, axes: Any) -> Graph:
 def test_both_steps_give_what_one_would(kind: str, dtype: str, shape: tuple[int, ...]) -> None:
     axes = {1: (0,), 2: (0,) if shape[-1] == 2 else (1,), 3: (0, 2)}[len(shape)]
     graph = reduced(kind, dtype, shape, axes)
-    compilation = compiled(graph, TARGET, dump_stages=True)
+    compilation = compiled(graph, TARGET, texts=["translate"])
     assert len(compilation.program.kernels) == 2
     assert all(kernel.global_size[0] != 1 for kernel in compilation.program.kernels[:1])
     numbers = np.random.default_rng(3)
@@ -52,7 +52,7 @@ def test_a_symbolic_length_may_be_shorter_than_the_parts(length: int) -> None:
     x = b.input("float32", (n,))
     graph = output(b, x.max(), x.sum())
     array = -np.random.default_rng(5).random(length, np.float32) - 1
-    compilation = compiled(graph, TARGET, dump_stages=True)
+    compilation = compiled(graph, TARGET, texts=["translate"])
     largest, total = Emulation(compilation, [array], {"n": length}).run()
     assert largest == array.max()
     np.testing.assert_allclose(total, array.sum(dtype=np.float64), rtol=1e-5)
@@ -66,7 +66,7 @@ def test_a_thread_adds_up_many_terms_in_blocks() -> None:
     b = Builder("long")
     m, n = b.symbol("m", 1, 1000), b.symbol("n", 1, 1 << 24)
     graph = output(b, b.input("float32", (m, n)).sum(1))
-    compilation = compiled(graph, TARGET, dump_stages=True)
+    compilation = compiled(graph, TARGET, texts=["translate"])
     (kernel,) = compilation.program.kernels
     assert kernel.local_size is not None
     lanes = evaluate_dim(kernel.local_size[0], {})

@@ -26,7 +26,7 @@ ARCH = "sm_80"
 
 def device(case: Case) -> EmulatedDriver:
     """A device that knows the code of a case."""
-    return EmulatedDriver(codes(compiled(case.graph(), f"cuda:{ARCH}", dump_stages=True)))
+    return EmulatedDriver(codes(compiled(case.graph(), f"cuda:{ARCH}", texts=["translate"])))
 
 
 def codes(compilation: Compilation) -> dict[bytes, str]:
