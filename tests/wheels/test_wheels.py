@@ -141,7 +141,10 @@ def test_both_distributions_have_one_version_which_the_changelog_dates_and_name_
     stated = [tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"] for folder in FOLDERS.values()]
     (version,) = {each["version"] for each in stated}
     assert re.search(rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$", CHANGELOG.read_text("utf-8"), re.MULTILINE)
+    pythons = ["11", "12", "13", "14"]
     for each in stated:
         assert each["requires-python"] == ">=3.11"
-        minors = [name.rpartition(".")[2] for name in each["classifiers"] if "Python :: 3." in name]
-        assert minors == ["11", "12", "13", "14"]
+        assert [name.rpartition(".")[2] for name in each["classifiers"] if "Python :: 3." in name] == pythons
+    told = re.search(r"in Python 3\.(\d+) to 3\.(\d+)", (ROOT / "docs" / "operations.md").read_text("utf-8"))
+    assert told is not None
+    assert told.groups() == (pythons[0], pythons[-1])
