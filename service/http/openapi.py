@@ -82,9 +82,11 @@ _REFUSALS: Final = documented(
 def document(app: FastAPI) -> dict[str, Any]:
     """The document of `app`, made once."""
     if app.openapi_schema is None:
+        from tensorkiln.transport import sdk_version
+
         app.openapi_schema = get_openapi(
             title=app.title,
-            version=app.version,
+            version=sdk_version(),
             summary="Tensor graphs in, compiled program specs out.",
             description="Every error is an RFC 9457 problem with a stable `code`.",
             routes=app.routes,

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,10 @@ def fields(value: Any, at: str = "") -> set[str]:
             path for name, entry in value.items() for path in fields(entry, f"{at}.{name}")
         }
     return set()
+
+
+def test_its_version_is_that_of_the_distributions() -> None:
+    assert DOCUMENT["info"]["version"] == version("tensorkiln") == version("tensorkiln-server")
 
 
 def test_every_component_is_described_in_words_of_json() -> None:
