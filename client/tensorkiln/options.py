@@ -21,14 +21,14 @@ class CompileOptions(Record):
     IR text of every stage. `cubin` also assembles the PTX of a CUDA target for exactly its architecture, which says how
     many registers and spills each kernel has; it needs NVIDIA's assembler on the server. CPU targets ignore it.
     Without `fusion` every op runs in a kernel of its own and no two values share storage while both are needed: slow,
-    and a second opinion on a result that is in doubt. With `schedule` "none" no strategy of ours has a part in it: the
-    linalg of each kernel is lowered by MLIR's own passes alone, into plain loops on one thread. That is slower still,
-    and tells whether a strategy is wrong, or what it was given.
+    and a second opinion on a result that is in doubt. With `schedule` "none" the
+    compiler uses no strategy of its own: MLIR's passes alone lower the linalg of each kernel, into plain loops on one
+    thread. That is slower still, and tells a wrong strategy from a wrong input to it.
 
     `tuned` says whether schedules are picked by what was measured, of this very graph, target and build. "prefer" takes
     measurements that are stored, and estimates where there are none; "require" refuses the graph then, and "measure"
-    makes them first, on a machine of the target's kind. The SHA-256 of measurements, which a program that was compiled
-    by some names, takes exactly these.
+    makes them first, on a machine of the target's kind. A SHA-256 names the measurements to use, as a program that was
+    compiled by measurements names them.
     """
 
     fast_math: bool = False

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .report import Report
     from .request import WrittenGraph
     from .runtime.cuda import Driver
+    from .runtime.machine import Machine
     from .show.signature import Argument, Signature
     from .trust.record import SignedRecord
 
@@ -49,6 +50,8 @@ class _Executor(Protocol):
     def on(self, stream: object) -> _Executor: ...
 
     def profile(self, arrays: tuple[Any, ...], symbols: Mapping[str, int]) -> tuple[ItemProfile, ...]: ...
+
+    def peak(self) -> Machine | None: ...
 
     def planned_peak_bytes(self, symbols: Mapping[str, int]) -> int: ...
 
@@ -217,7 +220,8 @@ class Program:
         title = f"{self.compiled.name or 'program'} on {target.kind}:{target.cpu or target.arch}"
         threads = max((item.threads for item in taken), default=1)
         counted = (self._counted(item, symbols) for item in taken)
-        return Profile(counted, title, is_gpu=target.kind != "cpu", threads=threads)
+        is_gpu = target.kind != "cpu"
+        return Profile(counted, title, is_gpu=is_gpu, threads=threads, peak=self._executor.peak())
 
     def _counted(self, item: ItemProfile, symbols: Mapping[str, int]) -> ItemProfile:
         """The item with the compiler's estimates: nanoseconds, flops and bytes moved."""

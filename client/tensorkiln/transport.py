@@ -15,6 +15,7 @@ from .coding import Payload
 from .deadline import Deadline
 from .embedded import Address
 from .errors import LimitExceededError, TensorkilnError, UnavailableError
+from .ignored_key import IGNORED, IGNORED_HEADER, warn_of_ignored_key
 from .refusal import Refusal, refusal
 from .retries import Retries, backoff_s
 from .runner import LoopRunner
@@ -53,7 +54,8 @@ _log: Final = logging.getLogger("tensorkiln")
 class Transport:
     """Sends requests to the service. Before each request, `locate` finds it, or starts it.
 
-    `credential` returns the API key or token of each request, or None.
+    `credential` returns the API key or token of each request, or None. If the service says that it ignores it, one
+    IgnoredKeyWarning is given.
 
     Safe for several threads and after a fork. Within one process `locate` must always return the same address.
     """
@@ -73,6 +75,7 @@ class Transport:
         self._opened: Connections | None = None
         self._closed = False
         self._takes_codings = True
+        self._is_ignored: bool | None = None
 
     async def get(self, path: str, *, programs: int = 1, deadline: Deadline | None = None) -> bytes:
         """The body of a successful answer; any other status raises the error that the service describes.
@@ -183,6 +186,7 @@ class Transport:
                     connections.stream(method, path, stated, sent) as response,
                 ):
                     answer = await _whole(response, most)
+            self._note(response)
             # An answer without a length looks complete when another thread closes the connection.
             self.require_open()
             if response.status_code in _SUCCESS:
@@ -193,7 +197,20 @@ class Transport:
             raise refusal(response, answer)
 
         tried = self._tried(f"{method} {path}", await self._endpoint(), Retries(deadline), deadline, attempt)
-        return await self._runner.in_loop(tried)
+        answer = await self._runner.in_loop(tried)
+        self._warn()
+        return answer
+
+    def _note(self, response: httpx2.Response) -> None:
+        """Remember, until `_warn`, that the service ignores the credential; the first time only."""
+        if self._is_ignored is None and response.headers.get(IGNORED_HEADER) == IGNORED:
+            self._is_ignored = True
+
+    def _warn(self) -> None:
+        # Not where the answer arrives: that may be another thread, whose stack has no line of the caller.
+        if self._is_ignored:
+            self._is_ignored = False
+            warn_of_ignored_key(self._opened.address.url if self._opened is not None else "this address")
 
     async def _packed(self, payload: Payload, address: Address) -> tuple[bytes | None, Headers]:
         """The body to send and its content-coding headers. No coding over a Unix socket, where it would only cost."""

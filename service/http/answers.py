@@ -82,7 +82,11 @@ class Health(Answer):
 
 
 class CallerAnswer(Answer):
-    """A caller. `is_local` is everybody, at a service that asks for no credential."""
+    """Whom the service takes the caller for.
+
+    `name` and `tenant` are those of its credential, and `scopes` are what that permits. At a service that asks for no
+    credential, `is_local` is true for everybody, and everybody has all scopes.
+    """
 
     name: str
     tenant: str

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import structlog
-from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars
 
 from service.identity.authenticator import Authenticator
 from service.identity.caller import LOCAL, Caller, acting_as
 from service.identity.policy import PUBLIC, check
 from tensorkiln.errors import TensorkilnError
+from tensorkiln.ignored_key import IGNORED, IGNORED_HEADER
 
 from .problems import respond
 
@@ -46,7 +47,19 @@ class Guard:
             return
         bind_contextvars(tenant=caller.tenant)
         with acting_as(caller):
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, self._telling(scope, send))
+
+    def _telling(self, scope: Scope, send: Send) -> Send:
+        """`send`, whose answer says whether a credential was sent that nobody looked at."""
+        if not self._authenticator.has_no_keys or "authorization" not in Headers(scope=scope):
+            return send
+
+        async def told(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)[IGNORED_HEADER] = IGNORED
+            await send(message)
+
+        return told
 
     async def _caller(self, scope: Scope) -> Caller:
         client = scope.get("client")

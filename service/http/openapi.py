@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -19,6 +20,7 @@ from tensorkiln.errors import (
 )
 from tensorkiln.limits import I64_MAX, MAX_SYMBOLS
 
+from .openapi_examples import answers
 from .problems import documented
 
 _COMPONENTS: Final = "#/components/schemas/"
@@ -69,6 +71,9 @@ _SCHEME: Final = {
 }
 # Also without a credential: a service on the loopback may require none.
 _SECURITY: Final[list[dict[str, list[str]]]] = [{}, {"bearer": []}]
+_RAISED: Final = re.compile(r"\s*(ValueError|`model_validate\w*`)[^.]*(\.(?=\s|$)|\.?$)")
+"""The sentence of a description that names the exceptions of Python."""
+_NONE: Final = re.compile(r"\bNone\b")
 _REFUSALS: Final = documented(
     MissingCredentialError, InvalidCredentialError, ExpiredCredentialError, ForbiddenError, RateLimitedError
 )
@@ -77,9 +82,11 @@ _REFUSALS: Final = documented(
 def document(app: FastAPI) -> dict[str, Any]:
     """The document of `app`, made once."""
     if app.openapi_schema is None:
+        from tensorkiln.transport import sdk_version
+
         app.openapi_schema = get_openapi(
             title=app.title,
-            version=app.version,
+            version=sdk_version(),
             summary="Tensor graphs in, compiled program specs out.",
             description="Every error is an RFC 9457 problem with a stable `code`.",
             routes=app.routes,
@@ -87,6 +94,8 @@ def document(app: FastAPI) -> dict[str, Any]:
         )
         app.openapi_schema.setdefault("components", {}).setdefault("schemas", {}).update(_request_schemas())
         _describe_credentials(app.openapi_schema)
+        _show_answers(app.openapi_schema)
+        _for_readers_of_json(app.openapi_schema["components"]["schemas"])
     return app.openapi_schema
 
 
@@ -104,6 +113,20 @@ def _describe_credentials(document: dict[str, Any]) -> None:
                 operation["responses"].setdefault(str(status), documented_as)
 
 
+def _show_answers(document: dict[str, Any]) -> None:
+    """Add an example to each answer in JSON that is no error."""
+    for name, value in answers().items():
+        method, path, status = name.split()
+        document["paths"][path][method.lower()]["responses"][status]["content"]["application/json"]["example"] = value
+
+
+def _for_readers_of_json(schemas: dict[str, Any]) -> None:
+    """Say in every description what concerns JSON only: the models are also Python's, which has None and exceptions."""
+    for schema in schemas.values():
+        if said := schema.get("description"):
+            schema["description"] = _NONE.sub("null", _RAISED.sub("", said)).strip()
+
+
 def _request_schemas() -> dict[str, Any]:
     # Nothing else in this process needs the models of graphs.
     from tensorkiln import graph
@@ -118,17 +141,21 @@ def _request_schemas() -> dict[str, Any]:
     target = {"$ref": f"{_COMPONENTS}RequestedTarget"}
     return {
         **schemas,
+        # What a model writes as it likes has no schema of its own.
+        "Target": {"$ref": f"{_COMPONENTS}TargetRecord"},
         "Problem": Problem.model_json_schema(mode="serialization"),
         "CompileOptions": CompileOptions.model_json_schema(),
         "TargetRecord": _moved(Target.model_json_schema(), "TargetRecord."),
         "RequestedTarget": {
+            "description": "A target by its name or as a record. `kiln targets` lists the names.",
             "anyOf": [
                 {"type": "string", "examples": ["cpu", "cpu:x86-64-v3", "cpu:aarch64"]},
                 {"$ref": f"{_COMPONENTS}TargetRecord"},
-            ]
+            ],
         },
         "CompileBody": {
             "type": "object",
+            "description": "A graph, a StableHLO module or lines of the builder; targets, and options.",
             "properties": {
                 "graph": {"$ref": f"{_COMPONENTS}Graph"},
                 **_MODULE,
@@ -144,6 +171,7 @@ def _request_schemas() -> dict[str, Any]:
         },
         "BatchBody": {
             "type": "object",
+            "description": "Several bodies of `POST /compile`.",
             "properties": {
                 "requests": {
                     "type": "array",
@@ -157,6 +185,7 @@ def _request_schemas() -> dict[str, Any]:
         },
         "TranslateBody": {
             "type": "object",
+            "description": "A StableHLO module or lines of the builder, of which a graph is made.",
             "properties": {
                 **_MODULE,
                 "shapes": {
@@ -174,6 +203,7 @@ def _request_schemas() -> dict[str, Any]:
         },
         "ValidateBody": {
             "type": "object",
+            "description": "A graph, a StableHLO module or lines of the builder.",
             "properties": {"graph": {"$ref": f"{_COMPONENTS}Graph"}, **_MODULE, "builder": _BUILDER},
             "oneOf": _SOURCES,
             "additionalProperties": False,

@@ -1,7 +1,9 @@
-"""Example bodies of the OpenAPI document, which can be sent as they are."""
+"""Examples in the OpenAPI document: bodies that can be sent as they are, and what a service answered to them."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any, Final
 
 _GRAPH: Final[dict[str, Any]] = {
@@ -49,3 +51,11 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     },
 }
 """Examples of a body, by the component that describes it."""
+
+ANSWERS_FILE: Final = Path(__file__).with_name("openapi_answers.json")
+"""Written by `python -m tests.service.openapi_answers`."""
+
+
+def answers() -> dict[str, Any]:
+    """What a service answered, by method, path and status, such as `GET /keys 200`."""
+    return json.loads(ANSWERS_FILE.read_text(encoding="utf-8"))

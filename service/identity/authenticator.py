@@ -63,6 +63,11 @@ class Authenticator:
             self._asks = bool(self.keyring.register.keys)
         return self._asks
 
+    @property
+    def has_no_keys(self) -> bool:
+        """Whether credentials are ignored for want of keys; with `is_off`, a proxy may have looked at them."""
+        return not self._is_off and not self.asks
+
     async def caller(self, authorization: str | None, peer: str | None, host: str | None = None) -> Caller:
         """Identify the caller by the header, the peer's address (None: a Unix socket) and the Host header.
 

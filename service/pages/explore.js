@@ -141,6 +141,20 @@ function showProgram(program) {
   return made;
 }
 
+function linkTo(program) {
+  const link = element("a", program.name || program.digest.slice(0, 12));
+  link.href = `/explore#${program.digest}`;
+  return link;
+}
+
+// Of a compile that ended while something else was looked at.
+function announce(programs) {
+  if (!programs.length) return;
+  const line = element("li", "compiled: ");
+  programs.forEach((program, index) => line.append(index ? ", " : "", linkTo(program)));
+  $("progress").append(line);
+}
+
 function showPrograms(programs) {
   $("result").replaceChildren(...programs.map(showProgram));
   if (programs.length === 1) history.replaceState(null, "", `#${programs[0].digest}`);
@@ -154,18 +168,17 @@ async function compile(isCurrent) {
     body: request(),
     headers: { Prefer: "respond-async, wait=1" },
   });
-  if (!isCurrent()) return undefined;
-  if (status === 200) return showPrograms(body.programs);
+  if (status === 200) return isCurrent() ? showPrograms(body.programs) : announce(body.programs);
+  // It is followed to its end, and can be cancelled, also while something else is looked at.
   job = body.id;
   $("cancel").hidden = false;
-  const followed = job;
-  for await (const event of events(`/jobs/${followed}/events`)) {
-    if (!isCurrent()) return undefined;
+  for await (const event of events(`/jobs/${job}/events`)) {
+    if (!isCurrent()) continue;
     const where = event.data?.target === undefined || event.data?.target === null ? "" : ` (target ${event.data.target})`;
     $("progress").append(element("li", `${event.data?.stage ?? event.kind}${where}`));
   }
-  const ended = (await ask(`/jobs/${followed}`)).body;
-  if (!isCurrent()) return undefined;
+  const ended = (await ask(`/jobs/${job}`)).body;
+  if (!isCurrent()) return announce(ended.programs);
   if (ended.error) throw new Problem(ended.error, ended.error.status);
   if (ended.state === "cancelled") throw new Problem({ code: "job.cancelled", detail: "The job was cancelled." }, 0);
   return showPrograms(ended.programs);
@@ -202,19 +215,21 @@ async function act(action) {
   const mine = ++asked;
   const isCurrent = () => mine === asked;
   useKey($("key").value);
-  const buttons = ["compile", "validate", "explain"].map($);
-  for (const each of buttons) each.disabled = true;
   try {
     await action(isCurrent);
   } catch (error) {
     if (isCurrent()) failed(error);
-  } finally {
-    if (isCurrent()) {
-      for (const each of buttons) each.disabled = false;
-      $("cancel").hidden = true;
-      job = undefined;
-    }
   }
+}
+
+// One at a time. What is stored can be looked at meanwhile.
+async function press(action) {
+  const buttons = ["compile", "validate", "explain"].map($);
+  for (const each of buttons) each.disabled = true;
+  await act(action);
+  for (const each of buttons) each.disabled = false;
+  $("cancel").hidden = true;
+  job = undefined;
 }
 
 function changeForm() {
@@ -235,9 +250,9 @@ async function targets() {
 }
 
 for (const each of document.querySelectorAll("input[name=form]")) each.addEventListener("change", changeForm);
-$("compile").addEventListener("click", () => act(compile));
-$("validate").addEventListener("click", () => act(validate));
-$("explain").addEventListener("click", () => act(explain));
+$("compile").addEventListener("click", () => press(compile));
+$("validate").addEventListener("click", () => press(validate));
+$("explain").addEventListener("click", () => press(explain));
 $("cancel").addEventListener("click", () => job && ask(`/jobs/${job}`, { method: "DELETE" }).catch(failed));
 $("key").addEventListener("change", () => act(load));
 window.addEventListener("hashchange", () => act(load));

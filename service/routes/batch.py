@@ -21,9 +21,11 @@ router = APIRouter()
 
 
 class BatchedJob(Answer):
-    """What became of one request: a job by its `id`, to be asked for at `location`, or an `error`.
+    """The outcome of one request of a batch.
 
-    `status` is 202 for a job that was accepted, 200 for one that is done, and that of the error otherwise.
+    A request that was accepted is a job, with its `id`, its `state`, and in `location` the path of `GET /jobs/{id}`.
+    For a request that was refused, these are null, and `error` says why. `status` is what `POST /compile` would answer:
+    202 for a job that is not done yet, 200 for one that is, or the status of the error.
     """
 
     status: int
@@ -34,7 +36,7 @@ class BatchedJob(Answer):
 
 
 class BatchAnswer(Answer):
-    """One entry for each request, in their order."""
+    """The outcome of each request, in the order of the requests."""
 
     jobs: tuple[BatchedJob, ...]
 

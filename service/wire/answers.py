@@ -14,9 +14,10 @@ class Answer(BaseModel):
 
 
 class Phase(Answer):
-    """A stage that began, for the target at a position of the request; null for what is done for all of them.
+    """A stage of a compile that began.
 
-    `attempt` is there where a compile was begun once more.
+    `target` is the position of its target in the request, null for a stage that is for all targets. `attempt` is the
+    number of the attempt if the compile was begun more than once, and null otherwise.
     """
 
     stage: str

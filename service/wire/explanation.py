@@ -13,7 +13,7 @@ from .answers import Answer
 
 
 class Components(Answer):
-    """What an action digest is made of. `graph` is the digest of the canonical graph, `salt` that of the salt."""
+    """What an action digest is made of. `graph` is the digest of the canonical graph, `salt` the digest of the salt."""
 
     abi: int
     build_id: str
@@ -25,7 +25,10 @@ class Components(Answer):
 
 
 class Difference(Answer):
-    """A component with two values; of two lists, what only one of them has."""
+    """A component in which the request differs from the stored program, with both values.
+
+    If the component is a list, each value has only the entries that the other one lacks.
+    """
 
     component: str
     requested: Any
@@ -33,9 +36,10 @@ class Difference(Answer):
 
 
 class ExplainedAction(Answer):
-    """One action. `cache` is what a compile would say; `differences` are those from `cache.nearest`, with values.
+    """The compile of the graph for one target, named by its action `digest`.
 
-    Of a salt that differs no value is told.
+    `stored` says whether its program is in the store, and `cache` is what the compile would answer in this field.
+    `differences` are those from the stored program `cache.nearest`. The value of a salt is never shown.
     """
 
     digest: str

@@ -139,6 +139,51 @@ def test_a_compile_that_is_cancelled_ends_with_its_process(browser: Any, open_se
         assert "kernel_0" in compiled(page, GRAPH)
 
 
+def test_a_compile_can_be_cancelled_while_a_stored_program_is_looked_at(browser: Any, open_service: Server) -> None:
+    (stored,) = open_service.post("/compile", json.dumps({"graph": GRAPH, "target": "cpu"}).encode()).json()["programs"]
+    with opened(browser, f"{open_service.url}/explore") as page:
+        page.wait_for_selector("#targets option")
+        page.fill("#source", json.dumps(broken("hang")))
+        with page.expect_response(lambda answer: answer.request.method == "POST") as answered:
+            page.click("#compile")
+        becomes(lambda: told(page)[-1:], [f"{STAGE} (target 0)"])
+        (process,) = open_service.jobs("compile")
+        page.evaluate(f"location.hash = '#{stored['digest']}'")
+        page.wait_for_selector("#report:not([hidden]) iframe")
+        assert stored["digest"] in page.inner_text("#result")
+        assert page.is_visible("#cancel")
+        assert page.is_disabled("#compile")
+        page.click("#cancel")
+        page.wait_for_selector("#compile:not([disabled])")
+        assert page.is_hidden("#cancel")
+        await_end(process)
+        assert open_service.http.get(f"/jobs/{answered.value.json()['id']}").json()["state"] == "cancelled"
+        # The program stays in sight.
+        assert stored["digest"] in page.inner_text("#result")
+        assert page.url.endswith(stored["digest"])
+
+
+def test_a_compile_that_ends_while_a_stored_program_is_looked_at_leaves_a_link(
+    browser: Any, open_service: Server
+) -> None:
+    (stored,) = open_service.post("/compile", json.dumps({"graph": GRAPH, "target": "cpu"}).encode()).json()["programs"]
+    with opened(browser, f"{open_service.url}/explore") as page:
+        page.wait_for_selector("#targets option")
+        page.route(
+            "**/compile", lambda route: (page.evaluate(f"location.hash = '#{stored['digest']}'"), route.continue_())
+        )
+        page.fill("#source", json.dumps({**GRAPH, "name": "later", "output_vars": [1, 0]}))
+        page.click("#compile")
+        page.wait_for_selector("#progress a")
+        assert stored["digest"] in page.inner_text("#result")
+        assert told(page) == ["compiled: later"]
+        page.click("#progress a")
+        becomes(lambda: page.url.endswith(stored["digest"]), False)
+        becomes(lambda: page.locator("article").count(), 1)
+        assert stored["digest"] not in page.inner_text("#result")
+        assert page.is_enabled("#compile")
+
+
 def test_every_option_of_a_compile_can_be_chosen(browser: Any, open_service: Server) -> None:
     with opened(browser, f"{open_service.url}/explore") as page:
         page.wait_for_selector("#targets option")

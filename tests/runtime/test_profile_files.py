@@ -96,7 +96,7 @@ def test_a_roofline_has_a_point_for_each_item_at_its_place() -> None:
     assert "20 GB/s, 200 GFLOP/s" in figure
 
 
-def test_a_gpu_has_streams_and_no_roof(tmp_path: Path) -> None:
+def test_a_gpu_has_streams_and_no_roof_where_its_peak_is_unknown(tmp_path: Path) -> None:
     made(is_gpu=True).save(tmp_path / "x.svg")
     made(is_gpu=True).save(tmp_path / "x.json")
     assert "polyline" not in (tmp_path / "x.svg").read_text()

@@ -26,7 +26,7 @@ class Server:
     """`python -m service` on `port`, or a free one, with its store in `home` and KILN_* variables from `settings`.
 
     It is started at `niceness`, in the `cgroup` of its class, and may open so many `files`. One that `fails` has a
-    compiler that fails as graphs say.
+    compiler that fails as graphs say. Another `python` takes this tree's modules, as in `tests.faults.interpreters`.
     """
 
     cgroup: Path | None = None
@@ -40,6 +40,7 @@ class Server:
         files: int = 0,
         workers: int = 1,
         fails: bool = False,
+        python: str = sys.executable,
         **settings: Any,
     ) -> None:
         self.home = home
@@ -50,11 +51,11 @@ class Server:
         module = "tests.service.failing" if fails else "service"
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-W", "error", "-m", module, "--port", str(port), "--workers", str(workers)],
+                [python, "-W", "error", "-m", module, "--port", str(port), "--workers", str(workers)],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**clean, "KILN_HOME": str(home), **variables},
+                env={**clean, "KILN_HOME": str(home), **variables, **_modules(python)},
                 preexec_fn=lambda: _limited(niceness, files, self.cgroup),
             )
         assert self.process.stdout is not None
@@ -116,6 +117,11 @@ class Server:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def _modules(python: str) -> dict[str, str]:
+    root = Path(__file__).parents[2]
+    return {} if python == sys.executable else {"PYTHONPATH": f"{root / 'client'}{os.pathsep}{root}"}
 
 
 def _limited(niceness: int, files: int, cgroup: Path | None) -> None:

@@ -33,8 +33,12 @@ HOPPER: Final = DeviceProperties(
     max_block=(1024, 1024, 64),
     max_threads=1024,
     max_shared_bytes=232_448,
+    multiprocessors=132,
+    clock_khz=1_980_000,
+    memory_khz=2_619_000,
+    memory_bits=5120,
 )
-"""The limits of compute capability 9.0 (CUDA C++ Programming Guide, "Technical Specifications")."""
+"""The limits of compute capability 9.0 (CUDA C++ Programming Guide, "Technical Specifications"); an H100's clocks."""
 
 DEFAULT_STREAMS: Final = (1, 2)
 _SHARED_WITHOUT_PERMISSION: Final = 48 << 10

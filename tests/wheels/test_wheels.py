@@ -21,6 +21,11 @@ from tests.snippets import ROOT
 from .built import FOLDERS, Installed, build, copied_tree
 
 CHANGELOG = ROOT / "CHANGELOG.md"
+AREAS = [
+    *("Graphs and targets", "Models", "Running programs", "The command line", "The service"),
+    *("Trust and isolation", "Operations"),
+]
+"""Of the page of the first release, which says by area what a user can do."""
 NAMED = re.compile(r"(?:service|passes|dialect)(?:\.\w+)+(?::\w+)?|stablehlo\.translate(?::\w+)?")
 COMPILE = """
     import sys
@@ -141,7 +146,29 @@ def test_both_distributions_have_one_version_which_the_changelog_dates_and_name_
     stated = [tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"] for folder in FOLDERS.values()]
     (version,) = {each["version"] for each in stated}
     assert re.search(rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$", CHANGELOG.read_text("utf-8"), re.MULTILINE)
+    pythons = ["11", "12", "13", "14"]
     for each in stated:
         assert each["requires-python"] == ">=3.11"
-        minors = [name.rpartition(".")[2] for name in each["classifiers"] if "Python :: 3." in name]
-        assert minors == ["11", "12", "13", "14"]
+        assert [name.rpartition(".")[2] for name in each["classifiers"] if "Python :: 3." in name] == pythons
+    told = re.search(r"in Python 3\.(\d+) to 3\.(\d+)", (ROOT / "docs" / "operations.md").read_text("utf-8"))
+    assert told is not None
+    assert told.groups() == (pythons[0], pythons[-1])
+
+
+def test_the_first_release_has_a_page_by_area() -> None:
+    page = CHANGELOG.read_text("utf-8").partition("\n## [0.1.0] - ")[2].partition("\n## ")[0]
+    areas = page.split("\n### ")[1:]
+    assert [area.partition("\n")[0] for area in areas] == AREAS
+    assert all(area.count("\n- ") >= 2 for area in areas)
+
+
+def test_what_names_a_release_names_this_one() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    named = {
+        path.relative_to(ROOT): re.findall(
+            r"(?:newTag: |tensorkiln-cli:|git tag -a v)(\d[\w.]*\w)", path.read_text("utf-8")
+        )
+        for path in (ROOT / "CONTRIBUTING.md", *(ROOT / "docker").rglob("*.yaml"), *(ROOT / "examples").rglob("*.yaml"))
+    }
+    assert sum(map(len, named.values())) >= 6
+    assert {path: found for path, found in named.items() if set(found) - {version}} == {}

@@ -14,7 +14,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from ..runtime.machine import Machine, measured
+from ..runtime.machine import Machine, measured, rate_text
 from ..runtime.profile import ItemProfile, Profile
 from ..runtime.threads import available_processors
 from .options import (
@@ -42,7 +42,8 @@ _LOOP: Final = "loop"
 class Timed:
     """Times in nanoseconds: the median, the least, and the spread between the quartiles; work in bytes and operations.
 
-    `of_machine` is the least time that this machine could take for the work, in parts of the median; None for a GPU.
+    `of_machine` is the least time that the machine could take for the work, in parts of the median; None if its peak is
+    not known.
     """
 
     name: str
@@ -78,27 +79,26 @@ def bench(
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
-    """Time the calls of a program and its kernels, and compare them with the peak of this machine.
+    """Time the calls of a program and its kernels, and compare them with the peak of this machine or of its GPU.
 
     Operations and bytes are as the compiler counts them. The peak is measured with copies and matrix products of
-    NumPy on as many threads.
+    NumPy on as many threads; that of a GPU follows from its clocks.
     """
     with reported() as step, ExitStack() as stack:
         options = compile_options(fast_math=fast_math, fusion=fusion, schedule=schedule, tuned=tuned)
         wanted = Wanted(graph, inputs or [], symbols or [], dim or [], seed, threads, options, url, timeout)
         made = ready(wanted, step, stack)
         calls, profiles = _times(made, repeat, step)
-        machine = None
-        if made.program.compiled.target.kind == "cpu":
+        is_gpu = profiles[0].is_gpu
+        if not is_gpu:
             step("measuring this machine")
-            machine = measured(threads or available_processors())
+        machine = profiles[0].peak if is_gpu else measured(threads or available_processors())
     rows = [_whole(calls, profiles, machine), *_items(profiles, machine)]
     if as_json:
         typer.echo(json.dumps(_document(rows, machine), indent=2))
     else:
         output().print(_table(rows))
-        if machine is not None:
-            output().print(f"this machine: {machine.gb_per_s:.3g} GB/s, {machine.gflop_per_s:.3g} GFLOP/s of float32")
+        output().print(_peak(machine, is_gpu=is_gpu))
 
 
 def _times(made: Ready, repeat: int, step: Step) -> tuple[list[int], list[Profile]]:
@@ -149,11 +149,17 @@ def _document(rows: Sequence[Timed], machine: Machine | None) -> dict[str, Any]:
     return {"call": figures[0], "items": figures[1:], "machine": asdict(machine) if machine is not None else None}
 
 
+def _peak(machine: Machine | None, *, is_gpu: bool) -> str:
+    if machine is None:
+        return "the driver of the GPU does not say how fast it is"
+    return f"{'the GPU, by its clocks' if is_gpu else 'this machine'}: {machine} of float32"
+
+
 def _table(rows: Sequence[Timed]) -> Table:
     table = Table("what", "median", "spread", "least", "GB/s", "GFLOP/s", "of the machine")
     for row in rows:
         part = "" if row.of_machine is None else f"{row.of_machine:.0%}"
-        rates = (f"{row.gb_per_s:.3g}" if row.bytes else "", f"{row.gflop_per_s:.3g}" if row.flops else "")
+        rates = (rate_text(row.gb_per_s) if row.bytes else "", rate_text(row.gflop_per_s) if row.flops else "")
         times = (duration(row.median_ns), duration(row.spread_ns), duration(row.least_ns))
         table.add_row(row.name, *times, *rates, part)
     return table

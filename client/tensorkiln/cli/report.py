@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -69,10 +70,14 @@ def output() -> Console:
 
 @contextmanager
 def reported() -> Generator[Step, None, None]:
-    """Run a command: `step("compiling")` shows what it is doing; an error becomes one line and an exit code."""
+    """Run a command: `step("compiling")` shows what it is doing; errors and warnings become a line each.
+
+    After an error, the command ends with its exit code.
+    """
     console = _console(stderr=True)
     try:
-        with console.status("starting") as status:
+        with console.status("starting") as status, warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: _warned(console, message)
             yield _stepper(status)
     except TensorkilnError as error:
         console.print(one_line(error), style="red", soft_wrap=True)
@@ -82,6 +87,10 @@ def reported() -> Generator[Step, None, None]:
     except KeyboardInterrupt:
         console.print("interrupted", style="red")
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _warned(console: Console, message: Warning | str) -> None:
+    console.print(in_a_line(f"warning: {message}"), style="yellow", soft_wrap=True)
 
 
 def unwritten(error: OSError) -> int:

@@ -161,6 +161,9 @@ class Executor:
             item_profile(step, ns, start, spans) for step, (start, ns, spans) in zip(plan.steps, spent, strict=True)
         )
 
+    def peak(self) -> None:
+        """None: the host does not say how fast it is, and is measured."""
+
     def planned_peak_bytes(self, symbols: Mapping[str, int]) -> int:
         """Bytes that a call at `symbols` allocates."""
         return self._plans.new(symbols).planned_bytes

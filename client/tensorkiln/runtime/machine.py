@@ -27,6 +27,14 @@ class Machine:
         """The least nanoseconds for this much work: the larger of its compute time and its memory time."""
         return max(flops / self.gflop_per_s, moved / self.gb_per_s)
 
+    def __str__(self) -> str:
+        return f"{rate_text(self.gb_per_s)} GB/s, {rate_text(self.gflop_per_s)} GFLOP/s"
+
+
+def rate_text(rate: float) -> str:
+    """Three digits at least, without an exponent from 1 on."""
+    return f"{rate:.3g}" if rate < 999.5 else f"{rate:.0f}"
+
 
 @lru_cache(maxsize=8)
 def measured(threads: int) -> Machine:

@@ -9,27 +9,37 @@ from pathlib import PurePath
 from ..errors import RequestError
 from ..whole_file import whole_file
 from .item_profile import ItemProfile
-from .machine import measured
+from .machine import Machine, measured
 from .roofline import roofline
 from .trace_file import trace_of
 
 
 class Profile(tuple[ItemProfile, ...]):
-    """The items of one run in order of execution; `title` names the program, `threads` is the number of threads."""
+    """The items of one run in order of execution; `title` names the program, `threads` is the number of threads.
+
+    `peak` is that of the GPU that ran them, None on the host and where its driver does not say.
+    """
 
     title: str
     is_gpu: bool
     threads: int
+    peak: Machine | None
 
     def __new__(
-        cls, items: Iterable[ItemProfile] = (), title: str = "program", *, is_gpu: bool = False, threads: int = 1
+        cls,
+        items: Iterable[ItemProfile] = (),
+        title: str = "program",
+        *,
+        is_gpu: bool = False,
+        threads: int = 1,
+        peak: Machine | None = None,
     ) -> Profile:
         made = super().__new__(cls, items)
-        made.title, made.is_gpu, made.threads = title, is_gpu, threads
+        made.title, made.is_gpu, made.threads, made.peak = title, is_gpu, threads, peak
         return made
 
     def __getnewargs_ex__(self) -> tuple[tuple[tuple[ItemProfile, ...], str], dict[str, object]]:
-        return (tuple(self), self.title), {"is_gpu": self.is_gpu, "threads": self.threads}
+        return (tuple(self), self.title), {"is_gpu": self.is_gpu, "threads": self.threads, "peak": self.peak}
 
     @property
     def ns(self) -> int:
@@ -39,8 +49,8 @@ class Profile(tuple[ItemProfile, ...]):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run as a trace for Perfetto and Chrome (`.json`) or as a roofline (`.svg`).
 
-        The roofs are the peak of this machine, measured now; a run on a GPU has none. RequestError for another suffix,
-        OSError when the file cannot be written.
+        The roofs are the peak of this machine, measured now, or that of the GPU, by its clocks. RequestError for
+        another suffix, OSError when the file cannot be written.
         """
         content = self.rendered(PurePath(path).suffix)
         with whole_file(path) as file:
@@ -52,6 +62,6 @@ class Profile(tuple[ItemProfile, ...]):
             case ".json":
                 return trace_of(self.title, self, is_gpu=self.is_gpu)
             case ".svg":
-                return roofline(self.title, self, None if self.is_gpu else measured(self.threads)).encode()
+                return roofline(self.title, self, self.peak if self.is_gpu else measured(self.threads)).encode()
             case _:
                 raise RequestError(f"a profile is saved as .json, a trace, or as .svg, a roofline, not as {suffix!r}")

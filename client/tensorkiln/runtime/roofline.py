@@ -11,7 +11,7 @@ from html import escape
 from typing import Final
 
 from .item_profile import ItemProfile
-from .machine import Machine
+from .machine import Machine, rate_text
 
 _WIDTH, _HEIGHT = 720, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 40, 50
@@ -87,13 +87,13 @@ def _roof(axes: _Axes, machine: Machine) -> Iterable[str]:
         f'<clipPath id="in"><rect x="{_LEFT}" y="{_TOP}" width="100%" height="{_HEIGHT - _TOP - _BOTTOM}"/></clipPath>'
     )
     yield f'{inside}<polyline points="{path}" fill="none" stroke="#c33" stroke-width="2" clip-path="url(#in)"/>'
-    said = f"{machine.gb_per_s:.3g} GB/s, {machine.gflop_per_s:.3g} GFLOP/s"
-    yield f'<text x="{_WIDTH - _RIGHT}" y="24" text-anchor="end" fill="#c33">{said}</text>'
+    yield f'<text x="{_WIDTH - _RIGHT}" y="24" text-anchor="end" fill="#c33">{machine}</text>'
 
 
 def _points(axes: _Axes, items: Iterable[ItemProfile]) -> Iterable[str]:
     for item in items:
         x, y = axes.x(item.flops / item.bytes), axes.y(item.flops / item.ns)
-        said = f"{item.name}: {item.flops / item.ns:.3g} GFLOP/s, {item.bytes / item.ns:.3g} GB/s, {item.ns} ns"
+        rates = f"{rate_text(item.flops / item.ns)} GFLOP/s, {rate_text(item.bytes / item.ns)} GB/s"
+        said = f"{item.name}: {rates}, {item.ns} ns"
         yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="#36c"><title>{escape(said)}</title></circle>'
         yield f'<text x="{x + 8:.1f}" y="{y + 4:.1f}">{escape(item.name[:40])}</text>'

@@ -52,7 +52,7 @@ the most results or operands allowed.
 
 
 class FusionBarrier(Record):
-    """Why two kernels are two: `reader` reads what `writer` makes, and for the `reason` was not computed with it."""
+    """Why two kernels were not fused: node `reader` reads what `writer` computes, and `reason` prevented it."""
 
     reason: BarrierReason
     writer: OpRef

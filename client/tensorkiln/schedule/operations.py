@@ -119,9 +119,10 @@ class HostCallback(Record):
 class Loop(Record):
     """Turns of the program `body` as long as the program `condition` gives true.
 
-    Both are positions in `CompiledProgram.inner`. The first turn takes the buffers `input_vars`; what the body gives
-    takes the places of the first of these in the next turn, and the last of it is in `output_vars`. Without any turn,
-    that is what is in the first of `input_vars`. A turn beyond `most` is an error of the call.
+    Both are positions in `CompiledProgram.inner`. The first turn reads the buffers `input_vars`. The
+    results of the body replace the first of these for the next turn, and those of the last turn are in `output_vars`.
+    Without any turn, `output_vars` are copies of the first of `input_vars`. More than `most` turns are an error of the
+    call.
     """
 
     op: Literal["loop"] = "loop"

@@ -26,7 +26,7 @@ from .tuning import Tuning
 class StageRecord(Record):
     """One stage of the compile: its wall-clock time, and the SHA-256 of its IR text when that was asked for.
 
-    Both are of one compile and no part of the program as it is stored and signed, which has 0 and None.
+    Both belong to one compile: the program as it is stored and signed has 0 and None instead.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,63}$")

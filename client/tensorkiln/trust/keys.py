@@ -22,7 +22,10 @@ _KEY_BYTES: Final = 32
 
 
 class Endorsement(Record):
-    """The word of an older key for a newer one: its signature over `endorsed_bytes` of the newer."""
+    """An older key vouches for a newer one: `kid` is the older key, and `signature` its signature of the newer.
+
+    `endorsed_bytes` are the bytes that it signs.
+    """
 
     kid: Thumbprint
     signature: Signature

@@ -69,6 +69,10 @@ def check_the_device() -> None:
         max_block=(1024, 1024, 64),
         max_threads=1024,
         max_shared_bytes=232_448,
+        multiprocessors=132,
+        clock_khz=1_980_000,
+        memory_khz=2_619_000,
+        memory_bits=5120,
     )
     assert open_driver() is open_driver(0)
     assert (open_driver().ordinal, open_driver().dlpack_device) == (0, (2, 0))

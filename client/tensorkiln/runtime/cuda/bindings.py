@@ -168,6 +168,10 @@ class BindingsDriver:
             max_block=_three(get, "MAX_BLOCK_DIM"),
             max_threads=get("MAX_THREADS_PER_BLOCK"),
             max_shared_bytes=get("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+            multiprocessors=get("MULTIPROCESSOR_COUNT"),
+            clock_khz=get("CLOCK_RATE"),
+            memory_khz=get("MEMORY_CLOCK_RATE"),
+            memory_bits=get("GLOBAL_MEMORY_BUS_WIDTH"),
         )
 
 

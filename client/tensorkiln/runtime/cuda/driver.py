@@ -33,7 +33,11 @@ class OutOfDeviceMemoryError(DeviceError):
 
 @dataclass(frozen=True, slots=True)
 class DeviceProperties:
-    """`capability` is the compute capability; `max_shared_bytes` is the opt-in limit of shared memory per block."""
+    """`capability` is the compute capability; `max_shared_bytes` is the opt-in limit of shared memory per block.
+
+    Clocks are in 1000 cycles per second, of the multiprocessors and of the memory, whose bus has `memory_bits`; 0 where
+    the driver does not say.
+    """
 
     name: str
     capability: tuple[int, int]
@@ -41,6 +45,10 @@ class DeviceProperties:
     max_block: tuple[int, int, int]
     max_threads: int
     max_shared_bytes: int
+    multiprocessors: int
+    clock_khz: int
+    memory_khz: int
+    memory_bits: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from ..arguments import InputSpec, fixed_specs, input_specs, least_values, misma
 from ..item_profile import ItemProfile
 from ..layout import Layout, lay_out
 from ..loops import block_bytes, inner_loops
+from ..machine import Machine
 from ..outline import Outline
 from ..plan import Plan, make_plan, named_output
 from ..plans import Plans, Specs
@@ -26,6 +27,7 @@ from .launches import DeviceLaunch, demanded_alignments, device_launches, requir
 from .loaded import CudaProgram, Lane, load_program
 from .memory import DeviceBlock
 from .operands import DeviceOperand, Operand, operands_of
+from .peak import peak_of
 from .resident import make_resident
 from .streams import Stream
 from .timing import run_timed
@@ -146,6 +148,10 @@ class CudaExecutor:
 
         self._call(arrays, symbols, start)
         return tuple(profiles)
+
+    def peak(self) -> Machine | None:
+        """What the GPU moves and computes at most."""
+        return peak_of(self._loaded.session().context.driver.properties)
 
     def planned_peak_bytes(self, symbols: Mapping[str, int]) -> int:
         """Bytes of device memory that a call at `symbols` allocates when all its arrays come from the host."""

@@ -56,7 +56,7 @@ EXPORT status cuDeviceGetName(char *name, int length, int device) {
 EXPORT status cuDeviceGetAttribute(int *value, int attribute, int device) {
     static const struct { int attribute, value; } known[] = {
         {1, 1024}, {2, 1024}, {3, 1024}, {4, 64}, {5, 2147483647}, {6, 65535}, {7, 65535}, {75, 9}, {76, 0},
-        {97, 232448}};
+        {97, 232448}, {16, 132}, {13, 1980000}, {36, 2619000}, {37, 5120}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].attribute == attribute) return *value = known[i].value, device;
     return INVALID_VALUE;
