@@ -12,7 +12,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from html import escape
 from importlib.resources import files
+from json import loads
 from typing import Final
+
+from .lines import as_lines
 
 PLAIN_BYTES: Final = 64 << 10
 """The most bytes of JSON that is embedded as text, readable for people and tools; larger JSON is compressed."""
@@ -64,9 +67,11 @@ def _elements(side: str, parts: Parts) -> Iterator[bytes]:
         if len(json) <= PLAIN_BYTES:
             yield b"%b>%b</script>" % (named, _inert(json))
         else:
+            lines = as_lines(loads(json)) if name.startswith("stage:") else None
+            encoding, content = (b"gzip", json) if lines is None else (b"lines+gzip", lines)
             # mtime=0: equal data must give equal pages, but `compress` writes the time by default.
-            packed = b64encode(gzip.compress(json, 6, mtime=0))
-            yield b'%b data-encoding="gzip">%b</script>' % (named, packed)
+            packed = b64encode(gzip.compress(content, 9, mtime=0))
+            yield b'%b data-encoding="%b">%b</script>' % (named, encoding, packed)
 
 
 def _inert(json: bytes) -> bytes:
