@@ -16,16 +16,18 @@ from typing import Any, Final
 
 from tensorkiln.report.page import page as page_of
 from tests.chromium import REQUIRED, chromium
-from tests.report.networks import bert, densenet, report_of
-from tests.report.programs import long_chain
+from tests.report.networks import bert, densenet, report_of, squeezenet
+from tests.report.programs import long_chain, long_texts
 
 ROUNDS: Final = 5
 CPU: Final = "cpu:x86-64-v3"
 PAGES: Final[Mapping[str, Callable[[], bytes]]] = {
+    "squeezenet": lambda: report_of(squeezenet, CPU).html().encode(),
     "densenet121": lambda: report_of(densenet, CPU).html().encode(),
     "bert": lambda: report_of(bert, CPU).html().encode(),
     "bert for sm_90": lambda: report_of(bert, "cuda:sm_90").html().encode(),
     "10 000 nodes": lambda: page_of(long_chain(2500, 4)),
+    "10 000 and texts": lambda: page_of(long_chain(2500, 4) | long_texts(10_000)),
 }
 _CLICK: Final = """
 new MutationObserver((_, watch) => {

@@ -24,6 +24,10 @@ def densenet() -> Graph:
     return load(shipped("densenet121")).graph
 
 
+def squeezenet() -> Graph:
+    return load(shipped("squeezenet")).graph
+
+
 @cache
 def report_of(network: Callable[[], Graph], target: str) -> Report:
     """The report of a network with the texts of its stages."""

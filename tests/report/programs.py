@@ -123,6 +123,20 @@ def long_chain(kernels: int, nodes: int) -> dict[str, bytes]:
     return {"program": json.dumps(made).encode(), "graph": json.dumps(graph).encode()}
 
 
+def long_texts(nodes: int) -> dict[str, bytes]:
+    """The parts of texts of stages with lines for so many nodes: those of a node are alike but for their numbers."""
+    texts: dict[str, bytes] = {}
+    for stage in ("form-kernels", "realise", "lower", "entries", "translate"):
+        lines = [
+            f"    %{3 * at} = kiln.unary %{3 * at - 1} exp2 : tensor<?x10xf32> loc(#loc{at})\n"
+            f"    %{3 * at + 1} = llvm.getelementptr inbounds %a[%{3 * at}] : (!llvm.ptr, i64) -> !llvm.ptr, f32\n"
+            f"    %{3 * at + 2} = llvm.load %{3 * at + 1} {{alignment = 4 : i64}} : !llvm.ptr -> f32"
+            for at in range(nodes)
+        ]
+        texts[f"stage:{stage}"] = json.dumps(f"// {stage}\n" + "\n".join(lines)).encode()
+    return texts
+
+
 def hostile(value: Any, kept: frozenset[str] = frozenset(), name: str = "") -> Any:
     """JSON in which every text is one that attacks, but for the values of the fields `kept`."""
     if isinstance(value, dict):

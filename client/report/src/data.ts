@@ -1,5 +1,7 @@
 // The data of the page: parts of JSON in elements that no browser runs, large ones compressed.
 
+import { textOfLines } from "./lines";
+
 /** Integers that a double does not hold are read as BigInt. */
 export function parseExact(text: string): unknown {
   if (!/(^|[^\d.])\d{16,}/.test(text)) return JSON.parse(text);
@@ -36,7 +38,9 @@ export class Part {
 
   private async load(): Promise<unknown> {
     const text = this.element.textContent ?? "";
-    return parseExact(this.element.getAttribute("data-encoding") === "gzip" ? await inflated(text) : text);
+    const encoding = this.element.getAttribute("data-encoding");
+    const content = parseExact(encoding === null ? text : await inflated(text));
+    return encoding === "lines+gzip" ? textOfLines(content) : content;
   }
 }
 

@@ -12,10 +12,15 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from html import escape
 from importlib.resources import files
+from json import loads
 from typing import Final
+
+from .lines import as_lines
 
 PLAIN_BYTES: Final = 64 << 10
 """The most bytes of JSON that is embedded as text, readable for people and tools; larger JSON is compressed."""
+MOST_BYTES: Final = 1 << 20
+"""Bytes of a program's compressed data above which its texts are kept as lines: a page is to have less than 2 MB."""
 _DATA: Final = b"<!--data-->"
 _RULE: Final = re.compile(rb'<meta http-equiv="Content-Security-Policy" content="([^"]*)"')
 _ESCAPES: Final = {
@@ -59,14 +64,38 @@ def _template() -> bytes:
 
 
 def _elements(side: str, parts: Parts) -> Iterator[bytes]:
+    long = _compressed({name: json for name, json in parts.items() if len(json) > PLAIN_BYTES})
     for name, json in parts.items():
         named = f'<script type="application/json" data-side="{side}" data-part="{escape(name)}"'.encode()
-        if len(json) <= PLAIN_BYTES:
-            yield b"%b>%b</script>" % (named, _inert(json))
+        if name in long:
+            encoding, packed = long[name]
+            yield b'%b data-encoding="%b">%b</script>' % (named, encoding, b64encode(packed))
         else:
-            # mtime=0: equal data must give equal pages, but `compress` writes the time by default.
-            packed = b64encode(gzip.compress(json, 6, mtime=0))
-            yield b'%b data-encoding="gzip">%b</script>' % (named, packed)
+            yield b"%b>%b</script>" % (named, _inert(json))
+
+
+def _compressed(parts: Parts) -> dict[str, tuple[bytes, bytes]]:
+    """The encoding and the bytes of each part. If they have too many, the longest texts are kept as lines.
+
+    That takes fifteen times as long as compression, and a half to a tenth of the bytes.
+    """
+    made = {name: (b"gzip", _zipped(json)) for name, json in parts.items()}
+    excess = sum(len(packed) for _, packed in made.values()) - MOST_BYTES
+    texts = [name for name in parts if name.startswith("stage:")]
+    for name in sorted(texts, key=lambda name: -len(made[name][1])):
+        if excess <= 0:
+            break
+        lines = as_lines(loads(parts[name]))
+        packed = made[name][1] if lines is None else _zipped(lines)
+        if lines is not None and len(packed) < len(made[name][1]):
+            excess -= len(made[name][1]) - len(packed)
+            made[name] = (b"lines+gzip", packed)
+    return made
+
+
+def _zipped(json: bytes) -> bytes:
+    # mtime=0: equal data must give equal pages, but `compress` writes the time by default.
+    return gzip.compress(json, 6, mtime=0)
 
 
 def _inert(json: bytes) -> bytes:

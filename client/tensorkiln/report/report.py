@@ -117,7 +117,8 @@ def _profile(program: CompiledProgram, profile: Sequence[ItemProfile], sizes: Ma
 
 
 def _json(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    # UTF-8 has no halves of surrogate pairs. Those are in strings, where the escape that replaces them is JSON's.
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def _code(program: CompiledProgram, artifacts: Mapping[str, bytes]) -> dict[str, str]:
