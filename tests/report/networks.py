@@ -8,7 +8,7 @@ from functools import cache
 from tensorkiln.frontends.onnx import load
 from tensorkiln.graph import Graph
 from tensorkiln.report import Report
-from tests.compiled import compiled
+from tests.compiled import EVERY, compiled
 from tests.models.exports import EXPORTS
 from tests.networks.light import shipped
 
@@ -31,5 +31,5 @@ def squeezenet() -> Graph:
 @cache
 def report_of(network: Callable[[], Graph], target: str) -> Report:
     """The report of a network with the texts of its stages."""
-    made = compiled(network(), target, dump_stages=True)
+    made = compiled(network(), target, texts=EVERY)
     return Report.of(made.program, graph=network(), stages=made.dumps, artifacts=made.artifacts)

@@ -12,7 +12,7 @@ from tensorkiln.build import Builder, relu, softmax
 from tensorkiln.graph import Graph
 from tensorkiln.report import Report
 from tensorkiln.schedule.items import ItemAnalysis
-from tests.compiled import compiled
+from tests.compiled import EVERY, compiled
 
 HOSTILE = '</script><img src=x onerror="window.attacked=1">\u2028&lt;\u2029'
 """What would run if it were taken for more than text."""
@@ -34,7 +34,7 @@ def compiled_layer(target: str = "cpu:x86-64-v3") -> Compilation:
 
 @cache
 def _compiled(target: str) -> Compilation:
-    return compiled(layer(), target, dump_stages=True)
+    return compiled(layer(), target, texts=EVERY)
 
 
 def report_of_layer(target: str = "cpu:x86-64-v3") -> Report:

@@ -21,7 +21,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     On a machine that runs other tests, a compile takes several times what it takes on one that is idle.
     """
     home = tmp_path_factory.mktemp("kiln")
-    tight = {"compile_deadline_s": 10, "compile_memory_mib": 256, "compile_file_mib": 8, "compile_output_mib": 32}
+    tight: dict[str, Any] = {
+        "compile_deadline_s": 10,
+        "compile_memory_mib": 256,
+        "compile_file_mib": 8,
+        "compile_output_mib": 32,
+    }
     with Server(home, fails=True, **tight) as running:
         yield running
 

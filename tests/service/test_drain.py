@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -140,7 +141,7 @@ def test_a_batch_that_is_not_read_at_the_end_is_told_to_come_again(home: Path) -
     def post(path: str, body: bytes, **headers: str) -> httpx2.Response:
         return fresh(server, "POST", path, body, **headers)
 
-    settings = {"concurrency": 1, "compile_deadline_s": 60, "shutdown_grace_s": 1}
+    settings: dict[str, Any] = {"concurrency": 1, "compile_deadline_s": 60, "shutdown_grace_s": 1}
     with Server(home, fails=True, **settings) as server, ThreadPoolExecutor() as pool:
         # Two of the same bytes would be read once.
         hanging = (failing(encoded(compile_body(graph(rows=rows))), "prepare:hang") for rows in (3, 4))

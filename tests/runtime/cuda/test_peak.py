@@ -49,7 +49,7 @@ def test_what_the_driver_leaves_out_is_not_guessed(field: str) -> None:
 
 
 def triad(driver: EmulatedDriver) -> Program:
-    made = compiled(TRIAD.graph(), f"cuda:{ARCH}", dump_stages=True)
+    made = compiled(TRIAD.graph(), f"cuda:{ARCH}", texts=["translate"])
     driver.ir.update(codes(made))
     return Program(made.program, made.artifacts.__getitem__, device=driver)
 
