@@ -67,7 +67,7 @@ def dtype_of(element: ir.Type) -> DType:
     """The dtype of an element type; raises NotATensorError if there is none."""
     text = str(element)
     if text not in _DTYPES:
-        raise NotATensorError(f"no element of a kiln tensor has the type {text}")
+        raise NotATensorError(f"a kiln tensor cannot have elements of type {text}; known are {', '.join(_DTYPES)}")
     return _DTYPES[text]
 
 

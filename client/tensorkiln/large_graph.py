@@ -27,7 +27,7 @@ def said_of_large(arrays: Iterable[tuple[str, DType, tuple[Dim, ...]]], symbols:
     largest = sorted(sizes, key=lambda each: -each[1])[:_SHOWN]
     named = ", ".join(f"{name} {in_gb(size)}" for name, size in largest if size >= _SMALL)
     at = " at the least values of its symbols" if symbols else ""
-    return f"the inputs and outputs of the graph take {in_gb(total)}{at} ({named}): is every size as it was meant?"
+    return f"the inputs and outputs of the graph take {in_gb(total)}{at} ({named}): check their shapes and dtypes"
 
 
 def in_gb(size: int) -> str:

@@ -96,7 +96,7 @@ def _one_of(subject: str, value: object, context: Mapping[str, Any]) -> str:
     if value is NOTHING:
         return f"{subject} has to be one of {', '.join(known)}"
     if not isinstance(value, str):
-        return f"{subject} has to be a text, not {_shown(value)}{did_you_mean('', known)}"
+        return f"{subject} has to be a string, not {_shown(value)}{did_you_mean('', known)}"
     what = "dtype" if "float32" in known else f"value of {subject}"
     return f"{quoted(value)} is not a {what}{did_you_mean(value, known, others) or '; known are ' + ', '.join(known)}"
 

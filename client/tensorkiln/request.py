@@ -92,7 +92,7 @@ def _hint(graph: object) -> str:
     """The end of an error's message: the kind of the given object, and what to pass instead."""
     match type(graph).__name__:
         case "Builder":
-            return "a Builder: give what its method graph() returns."
+            return "a Builder: give builder.graph()."
         case "Tensor" if hasattr(graph, "builder"):
             return "a Tensor: name it by builder.output(tensor), and give builder.graph()."
         case "Model" if hasattr(graph, "parameters") and hasattr(graph, "graph"):

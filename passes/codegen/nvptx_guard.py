@@ -60,7 +60,7 @@ def only_selectable(module: str, architecture: Architecture) -> None:
     problems = dict.fromkeys(_problems(module, architecture))
     if problems:
         raise DiagnosticError(
-            f"there is no code for {architecture.name} for {'; '.join(problems)}",
+            f"LLVM's back end for {architecture.name} does not support {'; '.join(problems)}",
             details={"stage": "codegen", "target": architecture.name, "unsupported": list(problems)},
         )
 

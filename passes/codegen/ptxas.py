@@ -98,7 +98,8 @@ def _run(command: list[str], folder: str, arch: str, timeout_s: float) -> str:
         )
     except subprocess.TimeoutExpired as error:
         raise DeadlineExceededError(
-            f"ptxas did not finish within {timeout_s:g} s", details={"stage": "assemble"}
+            f"ptxas did not assemble the PTX within {timeout_s:g} s; compile without the option cubin",
+            details={"stage": "assemble"},
         ) from error
     except OSError as error:
         raise UnsupportedGraphError(f"ptxas cannot be started: {error}", pointers=["/options/cubin"]) from error

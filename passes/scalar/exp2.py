@@ -38,8 +38,8 @@ DOUBLE = (
 def exp2(traits: Traits, x: Number) -> Number:
     """inf above the largest exponent, denormals and then 0 below the least, NaN for NaN; exact for integers.
 
-    A 0 is not computed by rounding: an operation that underflows takes a CPU a hundred cycles, and a softmax with a mask
-    has many zeros.
+    A 0 is not computed by rounding: an operation that underflows takes a CPU a hundred cycles, and a masked softmax has
+    many zeros.
     """
     return _by_instruction(traits, x) if traits.has_scaling else _by_two_factors(traits, x)
 

@@ -127,7 +127,7 @@ class _Frames:
     def finish(self) -> None:
         """End the input. RequestError when the last frame is incomplete."""
         if self._frame is not None or not self._count:
-            raise RequestError(f"The body ends in the middle of its {self._coding}.")
+            raise RequestError(f"The {self._coding} data of the body is empty or incomplete; send it again.")
 
     def _next(self) -> _Frame:
         self._count += 1

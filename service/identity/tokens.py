@@ -79,9 +79,11 @@ def _peek(token: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     try:
         header, claims = (json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4))) for part in parts[:2])
     except (ValueError, RecursionError):
-        raise InvalidCredentialError("The token cannot be read.") from None
+        raise InvalidCredentialError(
+            "The token is not a JWT: its header and claims must be JSON objects in base64url."
+        ) from None
     if not isinstance(header, dict) or not isinstance(claims, dict):
-        raise InvalidCredentialError("The token cannot be read.")
+        raise InvalidCredentialError("The token is not a JWT: its header and claims must be JSON objects in base64url.")
     return cast("Mapping[str, Any]", header), cast("Mapping[str, Any]", claims)
 
 

@@ -157,7 +157,7 @@ def receive_message(channel: socket.socket) -> Message:
         elif kind == DONE:
             return Message(decode_json(payload), parts)
         else:
-            raise FrameError(f"a request has no frame of kind {kind!r}")
+            raise FrameError(f"a request has a frame of kind {kind!r}; only {PART!r} and {DONE!r} belong in it")
 
 
 def _json(content: Mapping[str, Any]) -> bytes:

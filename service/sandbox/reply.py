@@ -79,7 +79,7 @@ class Reply:
         elif kind == frames.STAGE:
             self._begin(payload)
         else:
-            raise FrameError(f"a task sends no frame of kind {kind!r}")
+            raise FrameError(f"the answer of a task has a frame of the unexpected kind {kind!r}")
         return None
 
     def _keep(self, name: str, content: bytes) -> None:

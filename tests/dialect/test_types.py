@@ -59,8 +59,8 @@ def test_the_device_is_no_part_of_the_type(context: ir.Context) -> None:
     [
         ("memref<4xf32>", "not a ranked tensor"),
         ("tensor<*xf32>", "not a ranked tensor"),
-        ("tensor<4xi7>", "has the type i7"),
-        ("tensor<4xsi8>", "has the type si8"),
+        ("tensor<4xi7>", "elements of type i7"),
+        ("tensor<4xsi8>", "elements of type si8"),
         ("tensor<?xf32>", "no encoding"),
         ('tensor<?x4xf32, ["n"]>', "one text per dim"),
         ('tensor<?xf32, "n">', "one text per dim"),

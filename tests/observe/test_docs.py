@@ -73,5 +73,5 @@ def test_every_figure_is_on_the_page_with_its_labels(server: Server) -> None:
 
 
 def test_every_check_is_on_the_page() -> None:
-    table = PAGE.read_text("utf-8").partition("| check | what is tried |")[2].partition("\n\n")[0]
+    table = PAGE.read_text("utf-8").partition("| check | passes if |")[2].partition("\n\n")[0]
     assert tuple(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == CHECKS

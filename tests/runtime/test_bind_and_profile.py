@@ -56,14 +56,14 @@ def test_a_bound_array_that_is_not_contiguous_is_read_in_order() -> None:
 
 def test_a_bound_array_must_fit_the_symbols_of_the_call() -> None:
     program = add_program().bind({LEFT: np.ones(3, np.float32)})
-    with pytest.raises(CallInputError, match=r"input 0 \(var 100\) has the shape \(3,\), the program takes \(4,\)"):
+    with pytest.raises(CallInputError, match=r"input 0 \(var 100\) has the shape \(3,\), but the program takes \(4,\)"):
         program(np.ones(4, np.float32), n=4)
 
 
 @pytest.mark.parametrize(
     ("var", "array", "message"),
     [
-        (7, np.ones(3, np.float32), "var 7 is not a free input; those are 100, 101"),
+        (7, np.ones(3, np.float32), "var 7 is not a free input; the free inputs are 100, 101"),
         (RIGHT, np.ones(3, np.float64), r"input 1 \(var 101\) has the dtype float64"),
         (RIGHT, np.ones((3, 1), np.float32), r"has the shape \(3, 1\)"),
         (RIGHT, "weights", "is a str"),
@@ -76,7 +76,7 @@ def test_an_array_that_does_not_fit_is_refused_when_it_is_bound(var: int, array:
 
 def test_an_input_cannot_be_bound_twice() -> None:
     ones = np.ones(3, np.float32)
-    with pytest.raises(CallInputError, match="var 100 is not a free input; those are 101"):
+    with pytest.raises(CallInputError, match="var 100 is not a free input; the free inputs are 101"):
         add_program().bind({LEFT: ones}).bind({LEFT: ones})
 
 

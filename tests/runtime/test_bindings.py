@@ -195,7 +195,7 @@ def test_an_array_that_is_bound_fixes_its_sizes() -> None:
     bound = sketch.program().bind({101: np.full(5, 7, np.float32)})
     for size in (5, 3, 4, 1, 5, 2):
         assert bound(FIVE[:size], n=size, m=5)[0].tolist() == [8.0] * size
-        with pytest.raises(CallError, match=r"input 1 \(var 101\) has the shape \(5,\), the program takes \(6,\)"):
+        with pytest.raises(CallError, match=r"input 1 \(var 101\) has the shape \(5,\), but the program takes \(6,\)"):
             bound(FIVE[:size], n=size, m=6)
 
 

@@ -95,10 +95,10 @@ def test_a_size_that_is_no_integer_is_refused_where_the_integer_has_a_plan(value
     [
         ((ONES,), "the program takes 2 arrays, got 1"),
         ((ONES, ONES, ONES), "the program takes 2 arrays, got 3"),
-        ((ONES, ONES.astype(np.float64)), r"input 1 \(var 101\) has the dtype float64, the program takes float32"),
+        ((ONES, ONES.astype(np.float64)), r"input 1 \(var 101\) has the dtype float64, but the program takes float32"),
         ((ONES, ONES.astype(">f4")), "has the dtype >f4"),
-        ((ONES[:3], ONES), r"input 0 \(var 100\) has the shape \(3,\), the program takes \(4,\)"),
-        ((ONES.reshape(2, 2), ONES), r"has the shape \(2, 2\), the program takes \(4,\)"),
+        ((ONES[:3], ONES), r"input 0 \(var 100\) has the shape \(3,\), but the program takes \(4,\)"),
+        ((ONES.reshape(2, 2), ONES), r"has the shape \(2, 2\), but the program takes \(4,\)"),
         ((ONES, [1.0, 1.0, 1.0, 1.0]), r"input 1 \(var 101\) is a list; pass an array of dtype float32"),
     ],
 )

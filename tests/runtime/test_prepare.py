@@ -93,7 +93,7 @@ def test_more_may_be_bound_when_the_parameters_are() -> None:
     bound = program.bind(parameters(program))
     (free,) = (binding.var for binding in program.compiled.inputs if not binding.is_parameter)
     assert np.array_equal(bound.bind({free: X})(n=5)[0], bound(X, n=5)[0])
-    with pytest.raises(CallInputError, match=f"is not a free input; those are {free}"):
+    with pytest.raises(CallInputError, match=f"is not a free input; the free inputs are {free}"):
         bound.bind({next(iter(parameters(program))): WEIGHTS})
 
 

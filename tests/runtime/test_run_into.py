@@ -111,8 +111,11 @@ def _read_only(array: Array) -> Array:
         ([ones(4)], "the program has 2 outputs, got 1 arrays for them"),
         ([ones(4), ones(4), ones(4)], "has 2 outputs, got 3 arrays"),
         ([ones(4), [0.0] * 4], "the array for output 1 is a list; pass a NumPy array of dtype float32"),
-        ([ones(4), np.ones(4)], r"output 1 has the dtype float64 and the shape \(4,\), the output has float32"),
-        ([ones(5), ones(4)], r"output 0 has the dtype float32 and the shape \(5,\), the output has float32 and \(4,\)"),
+        ([ones(4), np.ones(4)], r"output 1 has the dtype float64 and the shape \(4,\), but the output has float32"),
+        (
+            [ones(5), ones(4)],
+            r"output 0 has the dtype float32 and the shape \(5,\), but the output has float32 and \(4,\)",
+        ),
         ([ones(4), ones(8)[::2]], "output 1 is not C-contiguous; pass an array as numpy.empty makes it"),
         ([_read_only(ones(4)), ones(4)], "output 0 is not writeable"),
         ([np.ones(17, np.uint8)[1:].view(np.float32), ones(4)], "output 0 is not aligned"),

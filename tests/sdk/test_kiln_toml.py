@@ -239,8 +239,8 @@ def test_constants_are_for_inputs_of_onnx_models_and_fit_them(kiln: Kiln, tmp_pa
     refused = kiln("validate", "layer.json")
     assert refused.returncode == 2
     said = " ".join(refused.stderr.split())
-    assert f"the constants in {tmp_path / FILE} fix inputs of ONNX models" in said
-    assert 'as under [models."*.onnx"]' in said
+    assert f"constants in {tmp_path / FILE} apply to ONNX models only" in said
+    assert 'move them to a table such as [models."*.onnx"]' in said
     written(tmp_path, "[models.'*.onnx']\nconstants = { shape = [1, 3], scale = 1 }")
     assert kiln("validate", "layer.json").returncode == 0
 

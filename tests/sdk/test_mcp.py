@@ -131,7 +131,7 @@ def test_calls_that_fit_no_schema_say_what_would(served: str) -> None:
             ({"name": "stage", "digest": "../../keys", "stage": "x"}, "does not match"),
             ({"name": "program", "digest": "0" * 64}, "There is no program"),
             ({"name": "validate", "graph": GRAPH, "made_up": 1}, "made_up"),
-            ({"name": "run", "graph": GRAPH}, "no such tool"),
+            ({"name": "run", "graph": GRAPH}, "There is no tool 'run'; details.tools lists them."),
         ):
             name = arguments.pop("name")
             failed, result = await call(name, **arguments)

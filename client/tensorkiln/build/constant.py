@@ -61,11 +61,9 @@ def table_values(
     try:
         array = np.asarray(value)
     except ValueError:
-        raise refusal("the lists of a constant differ in length; a table has rows of one length") from None
+        raise refusal("the nested lists of a constant differ in length; give rows of equal length") from None
     if array.size > MAX_TABLE_ELEMENTS:
-        raise refusal(
-            f"a constant of {array.size} elements is over the {MAX_TABLE_ELEMENTS} of a table: make it an input"
-        )
+        raise refusal(f"a constant has at most {MAX_TABLE_ELEMENTS} elements, not {array.size}; make it an input")
     if dtype is None and not isinstance(value, np.ndarray) and array.dtype.kind in _SEQUENCE_DTYPES:
         return array, _SEQUENCE_DTYPES[array.dtype.kind]
     try:

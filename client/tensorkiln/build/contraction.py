@@ -77,7 +77,9 @@ def einsum(subscripts: str, a: Tensor, b: Tensor) -> Tensor:
         left, right = (each[letter] for each in sizes)
         low, high = a.builder.bounds(sub(left, right))
         if (low > 0 or high < 0) and 1 not in (left, right):
-            raise a.builder.error(f"{letter} of {quoted(subscripts)} is {left} on the left and {right} on the right")
+            raise a.builder.error(
+                f"the axis {letter} of {quoted(subscripts)} is {left} on the left and {right} on the right"
+            )
     summed = sorted(letters - set(output))
     order = [*output, *summed]
     return sum_of_products(_aligned(a, first, order), _aligned(b, second, order), range(len(output), len(order)))

@@ -28,11 +28,11 @@ def require_tensor(value: object, operation: str) -> None:
 
 def _remedy(value: object) -> str:
     if isinstance(value, Expr):
-        return f": dim_value(builder, {value}, dtype) makes one of a dimension"
+        return f": dim_value(builder, {value}, dtype) makes a tensor of a dimension"
     if isinstance(value, np.ndarray):
         return ": make it an input (builder.input) or a constant (builder.constant)"
     if isinstance(value, bool | int | float | list | tuple | np.generic):
-        return ": builder.constant makes one of it"
+        return ": make it a constant (builder.constant)"
     return ""
 
 

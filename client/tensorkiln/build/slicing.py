@@ -39,7 +39,8 @@ def getitem(x: Tensor, key: Index | Tensor | tuple[Index, ...]) -> Tensor:
     if isinstance(key, Tensor):
         if key.dtype.is_bool:
             raise x.builder.error(
-                "the size of what a mask selects depends on the data, which shapes cannot; use where(mask, x, other)"
+                "the number of elements that a mask selects depends on the data, and a shape cannot; "
+                "use where(mask, x, other)"
             )
         return take(x, key)
     keys = list(key) if isinstance(key, tuple) else [key]

@@ -69,7 +69,7 @@ def bench(
     symbols: Symbols = None,
     dim: Dim = None,
     seed: Annotated[int, typer.Option("--random", min=0, help="Seed for the missing inputs.")] = 0,
-    repeat: Annotated[int, typer.Option(min=3, help="Timed calls; a tenth as many run before.")] = 50,
+    repeat: Annotated[int, typer.Option(min=3, help="Timed calls, after a tenth as many calls to warm up.")] = 50,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of one kernel; default: all processors.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
     fast_math: FastMath = None,
@@ -81,8 +81,8 @@ def bench(
 ) -> None:
     """Time the calls of a program and its kernels, and compare them with the peak of this machine or of its GPU.
 
-    Operations and bytes are as the compiler counts them. The peak is measured with copies and matrix products of
-    NumPy on as many threads; that of a GPU follows from its clocks.
+    Operations and bytes are counted by the compiler. The peak is measured with copies and matrix products of
+    NumPy on the same number of threads; that of a GPU follows from its clocks.
     """
     with reported() as step, ExitStack() as stack:
         options = compile_options(fast_math=fast_math, fusion=fusion, schedule=schedule, tuned=tuned)

@@ -13,7 +13,7 @@ from .report import reported
 def mcp(url: Url = None, timeout: TimeoutS = None) -> None:
     """Serve tools for assistants over standard input and output: compile, validate, run and others.
 
-    It uses the service that `--url` or KILN_URL names, with KILN_API_KEY, and otherwise one of its own.
+    It uses the service at --url or KILN_URL, with the key KILN_API_KEY; without a URL, an embedded service.
     """
     with reported():
         if find_spec("mcp") is None:

@@ -96,8 +96,8 @@ def read_model(path: Path, given: Given, connect: Connect) -> Model:
         )
     if given.constants and suffix != ".onnx":
         raise RequestError(
-            f"{path}: the constants in {nearest(path) or FILE} fix inputs of ONNX models only; "
-            """state them for those alone, as under [models."*.onnx"]."""
+            f"{path}: constants in {nearest(path) or FILE} apply to ONNX models only; "
+            """move them to a table such as [models."*.onnx"]."""
         )
     try:
         return _with_known(form, path, given, connect)

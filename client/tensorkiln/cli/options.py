@@ -42,7 +42,9 @@ Dim = Annotated[
 Url = Annotated[
     str | None,
     typer.Option(
-        "--url", envvar="KILN_URL", help="Base URL of a service; without one, an embedded service is started."
+        "--url",
+        envvar="KILN_URL",
+        help="Base URL of a service; without one, an embedded service is started if one is needed.",
     ),
 ]
 TimeoutS = Annotated[
@@ -53,7 +55,7 @@ Cubin = Annotated[
     typer.Option(
         "--cubin/--no-cubin",
         show_default=False,
-        help="Also assemble the code of CUDA targets, with the nvJitLink of the service.",
+        help="Also assemble the PTX of CUDA targets to cubins, with the service's nvJitLink.",
     ),
 ]
 Fusion = Annotated[
@@ -61,7 +63,7 @@ Fusion = Annotated[
     typer.Option(
         "--fusion/--no-fusion",
         show_default=False,
-        help="--no-fusion runs every op in a kernel of its own: slow, to compare results.",
+        help="--no-fusion runs every op in a separate kernel, to compare results; slow.",
     ),
 ]
 Schedule = Annotated[
@@ -69,14 +71,14 @@ Schedule = Annotated[
     typer.Option(
         "--schedule/--no-schedule",
         show_default=False,
-        help="--no-schedule lowers kernels with MLIR's own passes: slower still, to locate a defect.",
+        help="--no-schedule lowers kernels with MLIR's own passes, to locate a defect; slower still.",
     ),
 ]
 Tuned = Annotated[
     str | None,
     typer.Option(
         "--tuned",
-        help="Pick schedules by the measurements of `kiln tune`: off (default), prefer (if there are any), or require.",
+        help="Use the schedules measured by `kiln tune`: off (default), prefer (if there are any), or require.",
     ),
 ]
 FastMath = Annotated[
@@ -84,7 +86,7 @@ FastMath = Annotated[
     typer.Option(
         "--fast-math/--no-fast-math",
         show_default=False,
-        help="Allow other results in the last bits and for non-finite values.",
+        help="Round a product and its sum once; results may differ in the last bits and for non-finite values.",
     ),
 ]
 

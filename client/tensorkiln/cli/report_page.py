@@ -51,7 +51,7 @@ def report(
     url: Url = None,
     timeout: TimeoutS = None,
 ) -> None:
-    """Write a page about a compiled program: graph, schedule, memory, the texts of its stages, and every kernel.
+    """Write a page about a compiled program: graph, schedule, memory, the IR after each stage, and every kernel.
 
     It is one HTML file that needs no network. With two targets, the page compares the two programs of the model.
     """

@@ -22,7 +22,7 @@ def serve(
 ) -> None:
     """Run the compile service in the foreground, until Ctrl-C.
 
-    The KILN_* environment variables in the manual of the service have all other settings.
+    All other settings are environment variables named KILN_*, listed in the manual under Operations.
     """
     with reported():
         if sys.platform != "linux":

@@ -13,7 +13,8 @@ class ExprLimitError(ExprError):
     """An expression beyond a published limit: its name, the maximum and the actual value."""
 
     def __init__(self, limit: str, maximum: int, actual: int) -> None:
-        super().__init__(f"the limit of {limit} is {maximum}, an expression has {actual}")
+        counted = "levels" if limit == "expression_depth" else "terms"
+        super().__init__(f"an expression has {actual} {counted}; the limit {limit} is {maximum}")
         self.limit: Final = limit
         self.maximum: Final = maximum
         self.actual: Final = actual

@@ -92,7 +92,7 @@ def _symbol(name: str) -> Dim:
     if not _SYMBOL.fullmatch(name):
         raise ExprError(
             f"{quoted(name)} is not the name of a symbol, which is letters, digits, _ and .; "
-            'arithmetic is spelled as {"op": "mul", "args": ["n", 2]}'
+            'write arithmetic as {"op": "mul", "args": ["n", 2]}'
         )
     return symbol(name)
 

@@ -61,7 +61,7 @@ def binop(node: Binop, scope: Scope) -> TensorType:
         scope.fail(f"the operands have different dtypes: {a.dtype} and {b.dtype} (cast one of them)", "a_var", "b_var")
     if op in COMPARISONS:
         if node.dtype not in CONDITIONS:
-            scope.fail(f"the result of a comparison is bool or uint8, the node says {node.dtype}", "dtype")
+            scope.fail(f"the result of a comparison is bool or uint8, but the node says {node.dtype}", "dtype")
     elif node.dtype is not a.dtype:
         scope.require_dtype(node.dtype, a.dtype)
     if a is b and node.dtype is a.dtype:

@@ -25,7 +25,7 @@ def unroll(node: Unroll, scope: Scope) -> TensorType:
 
 def _require_fits(scope: Scope, dtype: DType, low: int, high: int, field: str) -> None:
     if dtype not in INTEGERS:
-        scope.fail(f"a symbol is an integer, the node says {dtype}", "dtype")
+        scope.fail(f"a symbol is an integer, but the node says {dtype}", "dtype")
     if not dtype.min <= low <= high <= dtype.max:
         scope.fail(f"{low} to {high} is outside of {dtype}: {dtype.min} to {dtype.max}", field)
 
@@ -43,7 +43,7 @@ def bind(node: Bind, scope: Scope) -> TensorType:
 
 def unique(node: Unique, scope: Scope) -> TensorType:
     if node.dtype not in MARKERS:
-        scope.fail(f"unique is int32 or unit, the node says {node.dtype}", "dtype")
+        scope.fail(f"unique is int32 or unit, but the node says {node.dtype}", "dtype")
     if node.dtype is DType.INT32 and not DType.INT32.min <= node.id <= DType.INT32.max:
         scope.fail(f"the id {node.id} is outside of int32", "id")
     return scope.type(node.dtype, ())
@@ -51,7 +51,7 @@ def unique(node: Unique, scope: Scope) -> TensorType:
 
 def device(node: Device, scope: Scope) -> TensorType:
     if node.dtype not in MARKERS:
-        scope.fail(f"device is int32 or unit, the node says {node.dtype}", "dtype")
+        scope.fail(f"device is int32 or unit, but the node says {node.dtype}", "dtype")
     return scope.type(node.dtype, ())
 
 

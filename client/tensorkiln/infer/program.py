@@ -13,7 +13,7 @@ from .scope import Scope
 
 def sink(node: Sink, scope: Scope) -> TensorType:
     if node.dtype is not DType.UNIT:
-        scope.fail(f"a sink is unit, the node says {node.dtype}", "dtype")
+        scope.fail(f"a sink is unit, but the node says {node.dtype}", "dtype")
     for var in node.deps:
         _ = scope.types[var]
     return scope.type(DType.UNIT, ())

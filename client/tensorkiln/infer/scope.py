@@ -195,7 +195,7 @@ class Scope:
     def require_dtype(self, node_dtype: DType, inferred: DType) -> None:
         """Refuses the node unless its `dtype` is the inferred one."""
         if node_dtype is not inferred:
-            self.fail(f"the dtype of the result is {inferred}, the node says {node_dtype}", "dtype")
+            self.fail(f"the dtype of the result is {inferred}, but the node says {node_dtype}", "dtype")
 
     def require_axis(self, axis: int, rank: int, field: str) -> None:
         """Refuses the node unless `0 <= axis < rank`."""

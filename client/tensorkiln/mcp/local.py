@@ -36,10 +36,10 @@ def local_tools(client: Client) -> tuple[Tool, ...]:
         return await asyncio.to_thread(_profile, client, arguments)
 
     return (
-        Tool("run", "Compile a graph for this machine, run it, and give its outputs.", _TAKES, (), run),
+        Tool("run", "Compile a graph for this machine, run it, and return its outputs.", _TAKES, (), run),
         Tool(
             "profile",
-            "Compile a graph for this machine, run it several times, and give the median time of each kernel.",
+            "Compile a graph for this machine, run it several times, and return the median time of each kernel.",
             (*_TAKES, "repeat"),
             (),
             profile,

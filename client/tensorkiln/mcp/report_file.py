@@ -22,7 +22,7 @@ def report_file_tool(client: Client, folder: Path) -> Tool:
 
     return Tool(
         "report",
-        "Write a page about a program, for people: kernels, schedule, memory and IR; or about two of them. Gives the "
+        "Write an HTML page for people: kernels, schedule, memory and IR of a program, or of two compared. Returns the "
         "path of the file.",
         ("digest", "against"),
         ("digest",),

@@ -44,7 +44,9 @@ def make_server(tools: Sequence[Tool], requests: Requests) -> Server[Any]:
         try:
             tool = known.get(params.name)
             if tool is None:
-                raise NotFoundError("There is no such tool.", details={"tools": list(known)})
+                raise NotFoundError(
+                    f"There is no tool {params.name[:64]!r}; details.tools lists them.", details={"tools": list(known)}
+                )
             _check(tool, arguments)
             return _answer(await tool.call(requests, arguments))
         except TensorkilnError as error:

@@ -18,7 +18,7 @@ PROPERTIES: Final[dict[str, dict[str, Any]]] = {
         "description": "A tensor graph: schema, name, nodes, input_vars, output_vars, symbolic_vars. The tool `schema` "
         "has the schema of the graph and of each node.",
     },
-    "stablehlo": {"type": "string", "description": "A StableHLO module as MLIR text, in the place of a graph."},
+    "stablehlo": {"type": "string", "description": "A StableHLO module as MLIR text, instead of a graph."},
     "dims": {
         "type": "object",
         "description": "Bounds of the module's dynamic dimensions, by name.",
@@ -35,7 +35,7 @@ PROPERTIES: Final[dict[str, dict[str, Any]]] = {
         "items": {"type": "string", "maxLength": 200},
         "minItems": 1,
         "maxItems": MOST_NAMED,
-        "description": "Such as cpu, cpu:x86-64-v3 or cuda:sm_90; the tool `capabilities` lists them.",
+        "description": "Targets, such as cpu, cpu:x86-64-v3 or cuda:sm_90; the tool `capabilities` lists them.",
     },
     "options": {"type": "object", "description": "Compile options, such as fast_math, fusion or dump_stages."},
     "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$", "description": "The digest of a compiled program."},
@@ -45,7 +45,11 @@ PROPERTIES: Final[dict[str, dict[str, Any]]] = {
         "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$",
         "description": "The name of a stage, as `compile` lists it.",
     },
-    "name": {"type": "string", "maxLength": 200, "description": "The name of a schema; without it, that of the graph."},
+    "name": {
+        "type": "string",
+        "maxLength": 200,
+        "description": "The name of a node kind or schema, such as binop; without it, the schema of the graph.",
+    },
     "symbols": {
         "type": "object",
         "additionalProperties": {"type": "integer"},
@@ -53,10 +57,15 @@ PROPERTIES: Final[dict[str, dict[str, Any]]] = {
     },
     "inputs": {
         "type": "array",
-        "description": "The inputs in order, as nested arrays of numbers; null draws random ones.",
+        "description": "The inputs in order, as nested arrays of numbers; null for random values.",
     },
     "seed": {"type": "integer", "minimum": 0, "description": "The seed of random inputs; the default is 0."},
-    "repeat": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "How often to run; the default is 10."},
+    "repeat": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 1000,
+        "description": "The number of timed runs; the default is 10.",
+    },
 }
 """The arguments that tools take, by name."""
 

@@ -68,7 +68,7 @@ async def _schema(requests: Requests, arguments: Arguments) -> Result:
     names = [each for each in schemas if each == _SCHEMA or each.startswith(f"{_SCHEMA}.")]
     found = next((each for each in names if _bare(each) == _bare(name)), None)
     if found is None:
-        raise NotFoundError("There is no such schema; `names` lists the schemas.", details={"names": names})
+        raise NotFoundError(f"There is no schema {name!r}; details.names lists the schemas.", details={"names": names})
     return {"name": found, "schema": schemas[found], "names": names}
 
 
@@ -124,8 +124,10 @@ def _body(fields: Mapping[str, Any]) -> bytes:
 
 
 TOOLS: Final[tuple[Tool, ...]] = (
-    Tool("capabilities", "Targets, node kinds, dtypes, limits and build of the service.", (), (), _capabilities),
-    Tool("schema", "The JSON Schema of graphs, or of one kind of node by `name`.", ("name",), (), _schema),
+    Tool(
+        "capabilities", "List the targets, node kinds, dtypes, limits and build of the service.", (), (), _capabilities
+    ),
+    Tool("schema", "Return the JSON Schema of graphs or, with `name`, of one kind of node.", ("name",), (), _schema),
     Tool(
         "validate",
         "Check a graph and infer every shape and dtype, without compiling it.",
@@ -135,37 +137,38 @@ TOOLS: Final[tuple[Tool, ...]] = (
     ),
     Tool(
         "compile",
-        "Compile a graph for one target or several. Gives for each program its digest, kernels, stages and how the "
-        "cache answered; the code stays in the store of the service.",
+        "Compile a graph for one or more targets. Returns for each program its digest, kernels, stages, and whether it "
+        "was in the cache; the code stays in the store of the service.",
         (*_GIVEN, "targets", "options"),
         ("targets",),
         _compile,
     ),
     Tool(
         "explain",
-        "Whether a compile would hit the store, the parts of its key, and the nearest program. Compiles nothing.",
+        "Return whether a compile would hit the store, the parts of its key, and the nearest stored program. Compiles "
+        "nothing.",
         (*_GIVEN, "targets", "options"),
         ("targets",),
         _explain,
     ),
-    Tool("program", "A program that was compiled before, by its digest.", ("digest",), ("digest",), _program),
+    Tool("program", "Return the summary of a stored program, by its digest.", ("digest",), ("digest",), _program),
     Tool(
         "diff",
-        "Where two compiled programs differ, by JSON Pointer: of two targets, builds, options or graphs.",
+        "List where two programs of different targets, builds, options or graphs differ, by JSON Pointer.",
         ("digest", "against"),
         ("digest", "against"),
         _diff,
     ),
     Tool(
         "report",
-        "The URL of a page about a program, for people: kernels, schedule, memory and IR; or about two of them.",
+        "Return the URL of an HTML page for people: kernels, schedule, memory and IR of a program, or of two compared.",
         ("digest", "against"),
         ("digest",),
         _report,
     ),
     Tool(
         "stage",
-        "The IR after a stage, if the program was compiled with the option dump_stages.",
+        "Return the IR after a stage of a program that was compiled with the option dump_stages.",
         ("digest", "stage"),
         ("digest", "stage"),
         _stage,

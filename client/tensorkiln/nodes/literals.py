@@ -43,7 +43,7 @@ def parse_literal(value: Scalar, dtype: DType) -> bool | int | float | None:
         if type(value) is not int:
             raise LiteralError(f"a value of {dtype} is an integer, not {_shown(value)}")
         if not dtype.min <= value <= dtype.max:
-            raise LiteralError(f"{_shown(value)} is outside of {dtype}: {dtype.min} to {dtype.max}")
+            raise LiteralError(f"{_shown(value)} is outside the range [{dtype.min}, {dtype.max}] of {dtype}")
         return value
     if dtype.is_bool:
         if type(value) is not bool:

@@ -9,7 +9,7 @@ _PRODUCT: Final = "a matrix product is a binop mul and a reduce_axis sum, which 
 _BINOP: Final = 'write the node binop with "op": "{}"'
 _UNARY: Final = 'write the node unary with "op": "{}"'
 _REDUCE: Final = 'write the node reduce_axis with "reduce_op_kind": "{}"'
-_BUILDER: Final = "several nodes make it, which {} of tensorkiln.build writes"
+_BUILDER: Final = "{} of tensorkiln.build writes the nodes that compute it"
 _COMPOSED: Final = (
     *("relu", "exp", "log", "tanh", "sigmoid", "gelu", "erf"),
     *("softmax", "layer_norm", "conv2d", "max_pool2d", "einsum"),

@@ -146,7 +146,7 @@ def _unknown(detail: ErrorDetails, misspelt: Mapping[Location, Location]) -> str
     if name == "graph" and not place:
         return 'the graph is inside of a field "graph", as in a request: give the value of that field'
     if name in _OF_REQUESTS and not place:
-        return f"a graph has no field {name}: it stands beside the graph, as an argument of compile or in the request"
+        return f"a graph has no field {name}: give it as an argument of compile, or beside the graph in a request"
     known = _fields_at(place)
     listed = f"; known are {', '.join(known)}" if known else ""
     return f"there is no field {quoted(name)}{did_you_mean(str(name), known) or listed}"
@@ -163,7 +163,7 @@ def _reason(detail: ErrorDetails, data: object) -> str:
             return 'the field schema is missing: write "schema": 1'
         case _ if "[key]" in detail["loc"]:
             *_, field, key = detail["loc"][: detail["loc"].index("[key]")]
-            return f'{quoted(key)} is not a key of {field}, whose keys are numbers of vars, as "0"'
+            return f'{quoted(key)} is not a key of {field}; its keys are var numbers in quotes, such as "0"'
         case "model_type" | "model_attributes_type" if not path:
             return f"a graph is a JSON object, not {quoted(data)}"
         case _:

@@ -124,7 +124,9 @@ def fixed_specs(
     free = {binding.var: binding for binding in bindings if binding.var not in resident}
     for var in shapes:
         if var not in free:
-            raise CallInputError(f"var {var} is not a free input; those are {', '.join(map(str, free)) or 'none'}")
+            raise CallInputError(
+                f"var {var} is not a free input; the free inputs are {', '.join(map(str, free)) or 'none'}"
+            )
     return {var: _loose_spec(free[var], bindings.index(free[var]), shape) for var, shape in shapes.items()}
 
 
@@ -144,8 +146,8 @@ def require_count(specs: Sequence[InputSpec], arrays: Sequence[Any]) -> None:
 def mismatch(spec: InputSpec, dtype: np.dtype[Any], shape: tuple[int, ...]) -> CallInputError:
     """The error for an array whose dtype or shape differs from `spec`."""
     if dtype != spec.dtype:
-        return CallInputError(f"{spec} has the dtype {dtype}, the program takes {spec.dtype}; convert it first")
-    return CallInputError(f"{spec} has the shape {shape}, the program takes {spec.shape}")
+        return CallInputError(f"{spec} has the dtype {dtype}, but the program takes {spec.dtype}; convert it first")
+    return CallInputError(f"{spec} has the shape {shape}, but the program takes {spec.shape}")
 
 
 def check_constraints(constraints: Sequence[Constraint], symbols: Mapping[str, int]) -> None:

@@ -77,7 +77,7 @@ def _require_writable(position: int, spec: OutputSpec, array: Any) -> None:
         raise CallInputError(f"{what} is a {type(array).__name__}; pass a NumPy array of dtype {spec.dtype}")
     if array.dtype != spec.dtype or array.shape != spec.shape:
         stated = f"the dtype {array.dtype} and the shape {array.shape}"
-        raise CallInputError(f"{what} has {stated}, the output has {spec.dtype} and {spec.shape}")
+        raise CallInputError(f"{what} has {stated}, but the output has {spec.dtype} and {spec.shape}")
     flags = array.flags
     if not (flags.c_contiguous and flags.aligned and flags.writeable):
         wanted = {"C-contiguous": flags.c_contiguous, "aligned": flags.aligned, "writeable": flags.writeable}

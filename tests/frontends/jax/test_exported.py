@@ -200,5 +200,8 @@ def test_a_result_of_another_size_than_the_module_has_is_refused(client: Client)
     exported = read_exported(content("networks/mlp"))
     (aval,) = exported.out_avals
     wrong = replace(exported, out_avals=(replace(aval, shape=(*aval.shape[:-1], "77")),))
-    with pytest.raises(InvalidGraphError, match=r"result 0 of the function's module is \(.*\), and it says \(.*77\)"):
+    with pytest.raises(
+        InvalidGraphError,
+        match=r"result 0 of the module has the shape \(.*\), but the exported function states \(.*77\)",
+    ):
         load(wrong, client=client)

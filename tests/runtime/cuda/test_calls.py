@@ -201,7 +201,7 @@ def test_the_checks_of_a_call_come_in_their_order_and_before_any_launch() -> Non
         program(values, values, n=3)
     with pytest.raises(CallInputError, match="has the dtype float64"):
         program(values.astype(np.float64), n=3)
-    with pytest.raises(CallInputError, match=r"has the shape \(3,\), the program takes \(4,\)"):
+    with pytest.raises(CallInputError, match=r"has the shape \(3,\), but the program takes \(4,\)"):
         program(values, n=4)
     with pytest.raises(CallInputError, match=r"input 0 .* is a str"):
         program("not an array", n=4)

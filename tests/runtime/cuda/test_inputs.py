@@ -107,9 +107,9 @@ def test_strides_of_axes_with_one_element_do_not_matter(offer: type[Foreign]) ->
 @pytest.mark.parametrize("offer", OFFERS)
 def test_dtype_and_shape_of_an_array_on_the_device_are_checked(offer: type[Foreign]) -> None:
     program, driver = doubling()
-    with pytest.raises(CallInputError, match=r"input 0 \(var 100\) has the dtype int32, the program takes float32"):
+    with pytest.raises(CallInputError, match=r"input 0 \(var 100\) has the dtype int32, but the program takes float32"):
         program(offer(driver, VALUES.astype(np.int32)), n=40)
-    with pytest.raises(CallInputError, match=r"has the shape \(40,\), the program takes \(39,\)"):
+    with pytest.raises(CallInputError, match=r"has the shape \(40,\), but the program takes \(39,\)"):
         program(offer(driver, VALUES), n=39)
 
 

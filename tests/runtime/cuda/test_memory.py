@@ -356,22 +356,22 @@ def test_a_bound_array_may_say_its_shape_by_its_protocol_only() -> None:
     described = SimpleNamespace(__cuda_array_interface__=given.__cuda_array_interface__)
     program = sketch.gpu_program(driver).bind({RIGHT: described})
     assert_array_equal(program(values, n=50)[0].numpy(), values * 2)
-    with pytest.raises(CallInputError, match=r"has the shape \(50,\), the program takes \(49,\)"):
+    with pytest.raises(CallInputError, match=r"has the shape \(50,\), but the program takes \(49,\)"):
         program(values[:49], n=49)
 
 
 def test_a_bound_array_must_fit() -> None:
     program = addition().gpu_program()
-    with pytest.raises(CallInputError, match="var 7 is not a free input; those are 100, 101"):
+    with pytest.raises(CallInputError, match="var 7 is not a free input; the free inputs are 100, 101"):
         program.bind({7: np.ones(3, np.float32)})
     with pytest.raises(CallInputError, match=r"input 1 \(var 101\) has the dtype float64"):
         program.bind({RIGHT: np.ones(3)})
-    with pytest.raises(CallInputError, match=r"has the shape \(3, 1\), the program takes \(None,\)"):
+    with pytest.raises(CallInputError, match=r"has the shape \(3, 1\), but the program takes \(None,\)"):
         program.bind({RIGHT: np.ones((3, 1), np.float32)})
     bound = program.bind({LEFT: np.ones(3, np.float32)})
-    with pytest.raises(CallInputError, match="var 100 is not a free input; those are 101"):
+    with pytest.raises(CallInputError, match="var 100 is not a free input; the free inputs are 101"):
         bound.bind({LEFT: np.ones(3, np.float32)})
-    with pytest.raises(CallInputError, match=r"input 0 \(var 100\) has the shape \(3,\), the program takes \(4,\)"):
+    with pytest.raises(CallInputError, match=r"input 0 \(var 100\) has the shape \(3,\), but the program takes \(4,\)"):
         bound(np.ones(4, np.float32), n=4)
 
 

@@ -41,19 +41,26 @@ def compile_folder(
     ],
     targets: Annotated[
         list[str] | None,
-        typer.Option("--targets", "-t", help=f"Such as x86-64-v3,cpu:aarch64,sm_90; default: the targets of {FILE}."),
+        typer.Option(
+            "--targets", "-t", help=f"Targets, such as x86-64-v3,cpu:aarch64,sm_90; default: those of {FILE}."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the programs.")] = Path("dist"),
-    lock: Annotated[Path | None, typer.Option("--lock", help="The lock file, to update or compare with.")] = None,
-    junit_file: Annotated[Path | None, typer.Option("--junit", help="Write a report as JUnit's XML.")] = None,
+    lock: Annotated[
+        Path | None, typer.Option("--lock", help="Lock file to update; with --check, to compare with.")
+    ] = None,
+    junit_file: Annotated[Path | None, typer.Option("--junit", help="Write a report as JUnit XML.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write a report as JSON.")] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=64, help="Concurrent compiles.")] = 8,
     fail_on: Annotated[
         list[str] | None,
-        typer.Option("--fail-on", help="error (default), warning, cache-miss, size-regression; separated by commas."),
+        typer.Option(
+            "--fail-on",
+            help="What fails the command, by commas: error (default), warning, cache-miss, size-regression.",
+        ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Compare with the lock file; write neither programs nor the lock.")
+        bool, typer.Option("--check", help="Compare with the lock file; write neither programs nor the lock file.")
     ] = False,
     offline: Annotated[bool, typer.Option("--offline", help="Use only the local cache, no service.")] = False,
     read_only_cache: Annotated[
@@ -71,8 +78,8 @@ def compile_folder(
     """Compile every graph of a folder for several targets.
 
     Exit codes: 0 done; 1 a graph was refused or not compiled; 2 wrong usage; 3 no service, or it refuses the key;
-    4 a check of --fail-on, --check or --read-only-cache failed; 5 a program without a valid signature, or another
-    one than was locked; 130 interrupted, after writing the reports.
+    4 a check of --fail-on, --check or --read-only-cache failed; 5 a program without a valid signature, or one that
+    differs from the lock file; 130 interrupted, after writing the reports.
     """
     if check and lock is None:
         raise typer.BadParameter("--check compares with a lock file: name it with --lock.")

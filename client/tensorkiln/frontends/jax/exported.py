@@ -197,12 +197,14 @@ def _require_whole(exported: Exported) -> None:
         (exported.out_tree, exported.out_avals, "results"),
     ):
         if tree.leaves != len(avals):
-            raise InvalidGraphError(f"The exported function has {len(avals)} {what} in a tree of {tree.leaves} leaves.")
+            raise InvalidGraphError(
+                f"The exported function has {len(avals)} {what}, but a tree of {tree.leaves} leaves; export it again."
+            )
     kept = exported.kept
     if list(kept) != sorted({*kept}) or (kept and kept[-1] >= len(exported.in_avals)):
-        raise InvalidGraphError("The exported function keeps arguments that it does not have.")
+        raise InvalidGraphError("The exported function keeps an argument that it does not have; export it again.")
     pair = exported.in_tree
     if pair.kind != "tuple" or [child.kind for child in pair.children] != ["tuple", "dict"]:
-        raise InvalidGraphError("The exported function's arguments are not a tuple and a dict.")
+        raise InvalidGraphError("The exported function's arguments must be a tuple and a dict; export it again.")
     if not exported.module:
-        raise InvalidGraphError("The exported function has no module.")
+        raise InvalidGraphError("The exported function has no StableHLO module; export it again.")

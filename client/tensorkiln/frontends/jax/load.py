@@ -153,26 +153,28 @@ def _require_fit(
         (graph.output_vars, results, "result"),
     ):
         if len(variables) != len(stated):
-            raise InvalidGraphError(f"the function's module has {len(variables)} {what}s, and it says {len(stated)}")
+            raise InvalidGraphError(
+                f"the module has {len(variables)} {what}s, but the exported function states {len(stated)}"
+            )
         for position, (var, (dtype, shape)) in enumerate(zip(variables, stated, strict=True)):
             found = graph.types[var]
             if found.dtype is not dtype or len(found.shape) != len(shape):
                 raise InvalidGraphError(
-                    f"{what} {position} of the function's module is {found.dtype} of rank {len(found.shape)}, "
-                    f"and it says {dtype} of rank {len(shape)}"
+                    f"{what} {position} of the module is {found.dtype} of rank {len(found.shape)}, "
+                    f"but the exported function states {dtype} of rank {len(shape)}"
                 )
             if what == "result" and any(
                 isinstance(own, int) and isinstance(said, int) and own != said
                 for own, said in zip(found.shape, shape, strict=True)
             ):
                 raise InvalidGraphError(
-                    f"result {position} of the function's module is {_spelled(found.shape)}, "
-                    f"and it says {_spelled(shape)}"
+                    f"result {position} of the module has the shape {_spelled(found.shape)}, "
+                    f"but the exported function states {_spelled(shape)}"
                 )
             if what == "argument" and tuple(found.shape) != tuple(shape):
                 raise InvalidGraphError(
-                    f"argument {position} of the function's module is {_spelled(found.shape)}, "
-                    f"and it says {_spelled(shape)}"
+                    f"argument {position} of the module has the shape {_spelled(found.shape)}, "
+                    f"but the exported function states {_spelled(shape)}"
                 )
 
 

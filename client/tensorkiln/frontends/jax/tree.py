@@ -30,7 +30,7 @@ class Tree:
         """The number of leaves."""
         return 1 if self.kind == "leaf" else sum(child.leaves for child in self.children)
 
-    def flatten(self, value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
+    def flatten(self, value: Any, where: str) -> Iterator[tuple[str, Any]]:
         """The leaves of `value`, in order, each with its path, such as `[0]['w']`.
 
         CallInputError when `value` has another structure.
@@ -40,7 +40,7 @@ class Tree:
             return
         if self.kind == "none":
             if value is not None:
-                raise CallInputError(f"the function takes None at {where or 'its top'}, not {type(value).__name__}")
+                raise CallInputError(f"{where} must be None, not {type(value).__name__}")
             return
         for child, (place, part) in zip(self.children, self._parts(value, where), strict=True):
             yield from child.flatten(part, place)
@@ -58,11 +58,13 @@ class Tree:
         if self.kind == "dict":
             given = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
             if not isinstance(value, Mapping) or {*given} != {*self.names}:
-                raise CallInputError(f"the function takes a dict of {sorted(self.names)} at {where or 'its top'}")
+                found = sorted(map(str, given)) if isinstance(value, Mapping) else type(value).__name__
+                raise CallInputError(f"{where} must be a dict with the keys {sorted(self.names)}, not {found}")
             return [(f"{where}[{name!r}]", given[name]) for name in self.names]
         wanted = tuple if self.kind == "tuple" else list
         if not isinstance(value, wanted) or len(cast("list[Any]", value)) != len(self.children):
-            raise CallInputError(f"the function takes a {self.kind} of {len(self.children)} at {where or 'its top'}")
+            found = f"of {len(cast('list[Any]', value))}" if isinstance(value, wanted) else type(value).__name__
+            raise CallInputError(f"{where} must be a {self.kind} of {len(self.children)}, not {found}")
         return [(f"{where}[{index}]", part) for index, part in enumerate(cast("list[Any]", value))]
 
 

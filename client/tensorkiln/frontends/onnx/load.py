@@ -101,7 +101,11 @@ def _outputs(results: Mapping[str, Held], parameters: Parameters) -> dict[str, T
             named.append((name, held))
     outputs = {name: _tensor(name, value, parameters) for name, value in named}
     if len(outputs) != len(named):
-        raise UnsupportedGraphError("an output is called as an element of another, which is a sequence; rename it")
+        twice = next(name for name in outputs if sum(name == other for other, _ in named) > 1)
+        raise UnsupportedGraphError(
+            f"the output {twice!r} has the name of an element of the sequence {twice.rpartition('/')[0]!r}; "
+            "rename one of these outputs"
+        )
     return outputs
 
 

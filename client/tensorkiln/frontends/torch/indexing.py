@@ -74,7 +74,7 @@ def _indices(call: Call, x: Tensor) -> list[Tensor | None]:
         if each is not None and not isinstance(each, Tensor):
             call.fail(f"{each!r} is not an index")
         if each is not None and (each.dtype.is_bool or each.dtype is DType.UINT8):
-            call.fail("the shape of what a mask selects depends on its values; use where")
+            call.fail("the number of elements that a mask selects depends on its values; use where")
         found.append(each)
     return [*found, *[None] * (x.rank - len(found))]
 
