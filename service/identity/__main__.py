@@ -109,9 +109,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _positive(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
     if not 0 < number < 1e6:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0 and below 1000000")
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0 and below 1000000")
     return number
 
 

@@ -135,14 +135,17 @@ function showProgram(program) {
     each.dump ? button(each.name, told(stage, () => stageOf(program.digest, each.name, stage))) : each.name,
     `${(each.seconds * 1e3).toFixed(1)} ms`,
   ]);
-  made.append(element("h3", program.name), link, " ", button("report", told(stage, () => reportOf(program))), facts);
+  made.append(element("h3", title(program)), link, " ", button("report", told(stage, () => reportOf(program))), facts);
   made.append(table(["kernel", "entry"], program.kernels.map((each) => [each.name, each.entry ?? ""])));
   made.append(table(["stage", "time"], stages), stage);
   return made;
 }
 
+// A program that was compiled from its canonical graph has no name.
+const title = (program) => program.name || program.digest.slice(0, 12);
+
 function linkTo(program) {
-  const link = element("a", program.name || program.digest.slice(0, 12));
+  const link = element("a", title(program));
   link.href = `/explore#${program.digest}`;
   return link;
 }
