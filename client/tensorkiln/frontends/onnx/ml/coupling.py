@@ -44,7 +44,7 @@ def coupled(pairs: Tensor, count: int) -> Tensor:
 
 
 def _entry(wins: Mapping[tuple[int, int], Tensor], row: int, column: int, count: int) -> Tensor:
-    """An entry of the matrix Q; on the diagonal, the sum of the squared probabilities of other classes against it."""
+    """An entry of the matrix Q; a diagonal entry sums the squared probabilities of others against `row`."""
     if row != column:
         return -(wins[column, row] * wins[row, column])
     return reduce(add, (wins[other, row] * wins[other, row] for other in range(count) if other != row))

@@ -59,7 +59,7 @@ def binarizer(node: Node) -> Value:
 
 
 def imputer(node: Node) -> Value:
-    """Replace missing elements by the value of their feature. An attribute says which number, or NaN, is missing."""
+    """Replace missing elements by the value of their feature. An attribute has the number, or NaN, that marks them."""
     x = node.tensor(0)
     if x.dtype.is_float:
         node.ignore("imputed_value_int64s", "replaced_value_int64")
