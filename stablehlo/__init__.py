@@ -1,1 +1,1 @@
-"""StableHLO modules as graphs of the wire format. It is parsed and translated in the sandboxed process only."""
+"""Translation of StableHLO modules to graphs of the wire format. Runs in the sandboxed process only."""

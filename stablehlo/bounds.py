@@ -1,4 +1,4 @@
-"""The bounds that a request gives for dimensions that are not static."""
+"""Parser for a request's bounds of dynamic dimensions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _FIELDS: Final = frozenset({"min", "max"})
 
 
 def parse_dims(value: Any) -> Mapping[str, tuple[int, int]]:
-    """Inclusive bounds by name: a symbol's, or `argument.dimension` by their positions.
+    """Inclusive bounds by the name of a symbol, or by the positions `argument.dimension`.
 
-    RequestError for a value that is not such a record, LimitExceededError for more than a graph has symbols.
+    RequestError for an invalid value, LimitExceededError for more than `MAX_SYMBOLS` entries.
     """
     if not isinstance(value, dict):
         raise RequestError("dims is an object: bounds by the name of a dimension.", pointers=["/dims"])

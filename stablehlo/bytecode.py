@@ -1,7 +1,7 @@
-"""Attributes of a dialect that is not known here, taken out of MLIR bytecode where they lie.
+"""Removal of an unknown dialect's attributes from MLIR bytecode, in place.
 
-The format is that of https://mlir.llvm.org/docs/BytecodeFormat/: sections, in which numbers have a prefix that says how
-many bytes follow. Only the tables of names and of attributes are read, as far as the bytes go.
+The format is https://mlir.llvm.org/docs/BytecodeFormat/: sections with variable-length integers. Only the sections of
+strings, dialects and attributes are read.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from collections.abc import Iterator
 from typing import Final
 
 _STRINGS, _DIALECTS, _ATTRIBUTES, _OFFSETS = range(4)
-"""Of what a section is, the numbers that are needed here."""
+"""The section numbers that this module needs."""
 _ALIGNED: Final = 0x80
 _FIRST: Final = 4
-"""Where the version stands: the reader of the module checks the magic bytes."""
+"""The offset of the version; `read_artifact` checks the magic bytes before it."""
 
 
 class BytecodeError(ValueError):
-    """The bytes are not as the format has them."""
+    """The bytecode is damaged, or lacks the dialect."""
 
 
 def without_attributes_of(dialect: str, bytecode: bytes) -> bytes:
-    """The module with an empty list in the place of each attribute of the dialect. BytecodeError where it is damaged.
+    """The module with each attribute of the dialect replaced by an empty list. BytecodeError if it is damaged.
 
-    An attribute has bytes of its own in a table, and is named by its number elsewhere. The list is written as text, and
-    has as many bytes by the spaces behind it.
+    Attributes are stored in a table and referenced by number. The list is stored as text, padded with spaces to the
+    attribute's size.
     """
     changed = bytearray(bytecode)
     sections = _sections(bytecode)
@@ -60,7 +60,7 @@ def _empty_list(size: int) -> bytes:
 
 
 def _sections(data: bytes) -> dict[int, range]:
-    """Where each section lies."""
+    """The byte range of each section, by its number."""
     _, at = _number(data, _FIRST, len(data))
     at = data.find(b"\0", at) + 1
     if at == 0:
@@ -81,7 +81,7 @@ def _sections(data: bytes) -> dict[int, range]:
 
 
 def _number_of(name: bytes, data: bytes, sections: dict[int, range]) -> int:
-    """The number of a dialect. BytecodeError where the module has none of that name."""
+    """The number of a dialect. BytecodeError if the module does not use it."""
     spelled = next((at for at, text in enumerate(_strings(data, sections[_STRINGS])) if text == name), None)
     at, end = sections[_DIALECTS].start, sections[_DIALECTS].stop
     count, at = _number(data, at, end)
@@ -90,14 +90,14 @@ def _number_of(name: bytes, data: bytes, sections: dict[int, range]) -> int:
         if entry >> 1 == spelled:
             return number
         if entry & 1:
-            # A version, which is a section of its own.
+            # The dialect's version is a nested section: skip it.
             size, at = _number(data, at + 1, end)
             at += size
     raise BytecodeError("the dialect is not there")
 
 
 def _strings(data: bytes, section: range) -> Iterator[bytes]:
-    """The texts, whose lengths stand before them, the last one's first."""
+    """The strings. Their lengths precede them, in reverse order."""
     count, at = _number(data, section.start, section.stop)
     if count > len(section):
         raise BytecodeError("there are more texts than bytes")
@@ -113,7 +113,7 @@ def _strings(data: bytes, section: range) -> Iterator[bytes]:
 
 
 def _number(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """A number of a variable length, and where it ends: as many zeros at its low end as bytes follow the first."""
+    """A variable-length integer and its end offset; its trailing zero bits are the number of bytes after the first."""
     if at >= end:
         raise BytecodeError("a number is missing")
     first = data[at]
@@ -126,7 +126,7 @@ def _number(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def _spelled(number: int, size: int) -> bytes:
-    """A number in as many bytes as it had."""
+    """Encode an integer in exactly `size` bytes."""
     if size == 9:
         return b"\0" + number.to_bytes(8, "little")
     return ((number << 1 | 1) << (size - 1)).to_bytes(size, "little")

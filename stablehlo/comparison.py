@@ -1,4 +1,4 @@
-"""compare, in the order of numbers or in the total order of IEEE 754."""
+"""compare, numerically or by IEEE 754's total order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TYPES: Final = ("NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED")
 
 
 def _before(left: Tensor, right: Tensor) -> Tensor:
-    """`left < right`, where a NaN comes after all numbers."""
+    """`left < right`, with NaN after all numbers."""
     return (left < right) | (build.equal(left, left) & build.is_nan(right))
 
 
@@ -38,11 +38,11 @@ _ORDERED: Final[dict[str, Callable[[Tensor, Tensor], Tensor]]] = {
     "LE": lambda a, b: ~_before(b, a),
     "GE": lambda a, b: ~_before(a, b),
 }
-"""In a comparator, of floats that may be NaN: without a place for these there would be no order."""
+"""Float comparisons in the comparator of a sort, which needs a place for NaN to be a total order."""
 
 
 def total_order(x: Tensor) -> Tensor:
-    """The bits of a float as a signed integer that is in the total order: -NaN, -inf, …, -0, +0, …, inf, NaN."""
+    """Map floats to signed integers in the total order: -NaN, -inf, …, -0, +0, …, inf, NaN."""
     bits = x.bitcast(DType(f"int{x.dtype.bits}"))
     return bits ^ ((bits >> (x.dtype.bits - 1)) & int(bits.dtype.max))
 

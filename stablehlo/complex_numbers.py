@@ -1,4 +1,4 @@
-"""Complex numbers: pairs of real values, most of whose operations are those of their parts."""
+"""Complex numbers as pairs of real values; most operations apply to each part."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ BY_PARTS: Final = (
     *("stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_gather", "stablehlo.dynamic_pad"),
     *("stablehlo.dynamic_reshape", "stablehlo.real_dynamic_slice"),
 )
-"""Operations that do the same to the real and to the imaginary parts."""
+"""Operations that treat real and imaginary parts alike."""
 
 
 def by_parts(translator: Translator) -> Translator:
-    """An operation on pairs by what it is of their real and of their imaginary parts; real operands are in both."""
+    """Apply a real operation to both parts; real operands are passed to both."""
 
     def apply(op: Op) -> Value:
         real, imag = (
@@ -53,7 +53,7 @@ def by_parts(translator: Translator) -> Translator:
 
 
 def parts(value: Value) -> tuple[Real, Real]:
-    """What stands for a value in an operation on real parts, and in that on imaginary parts."""
+    """The operand for the real parts and that for the imaginary parts; a real value is both."""
     return (value.real, value.imag) if isinstance(value, Pair) else (value, value)
 
 
@@ -66,7 +66,7 @@ def _part(translator: Translator, op: Op) -> Real:
 
 
 def complex_operand(op: Op, position: int) -> Complex:
-    """An operand as a pair of tensors; a real one has no imaginary part."""
+    """An operand as a pair of tensors; a real one gets an imaginary part of 0."""
     value = op.operands[position]
     if isinstance(value, Pair):
         return Complex(op.as_tensor(value.real), op.as_tensor(value.imag))
@@ -75,7 +75,7 @@ def complex_operand(op: Op, position: int) -> Complex:
 
 
 def as_pair(x: Complex) -> Pair:
-    """What was computed, as a value."""
+    """Convert a computed complex number to a value."""
     return Pair(x.real, x.imag)
 
 
@@ -112,7 +112,7 @@ def _compare(op: Op) -> Value:
 
 
 def _convert(op: Op) -> Value:
-    """To a real type the real part; from one, with an imaginary part of 0."""
+    """Convert: to a real type, drop the imaginary part; from one, add an imaginary part of 0."""
     x, wanted = complex_operand(op, 0), op.result()
     real = convert(x.real, wanted.dtype)
     if not wanted.is_complex:
@@ -121,13 +121,13 @@ def _convert(op: Op) -> Value:
 
 
 def _constant(op: Op) -> Value:
-    """Of its text: the bindings have no other access to complex numbers."""
+    """A constant, parsed from its text, since the bindings cannot read complex elements."""
     wanted, shape = op.result(), op.static_shape()
     size = prod(shape)
     if size == 0:
         nothing = np.zeros(shape, wanted.dtype.numpy)
         return Pair(Known(nothing, wanted.dtype), Known(nothing, wanted.dtype))
-    # The generic form begins with what belongs to the operation: other attributes may hold anything, and come behind.
+    # The generic form prints the operation's own attributes first; other attributes, of any content, come after them.
     spelled = op.raw.get_asm(print_generic_op_form=True, enable_debug_info=False)
     text = spelled.partition("<{value = dense<")[2].partition(">")[0]
     if text.startswith('"'):
@@ -135,7 +135,7 @@ def _constant(op: Op) -> Value:
     else:
         found = np.array([_number(each, wanted.dtype) for each in _NUMBER.findall(text)], wanted.dtype.numpy)
     if len(found) == 2:
-        # Never written out: a short text may spell any number of elements.
+        # Not expanded: a short text may denote any number of elements.
         return Pair(*(Known(np.broadcast_to(part, shape), wanted.dtype) for part in found))
     if size > MAX_TABLE_ELEMENTS:
         op.over(too_large(size), "constant_elements", MAX_TABLE_ELEMENTS, size)
@@ -146,7 +146,7 @@ def _constant(op: Op) -> Value:
 
 
 def _number(text: str, dtype: DType) -> Host:
-    """A number, or the bits of one that is infinite or none."""
+    """Parse a number; infinities and NaN are written as hexadecimal bits."""
     if text.startswith("0x"):
         return np.array(int(text, 16), f"u{dtype.itemsize}").view(dtype.numpy)
     return np.array(float(text), dtype.numpy)
@@ -191,11 +191,11 @@ OPERATORS: Final[dict[str, Translator]] = {
     "stablehlo.tan": _unary(functions.tan),
     "stablehlo.tanh": _unary(functions.tanh),
 }
-"""Where operands or results are complex."""
+"""Translators for complex operands or results."""
 
 ANYWHERE: Final[dict[str, Translator]] = {
     "stablehlo.complex": _complex,
     "stablehlo.imag": _imag,
     "stablehlo.real": _real,
 }
-"""Between real and complex numbers."""
+"""Conversions between real and complex numbers."""

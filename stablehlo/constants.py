@@ -1,4 +1,4 @@
-"""Known values as constants of the graph: equal ones are written once."""
+"""Known values as constants of the graph; equal ones share a node."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tensorkiln.expr import Dim
 from .value import Known
 
 Over: TypeAlias = "Callable[[str, str, int, int], NoReturn]"
-"""`over(message, limit, maximum, actual)` refuses what is over a limit."""
+"""`over(message, limit, maximum, actual)` raises LimitExceededError."""
 
 MAX_CONSTANT_ELEMENTS: Final = 1 << 18
-"""Elements of all tables of a graph together: each is spelled out in its text."""
+"""The most elements of all tables of a graph together, since its text lists each."""
 MAX_SIZES: Final = 1 << 10
-"""Elements of a table some of which depend on sizes: each is computed by nodes of its own."""
+"""The most elements of a table that depends on sizes; each adds nodes to the graph."""
 
 _ADVICE: Final = "make it an argument of the module's main function"
 
 
 def too_large(size: int) -> str:
-    """What is said of a constant of so many elements."""
+    """The error message for a constant of `size` elements."""
     return f"a constant has {size} elements; the limit is {MAX_TABLE_ELEMENTS}: {_ADVICE}"
 
 
@@ -41,7 +41,7 @@ class Constants:
         self._elements = 0
 
     def tensor(self, value: Known, over: Over) -> Tensor:
-        """A known value as one of the graph. LimitExceededError for a table that is too large."""
+        """The tensor of a known value. LimitExceededError for a table that is too large."""
         splat = value.splat
         if value.is_symbolic:
             return self._of_dims(value, over) if splat is None else self._of_one(splat, value)

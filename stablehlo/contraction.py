@@ -16,9 +16,9 @@ from .value import Value
 
 
 def accumulator(op: Op, left: DType, right: DType, result: DType) -> DType:
-    """The type in which products are summed up: no operand loses anything by the conversion to it.
+    """The type in which products are summed: it represents all values of both operands.
 
-    Integers wrap, so that those of the result are as good as any.
+    Integers are summed in the result's type, since sums wrap.
     """
     kinds = (left, right, result)
     if any(kind.is_bool for kind in kinds):
@@ -28,13 +28,13 @@ def accumulator(op: Op, left: DType, right: DType, result: DType) -> DType:
     if not all(kind.is_float for kind in kinds):
         op.fail(f"products of {left} and {right} are not summed up in {result}")
     if len({kind for kind in kinds if kind.is_half}) > 1:
-        # Neither half has all values of the other.
+        # Neither half type has all values of the other.
         kinds = (*kinds, DType.FLOAT32)
     return max(kinds, key=lambda kind: kind.bits)
 
 
 def subscripts(op: Op, left: int, right: int) -> str:
-    """The axes of operands of these ranks and of their product, as `einsum` has them."""
+    """The `einsum` subscripts for operands of these ranks."""
     numbers = stablehlo.DotDimensionNumbers(op.attribute("dot_dimension_numbers"))
     batches = list(zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True))
     summed = list(zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True))
@@ -62,7 +62,7 @@ def _dot_general(op: Op) -> Value:
 
 
 def _require_algorithm(op: Op, left: DType, right: DType, inside: DType) -> None:
-    """Refuse an algorithm that is not what is computed: the operands as they are, sums of halves in float32."""
+    """Refuse an algorithm that differs from the computation: unconverted operands, sums of half types in float32."""
     if not op.has("algorithm"):
         return
     asked = stablehlo.DotAlgorithm(op.attribute("algorithm"))

@@ -1,5 +1,5 @@
-"""Calls, which are inlined; branches, of which both are computed and one is chosen; loops, which are unrolled where the
-number of turns follows from constants.
+"""Control flow: calls are inlined, both branches are computed and one result selected, and loops with a number of turns
+known from constants are unrolled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .table import Translator
 from .value import Known, Pair, Value
 
 MAX_TURNS: Final = 1 << 12
-"""Of a loop that is unrolled: each turn adds its nodes to the graph."""
+"""The most turns of an unrolled loop; each turn adds its nodes to the graph."""
 
 
 def _call(op: Op) -> Sequence[Value]:
@@ -28,7 +28,7 @@ def _call(op: Op) -> Sequence[Value]:
 
 
 def _composite(op: Op) -> Sequence[Value]:
-    """By its decomposition, which has the same meaning."""
+    """Translate the operation's decomposition."""
     return op.call(ir.FlatSymbolRefAttr(op.attribute("decomposition")).value, op.operands)
 
 
@@ -37,7 +37,7 @@ def _while(op: Op) -> Sequence[Value]:
     for _ in range(MAX_TURNS + 1):
         (condition,) = op.run(0, carried)
         if not isinstance(condition, Known) or condition.is_symbolic:
-            # What was unrolled before is read by nobody.
+            # Nothing reads the turns unrolled so far.
             return computed_loop(op, op.operands)
         if not condition.array.item():
             return carried
@@ -96,9 +96,9 @@ def _custom_call(op: Op) -> Sequence[Value]:
 
 
 def _require(op: Op) -> None:
-    """That an assertion about shapes holds always.
+    """Check that an assertion about shapes always holds.
 
-    SameSize when it would if one symbol were what another dimension is: then the translation begins again with that.
+    Raises SameSize if it holds once a symbol is replaced by another dimension; the translation restarts with that.
     """
     if not op.operands:
         op.invalid("an assertion about shapes has no operand")
@@ -117,7 +117,7 @@ def _require(op: Op) -> None:
 
 
 def _said(op: Op) -> str:
-    """What the module itself says of its assertion."""
+    """The module's own message for a failed assertion."""
     if not op.has("error_message"):
         return ""
     message = "".join(char if char.isprintable() else " " for char in op.string("error_message"))
@@ -131,7 +131,7 @@ def _placed(op: Op) -> Sequence[Value]:
 _IDENTITIES: Final = frozenset(
     {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding"}
 )
-"""Custom calls that place values on devices, of which there is one."""
+"""Custom calls that place values on devices: identities, since a program has one device."""
 
 
 OPERATORS: Final[dict[str, Translator]] = {
@@ -143,4 +143,4 @@ OPERATORS: Final[dict[str, Translator]] = {
 }
 
 ANYWHERE: Final[dict[str, Translator]] = {"func.call": _call, "stablehlo.composite": _composite}
-"""In regions for scalars too."""
+"""Also valid in regions on scalars."""

@@ -1,4 +1,4 @@
-"""Values in another element type, of another precision, or their bits read as another type."""
+"""Conversion of element types, reduction of precision, and bitcasts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .table import Translator
 from .value import Value
 
 _SIGNIFICAND: Final = {DType.FLOAT16: 10, DType.BFLOAT16: 7, DType.FLOAT32: 23, DType.FLOAT64: 52}
-"""Bits of the significand that are stored."""
+"""The stored bits of the significand."""
 
 
 def _convert(op: Op) -> Value:
@@ -21,10 +21,10 @@ def _convert(op: Op) -> Value:
 
 
 def convert(x: Tensor, dtype: DType) -> Tensor:
-    """`x` in another type: a float outside the range of an integer type becomes the nearest of it, and NaN 0."""
+    """Cast `x`. Floats outside the range of an integer type saturate, and NaN becomes 0."""
     if not (x.dtype.is_float and dtype.is_integer) or dtype in (DType.INT32, DType.INT64):
         return x.cast(dtype)
-    # All limits of 32 bits and fewer are floats of 64, and those of 16 bits floats of 32.
+    # float64 represents all limits of integers up to 32 bits, float32 those up to 16 bits.
     wide = x.cast(DType.FLOAT64 if dtype.bits >= 32 else DType.FLOAT32) if x.dtype is not DType.FLOAT64 else x
     if dtype is DType.UINT64:
         return build.maximum(wide, 0.0).cast(dtype)
@@ -54,7 +54,7 @@ def _reduce_precision(op: Op) -> Value:
     if significand < stored:
         dropped = stored - significand
         last = (result >> dropped) & 1
-        # Half of the last bit that stays, less one unless that is odd: to nearest, halves to even.
+        # Round to nearest, ties to even: add half of the last kept bit, less one if that bit is even.
         result = (result + (last + ((1 << (dropped - 1)) - 1))) & (int(bits.dtype.max) ^ ((1 << dropped) - 1))
     if exponent < own_exponent:
         bias, reduced = (1 << (own_exponent - 1)) - 1, (1 << (exponent - 1)) - 1

@@ -1,4 +1,4 @@
-"""convolution, with all that StableHLO allows: dilations of both sides, negative padding, groups of both kinds."""
+"""convolution, with dilation of both operands, negative padding, and feature and batch groups."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _convolution(op: Op) -> Value:
 
 
 def _by_batches(x: Tensor, groups: int) -> Tensor:
-    """(G * N, C, …) as (N, G * C, …): each group of outputs sees one group of the batch."""
+    """(G * N, C, …) as (N, G * C, …): each group of output channels reads one group of the batch."""
     batch, channels, *spatial = x.shape
     split = x.reshape([groups, floordiv(batch, groups), channels, *spatial])
     return split.transpose(0, 1).reshape([floordiv(batch, groups), groups * channels, *spatial])

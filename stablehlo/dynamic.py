@@ -1,6 +1,6 @@
-"""Operations whose shapes are values: sizes of dimensions, and what is made of them.
+"""Operations with shapes as operands.
 
-Such a value has to follow from constants and sizes alone, as those that JAX exports do.
+Such an operand must be computed from constants and sizes of dimensions alone, as in the modules that JAX exports.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .value import Value, known_dims
 
 
 def _dims(op: Op, position: int, what: str) -> list[Dim]:
-    """A list of dimensions that must be known."""
+    """An operand that lists dimensions, which must be known. UnsupportedGraphError, with `what` in its message."""
     return [int(dim) if isinstance(dim, np.integer) else dim for dim in op.known(position, what).reshape(-1).tolist()]
 
 
@@ -57,7 +57,7 @@ def _slice(op: Op) -> Value:
     for start, limit, step, dim in zip(starts, limits, steps, op.operands[0].shape, strict=True):
         if not isinstance(step, int):
             op.fail("the step of a slice depends on symbols")
-        # Not as in Python, where what is negative counts from the end, and what is too large is cut.
+        # Unlike Python slices, negative bounds are invalid and bounds beyond the end are not clamped.
         is_outside = isinstance(limit, int) and isinstance(dim, int) and limit > dim
         if step < 1 or is_outside or any(isinstance(bound, int) and bound < 0 for bound in (start, limit)):
             op.invalid(f"its slice from {start} to {limit} in steps of {step} is none of a dimension of {dim}")

@@ -28,7 +28,7 @@ def array_of(attribute: Any, dtype: DType) -> npt.NDArray[Any]:
     """All elements in row-major order, rank 1."""
     if dtype is not DType.BFLOAT16:
         return np.array(attribute).astype(dtype.numpy).reshape(-1)
-    # The bindings give no access to these but their text: numbers, or all bytes in hexadecimal digits.
+    # The bindings give access only to the text: numbers, or all bytes in hexadecimal.
     text = str(attribute).partition("<")[2].rpartition("> :")[0]
     if text.startswith('"'):
         return np.frombuffer(bytes.fromhex(text.strip('"')[2:]), dtype.numpy)
@@ -36,7 +36,7 @@ def array_of(attribute: Any, dtype: DType) -> npt.NDArray[Any]:
 
 
 def _number(text: str, dtype: DType) -> Any:
-    """A number, or the bits of one that is infinite or none."""
+    """Parse a number; infinities and NaN are written as hexadecimal bits."""
     if not text.startswith("0x"):
         return float(text)
     return np.array([int(text, 16)], f"u{dtype.itemsize}").view(dtype.numpy)[0]

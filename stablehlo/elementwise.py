@@ -1,4 +1,4 @@
-"""Operations that compute each element by itself."""
+"""Elementwise operations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _binary(function: Callable[[Tensor, Tensor], Tensor]) -> Translator:
 
 
 def spread_over(op: Op, result: Tensor) -> Tensor:
-    """`result`, of which one element may stand for all, in the shape of the operands."""
+    """Expand `result`, which may have rank 0, to the shape of the operands."""
     if op.mode.is_lifted:
         return result
     shapes = [value.shape for value in op.operands if value.shape]
@@ -41,7 +41,7 @@ def _subtract(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _divide(left: Tensor, right: Tensor) -> Tensor:
-    """Integers truncate; a division by zero gives all bits set, as XLA's does."""
+    """Divide. Integers truncate; division by zero gives all bits set, as in XLA."""
     if left.dtype.is_float:
         return left / right
     quotient = build.truncating_divide(left, right)
@@ -66,18 +66,18 @@ def _is_finite(x: Tensor) -> Tensor:
 
 
 def _round_away(x: Tensor) -> Tensor:
-    """Halves away from zero."""
+    """Round to nearest, ties away from zero."""
     whole = build.trunc(x)
     step = build.where(x < 0.0, x.builder.scalar(-1.0, x.dtype), 1.0)
     return build.where(build.absolute(x - whole) >= 0.5, whole + step, whole)
 
 
 def _cube_root(x: Tensor) -> Tensor:
-    """By powers in float64, to which float64 itself adds a step of Newton's method."""
+    """The cube root, by exp2 and log2 in float64 and one step of Newton's method."""
     wide = x.cast(DType.FLOAT64)
     size = build.absolute(wide)
     root = (size.log2() / 3.0).exp2()
-    # Zero, infinity and NaN are their own cube roots, and have no step.
+    # Zero, infinity and NaN are their own cube roots; the Newton step would give NaN.
     is_usual = (size > 0.0) & (size < float("inf"))
     better = root - (root - size / (root * root)) / 3.0
     root = build.where(is_usual, better, size)
@@ -94,19 +94,19 @@ def _shift_right_logical(left: Tensor, right: Tensor) -> Tensor:
 
 def _shift_right_arithmetic(left: Tensor, right: Tensor) -> Tensor:
     signed = DType(f"int{left.dtype.bits}")
-    # An amount is unsigned: one that looks negative is too large.
+    # Amounts are unsigned: a negative one is a large one.
     amount = right.bitcast(signed)
     amount = build.where(amount < 0, left.dtype.bits, amount)
     return (left.bitcast(signed) >> amount).bitcast(left.dtype)
 
 
 def as_unsigned(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """`function` of the bits of an integer."""
+    """Apply `function` to the bits of an integer as an unsigned type."""
     return function(x.bitcast(DType(f"uint{x.dtype.bits}"))).bitcast(x.dtype)
 
 
 def _population(x: Tensor) -> Tensor:
-    """The bits that are set: in pairs, then in fours, and so on, added up in place."""
+    """Count the set bits: sum neighbouring bits, then neighbouring pairs, and so on."""
     bits = x.dtype.bits
     for width in (1, 2, 4, 8, 16, 32):
         if width < bits:
@@ -131,7 +131,7 @@ def _arctangent(op: Op) -> Value:
 
 
 def _clamp(op: Op) -> Value:
-    """Where the bounds are the wrong way round, the upper one."""
+    """Clamp. If the bounds cross, the upper one wins."""
     low, x, high = op.elements()
     found = build.minimum(build.maximum(x, low), high)
     return found if op.mode.is_lifted else op.whole(found, op.operands[1].shape)
@@ -192,7 +192,7 @@ OPERATORS: Final[dict[str, Translator]] = {
     "stablehlo.tanh": _unary(build.tanh),
     "stablehlo.xor": _binary(bit_xor),
 }
-"""Of any shape; in regions for scalars too."""
+"""Operations on any shape, also valid in regions on scalars."""
 
 WHOLE: Final[dict[str, Translator]] = {"stablehlo.map": _map}
-"""With a region of its own."""
+"""Operations with a region."""

@@ -1,8 +1,7 @@
-"""What follows from constants and sizes alone is computed during the translation: trip counts, shapes, indices.
+"""Constant folding of operations on known values: trip counts, shapes, indices.
 
-Integers wrap. Arithmetic on what depends on symbols is arithmetic of dimensions, which do not: where the bounds of the
-symbols leave it open whether a result would wrap, and where they do not decide a comparison, it is left to the graph.
-So is all arithmetic of floats.
+Integers wrap. Values that depend on symbols are folded as dimension expressions, which do not wrap: if by the bounds of
+the symbols a result might wrap, or a comparison is undecided, the graph computes it. Float arithmetic is not folded.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from .op import Op
 from .value import Host, Known, settled
 
 MAX_ELEMENTS: Final = 1 << 12
-"""Of what is computed here, element by element."""
+"""The most elements of a result that is folded element by element."""
 
 _DECIDING: Final = {"stablehlo.and": False, "stablehlo.or": True}
-"""The operand of bools that alone says what the result is."""
+"""The value of a bool operand that determines the result alone."""
 
 Fold: TypeAlias = "Callable[[Op], Known | None]"
 Scalar: TypeAlias = "Callable[..., Any]"
 
 
 def folded(op: Op) -> list[Known] | None:
-    """The results of an operation on known values, or None where they are left to the graph."""
+    """The results of an operation on known values; None if the graph must compute them."""
     if op.name in _DECIDING and (decided := _decided(op, _DECIDING[op.name])) is not None:
         return [decided]
     if op.name not in FOLDS or not op.operands or not all(isinstance(value, Known) for value in op.operands):
@@ -38,7 +37,7 @@ def folded(op: Op) -> list[Known] | None:
 
 
 def _decided(op: Op, deciding: bool) -> Known | None:
-    """A known operand that makes the result what it is itself, whatever the others are."""
+    """The bool operand that determines the result alone, and equals it; None without one."""
     known = [value for value in op.operands if isinstance(value, Known) and value.dtype.is_bool]
     return next((value for value in known if value.splat is not None and bool(value.splat) is deciding), None)
 
@@ -48,7 +47,7 @@ def _operands(op: Op) -> list[Known]:
 
 
 def _elementwise(scalar: Scalar) -> Fold:
-    """Of integers as Python has them, or of dims; `scalar` gives None for what is not decided."""
+    """Fold an operation on Python integers or dims, element by element; `scalar` returns None if undecided."""
 
     def fold(op: Op) -> Known | None:
         operands, dtype = _operands(op), op.result().dtype
@@ -114,7 +113,7 @@ _DECIDED: Final[dict[str, Callable[[int, int], tuple[bool, bool]]]] = {
     "GT": lambda low, high: (high <= 0, low > 0),
     "GE": lambda low, high: (high < 0, low >= 0),
 }
-"""Whether a comparison never and whether it always holds, by the bounds of the left side less the right."""
+"""Whether a comparison never holds and whether it always holds, by the bounds of left - right."""
 
 
 def _sign(op: Op, value: Dim) -> int | None:
@@ -150,13 +149,13 @@ def _convert(op: Op) -> Known | None:
     if value.dtype.is_float:
         return None
     if dtype.is_float:
-        # Rounded once, as a conversion is.
+        # NumPy may round twice to a half type; the graph rounds once.
         return None if dtype.is_half else Known(_same_view(value.array, lambda a: a.astype(dtype.numpy)), dtype)
     return Known(_same_view(value.array, lambda a: a.astype(dtype.numpy)), dtype)
 
 
 def _same_view(array: Host, change: Callable[[Host], Host]) -> Host:
-    """`change` of what is repeated, repeated as `array` is."""
+    """Apply `change`; for a repeated element only once."""
     if array.size > 1 and not any(array.strides):
         return np.broadcast_to(change(array[(slice(0, 1),) * array.ndim]), array.shape)
     return change(array)
@@ -242,4 +241,4 @@ FOLDS: Final[dict[str, Fold]] = {
     "stablehlo.transpose": _transpose,
     "stablehlo.xor": _elementwise(_bitwise(lambda a, b: a ^ b)),
 }
-"""What is computed here when all operands are known."""
+"""The folds, for operations whose operands are all known."""

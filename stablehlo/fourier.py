@@ -27,7 +27,7 @@ def _fft(op: Op) -> Value:
     def table(array: npt.NDArray[Any]) -> Tensor:
         return op.as_tensor(Known(array, DType.FLOAT64))
 
-    # Rounded once, after all axes.
+    # Computed in float64 and rounded once, after all axes.
     x = complex_operand(op, 0).cast(DType.FLOAT64)
     others = [-place for place in range(2, len(lengths) + 1)]
     if kind == "RFFT":

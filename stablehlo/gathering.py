@@ -1,4 +1,4 @@
-"""gather and dynamic_slice: windows read at computed positions, which are moved to where they fit."""
+"""gather and dynamic_slice: windows read at computed positions, clamped so that they fit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _gather(op: Op) -> Value:
 
 
 def gathered(op: Op, sizes: Sequence[Dim]) -> Value:
-    """The result of a gather with these sizes of its windows."""
+    """The result of a gather with windows of these sizes."""
     x, indices = op.tensor(0), op.tensor(1)
     numbers = stablehlo.GatherDimensionNumbers(op.attribute("dimension_numbers"))
     indexed = list(numbers.start_index_map)
@@ -57,7 +57,7 @@ def gathered(op: Op, sizes: Sequence[Dim]) -> Value:
 
 
 def _takes_slices(x: Tensor, sizes: Sequence[Dim], axis: int, dropped: set[int]) -> bool:
-    """Whether each window is a whole slice at one position of an axis, as in a table lookup."""
+    """Whether each window is a whole slice at one position of `axis`, as in a table lookup."""
     rest = all(sizes[other] == x.shape[other] for other in range(x.rank) if other != axis)
     return rest and dropped == {axis}
 
@@ -73,12 +73,12 @@ def _taken(x: Tensor, start: Tensor, axis: int, offsets: Sequence[int], listed: 
 
 
 def _list_axis(axis: int, vector_axis: int, listed: Sequence[int]) -> int:
-    """The axis of the result that an axis of the indices became."""
+    """The axis of the result for an axis of the indices."""
     return listed[axis if axis < vector_axis else axis - 1]
 
 
 def clamped(start: Tensor, dim: Dim, size: Dim) -> Tensor:
-    """Starts of windows of `size` moved to where these fit into `dim`."""
+    """Clamp the starts of windows of `size` so that these fit into `dim`."""
     most = build.dim_value(start.builder, dim - size)
     return build.maximum(build.minimum(start, most), 0)
 
@@ -103,7 +103,7 @@ def _dynamic_slice(op: Op) -> Value:
 
 
 def known_start(op: Op, start: Value, dim: Dim, size: Dim) -> Dim | None:
-    """Where a window begins, moved to where it fits; None where that is computed at run time."""
+    """The clamped start of a window; None if it is computed at run time, or if symbols may make it not fit."""
     if not isinstance(start, Known):
         return None
     begin, last = start.array.item(), dim - size

@@ -1,4 +1,4 @@
-"""Where an operation comes from: for what JAX exports, the line of the user's Python."""
+"""The source location of an operation; in modules exported by JAX, a line of the user's Python."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from dialect.mlir import ir
 
 _MOST: Final = 200
-"""Characters of a location in a message."""
+"""The most characters of a location in a message."""
 _DEPTH: Final = 16
 
 
@@ -19,7 +19,7 @@ def place(location: ir.Location) -> str:
 
 
 def shown(text: str, most: int) -> str:
-    """A text of the module's as a message shows it: at most so many printable characters."""
+    """A text of the module for a message: at most `most` characters, unprintable ones replaced by `?`."""
     part = "".join(char if char.isprintable() else "?" for char in text[: most + 1])
     return part if len(part) <= most else f"{part[: most - 1]}…"
 
@@ -38,6 +38,6 @@ def _parts(location: ir.Location, depth: int) -> tuple[str, str]:
         other, file = _parts(location.caller, depth - 1)
         return name or other, file
     if isinstance(location, ir.FusedLoc):
-        # The first alone: all of those inside of each other may be more than anybody can look at.
+        # Only the first: nested fused locations can be exponentially many.
         return _parts(location.locations[0], depth - 1) if location.locations else ("", "")
     return "", ""

@@ -1,4 +1,4 @@
-"""Loops whose turns are counted at run time: a node with a graph for the condition and one for the body."""
+"""Loops with a number of turns known only at run time: a node with graphs for the condition and the body."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .value import Known, Pair, Value
 
 
 class Captured(dict[Any, Value]):
-    """The values of a region that is a graph of its own: what is around it, it takes as inputs.
+    """The values of a region that becomes a separate graph; values of the outer graph become its inputs.
 
-    `taken` has the inputs of `builder` by the vars of the graph around, which has the values `around`.
+    `around` has the outer values. `taken` has pairs of an outer tensor and the input of `builder`, by the outer var.
     """
 
     def __init__(self, around: Mapping[Any, Value], builder: Builder) -> None:
@@ -28,7 +28,7 @@ class Captured(dict[Any, Value]):
         return self[key]
 
     def capture(self, value: Value) -> Value:
-        """A value of the graph around as one of this graph."""
+        """The value of this graph for one of the outer graph."""
         if isinstance(value, Known):
             return value
         if isinstance(value, Pair):
@@ -42,7 +42,7 @@ class Captured(dict[Any, Value]):
 
 
 def computed_loop(op: Op, carried: Sequence[Value]) -> list[Value]:
-    """What a loop carries when it is over. What its body gives as it took it, it only reads."""
+    """The final carried values. Values that the body returns unchanged are captured instead of carried."""
     kept = _kept(op)
     if all(kept):
         kept = [False] * len(kept)
@@ -83,7 +83,7 @@ def computed_loop(op: Op, carried: Sequence[Value]) -> list[Value]:
 
 
 def _kept(op: Op) -> list[bool]:
-    """Whether the body gives each value as it takes it."""
+    """Whether the body returns each carried value unchanged."""
     block = op.region(1).blocks[0]
     returned = list(block.operations)[-1].operands
     return [given == taken for given, taken in zip(returned, block.arguments, strict=True)]

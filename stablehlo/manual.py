@@ -1,4 +1,4 @@
-"""The table of the manual: what is translated, by family."""
+"""The manual's table of supported operations, by family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constants, and the same elements in another arrangement."""
+"""Constants, and operations that rearrange elements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .table import Translator
 from .value import Known, Value
 
 _EXACT: Final = 1 << 24
-"""Numbers up to here are exact in float32 and every wider type."""
+"""float32 and every wider type represent all integers up to this."""
 _COUNTING: Final = frozenset(
     {DType.FLOAT32, DType.FLOAT64, DType.INT32, DType.INT64, DType.UINT32, DType.UINT64},
 )
@@ -37,7 +37,7 @@ def _constant(op: Op) -> Value:
         op.fail("its value is not dense elements")
     dense = ir.DenseElementsAttr(attribute)
     if dense.is_splat:
-        # Never written out: a short text may spell any number of elements.
+        # Not expanded: a short text may denote any number of elements.
         return Known(np.broadcast_to(splat_value(dense.get_splat_value(), wanted.dtype), shape), wanted.dtype)
     size = math.prod(shape)
     if size > MAX_TABLE_ELEMENTS:
@@ -50,7 +50,7 @@ def _broadcast(op: Op) -> Value:
 
 
 def broadcast(x: Tensor, shape: Sequence[Dim], axes: Sequence[int]) -> Tensor:
-    """`x` with its axes at `axes` of `shape`, repeated along all others and where it has one element."""
+    """Broadcast `x` to `shape`, with its axes at `axes`; repeat along all others, and along axes of one element."""
     if not x.shape:
         return build.expand(x, list(shape))
     inner: list[Dim] = [1] * len(shape)
@@ -91,7 +91,7 @@ _PADDINGS: Final = ("edge_padding_low", "edge_padding_high", "interior_padding")
 
 
 def padded(op: Op, x: Tensor, edges: Sequence[tuple[Dim, Dim]], between: Sequence[int], fill: Value) -> Tensor:
-    """`x` with `fill` between neighbours and at its edges, where a negative width cuts elements off."""
+    """Pad `x` with `fill` between neighbours and at its edges; negative widths crop."""
     if isinstance(fill, Known) and not fill.is_symbolic and _is_plain(fill.splat):
         return _padded(x, edges, between, fill.splat.item())
     inside = build.ones(op.builder, x.shape, DType.BOOL)
@@ -99,7 +99,7 @@ def padded(op: Op, x: Tensor, edges: Sequence[tuple[Dim, Dim]], between: Sequenc
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a fill is known and not -0, which padding does not tell from 0."""
+    """Whether a fill is known and not -0, which padding does not distinguish from 0."""
     return value is not None and not (value == 0 and math.copysign(1.0, float(value)) < 0)
 
 
@@ -138,4 +138,4 @@ OPERATORS: Final[dict[str, Translator]] = {
 }
 
 ANYWHERE: Final[dict[str, Translator]] = {"stablehlo.constant": _constant}
-"""In regions for scalars too."""
+"""Also valid in regions on scalars."""

@@ -1,4 +1,4 @@
-"""One operation as a translator sees it: operands as values, attributes by type, errors by name and place."""
+"""One operation, as the input of a translator: operands as values, typed attributes, errors with name and location."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _LONGEST_NAME: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """How a region is run. One that `is_lifted` is written for scalars, and run on tensors of any shape.
+    """How a region is run: if `is_lifted`, a region on scalars is applied to tensors of any shape.
 
-    `orders` is whether it is the comparator of a sort, in which a NaN has a place.
+    `orders`: the region is the comparator of a sort, which orders NaN after all numbers.
     """
 
     is_lifted: bool = False
@@ -41,9 +41,9 @@ class Mode:
 
 
 class Apart(Protocol):
-    """A region that becomes a graph of its own, written with `builder`.
+    """A region that becomes a separate graph, written with `builder`.
 
-    `taken` has what it takes of the graph around, by the var there: the tensor there, and its input.
+    `taken` has pairs of an outer tensor and this graph's input for it, by the outer var.
     """
 
     @property
@@ -52,7 +52,7 @@ class Apart(Protocol):
     def taken(self) -> Mapping[int, tuple[Tensor, Tensor]]: ...
 
     def capture(self, value: Value) -> Value:
-        """A value of the graph around as one of this graph."""
+        """The value of this graph for one of the outer graph."""
         ...
 
     def run(self, arguments: Sequence[Value]) -> list[Value]:
@@ -60,13 +60,13 @@ class Apart(Protocol):
         ...
 
     def tensor(self, value: Value) -> Tensor:
-        """A value of this graph, which is no complex number, as a tensor."""
+        """A real value of this graph as a tensor. UnsupportedGraphError for a complex one."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all operations of a translation share."""
+    """State shared by all operations of a translation."""
 
     builder: Builder
     constants: Constants
@@ -74,20 +74,20 @@ class Surroundings:
     call: Callable[[Op, str, Sequence[Value]], list[Value]]
     apart: Callable[[Op, Any], Apart]
     undecided: dict[int, Compared]
-    """Comparisons of dimensions that the graph makes, by the vars of their results."""
+    """Comparisons of dimensions that the graph computes, by the var of the result."""
     unbounded: Collection[str]
-    """Symbols whose bounds are not known yet: the translation is refused in the end, or begins again."""
+    """Symbols without bounds so far; the translation must fail or restart."""
 
 
 class Op:
     """An operation with the values of its operands.
 
-    Its translator returns as many values as it has results, whose types are checked.
+    A translator returns one value per result; their types are checked.
     """
 
     def __init__(self, raw: ir.Operation, operands: Sequence[Value], mode: Mode, around: Surroundings) -> None:
         self.raw = raw
-        # The name of what is translated is its own; that of anything else is only shown.
+        # Supported names are unchanged; an unknown one is only shown in an error.
         self.name = shown(raw.name, _LONGEST_NAME)
         self.operands = tuple(operands)
         self.mode = mode
@@ -97,15 +97,15 @@ class Op:
         self._unbounded = around.unbounded
 
     def fail(self, message: str) -> NoReturn:
-        """Refuse the operation: what it asks for is not translated."""
+        """Raise UnsupportedGraphError for this operation."""
         raise UnsupportedGraphError(self._said(message), pointers=["/stablehlo"], details=self._details)
 
     def invalid(self, message: str) -> NoReturn:
-        """Refuse what StableHLO itself does not allow."""
+        """Raise InvalidGraphError, for an operation that StableHLO does not allow."""
         raise InvalidGraphError(self._said(message), pointers=["/stablehlo"], details=self._details)
 
     def over(self, message: str, limit: str, maximum: int, actual: int) -> NoReturn:
-        """Refuse what is over a limit."""
+        """Raise LimitExceededError for this operation."""
         raise LimitExceededError(
             self._said(message),
             pointers=["/stablehlo"],
@@ -121,7 +121,7 @@ class Op:
 
     @property
     def where(self) -> str:
-        """Its location, as a message shows it."""
+        """The location for messages."""
         return place(self.raw.location)
 
     @property
@@ -131,11 +131,11 @@ class Op:
     # Operands
 
     def tensor(self, position: int) -> Tensor:
-        """An operand as a value of the graph."""
+        """An operand as a tensor of the graph."""
         return self.as_tensor(self.operands[position])
 
     def as_tensor(self, value: Value) -> Tensor:
-        """A value as one of the graph; a known one becomes a constant."""
+        """A value as a tensor of the graph; a known one becomes a constant. UnsupportedGraphError for a complex one."""
         if isinstance(value, Tensor):
             return value
         if isinstance(value, Pair):
@@ -143,15 +143,15 @@ class Op:
         return self._around.constants.tensor(value, self.over)
 
     def tensors(self) -> list[Tensor]:
-        """All operands as values of the graph."""
+        """All operands as tensors of the graph."""
         return [self.as_tensor(value) for value in self.operands]
 
     def elements(self) -> list[Tensor]:
-        """All operands of an elementwise operation: one of which every element is the same may have rank 0."""
+        """All operands of an elementwise operation; one with equal elements may have rank 0."""
         return [self.element(value) for value in self.operands]
 
     def element(self, value: Value) -> Tensor:
-        """A value as an operand of something elementwise."""
+        """A value as an operand of an elementwise operation; rank 0 if its elements are equal."""
         if not isinstance(value, Known):
             return self.as_tensor(value)
         splat = value.splat
@@ -162,18 +162,18 @@ class Op:
         return self.as_tensor(Known(np.asarray(splat, value.array.dtype), value.dtype))
 
     def known(self, position: int, what: str) -> Host:
-        """The array of an operand that must be known; `what` says to the user what it is."""
+        """The array of an operand. UnsupportedGraphError, with `what` in its message, if it is computed at run time."""
         value = self.operands[position]
         if not isinstance(value, Known):
             self.fail(f"{what} is computed at run time, and has to be known when the module is compiled")
         return value.array
 
     def is_open(self, dim: Dim) -> bool:
-        """Whether a dimension depends on a symbol whose bounds are not known yet."""
+        """Whether a dimension depends on a symbol that has no bounds so far."""
         return not isinstance(dim, int) and not free_symbols(dim).isdisjoint(self._unbounded)
 
     def holds(self, dim: Dim, dtype: DType) -> bool:
-        """Whether an integer type holds a dimension, whatever its symbols are within their bounds."""
+        """Whether an integer type represents a dimension for all values of its symbols within their bounds."""
         if self.is_open(dim):
             return True
         low, high = self.builder.bounds(dim)
@@ -183,14 +183,14 @@ class Op:
 
     @property
     def is_complex(self) -> bool:
-        """Whether an operand or a result is of complex numbers."""
+        """Whether an operand or a result is complex."""
         if any(isinstance(value, Pair) for value in self.operands):
             return True
         found = (typed(each.type) for each in self.raw.results)
         return any(not isinstance(kind, str) and kind.is_complex for kind in found)
 
     def with_operands(self, operands: Sequence[Value]) -> Op:
-        """The same operation on other values."""
+        """The same operation with other operands."""
         return Op(self.raw, operands, self.mode, self._around)
 
     # Results
@@ -200,32 +200,32 @@ class Op:
         return len(self.raw.results)
 
     def result(self, position: int = 0) -> Typed:
-        """The type of a result. UnsupportedGraphError for one that graphs do not have."""
+        """The type of a result; errors as for `typed`."""
         return self.typed(self.raw.results[position].type)
 
     def typed(self, kind: ir.Type) -> Typed:
-        """A type. UnsupportedGraphError for one that graphs do not have."""
+        """Convert a type. UnsupportedGraphError for one that graphs lack, LimitExceededError for too many elements."""
         found = typed(kind)
         if isinstance(found, str):
             self.fail(found)
-        # A dimension of 0 does not excuse the others: arrays are addressed by all of them.
+        # Count dimensions of 0 as 1: strides are computed from the others.
         size = prod(max(dim, 1) for dim in found.shape if dim is not None)
         if size > MAX_ELEMENTS:
             self.over(f"a value has {size} elements; the limit is {MAX_ELEMENTS}", "elements", MAX_ELEMENTS, size)
         return found
 
     def static_shape(self, position: int = 0) -> tuple[int, ...]:
-        """The shape of a result that must be static."""
+        """The shape of a result. UnsupportedGraphError unless it is static."""
         shape = self.result(position).shape
         static = tuple(dim for dim in shape if dim is not None)
         return static if len(static) == len(shape) else self.fail("a dimension of its result is not static")
 
     def whole(self, tensor: Tensor, shape: Sequence[Dim]) -> Tensor:
-        """`tensor`, which may be a scalar that stands for all elements, with the shape of the result."""
+        """Expand `tensor`, which may have rank 0, to `shape`."""
         return build.expand(tensor, list(shape)) if tensor.shape != tuple(shape) else tensor
 
     def chosen(self, condition: Tensor, left: Value, right: Value) -> Tensor:
-        """One of two values of one shape, by a condition of rank 0 or of that shape."""
+        """Select between two values of one shape, by a condition of rank 0 or of that shape."""
         return self.whole(build.where(condition, self.element(left), self.element(right)), left.shape)
 
     # Attributes
@@ -235,7 +235,7 @@ class Op:
         return name in self.raw.attributes
 
     def attribute(self, name: str) -> Any:
-        """An attribute that must be given."""
+        """A required attribute. InvalidGraphError if it is missing."""
         return self.raw.attributes[name] if self.has(name) else self.invalid(f"the attribute {name} is missing")
 
     def integer(self, name: str, default: int | None = None) -> int:
@@ -245,7 +245,7 @@ class Op:
         return int(ir.IntegerAttr(self.attribute(name)).value)
 
     def flag(self, name: str) -> bool:
-        """A boolean attribute, false where it is not given."""
+        """A boolean attribute; false if it is not given."""
         return self.has(name) and bool(ir.BoolAttr(self.attribute(name)).value)
 
     def integers(self, name: str, default: Sequence[int] | None = None) -> list[int]:
@@ -258,7 +258,7 @@ class Op:
         return [int(value) for value in found]
 
     def pairs(self, name: str, count: int) -> list[tuple[int, int]]:
-        """A list of pairs of integers, all (0, 0) where it is not given."""
+        """A list of pairs of integers; all (0, 0) if it is not given."""
         if not self.has(name):
             return [(0, 0)] * count
         flat = self.integers(name)
@@ -271,7 +271,7 @@ class Op:
         return str(ir.StringAttr(self.attribute(name)).value)
 
     def choice(self, name: str, kind: Any, known: Collection[str], default: str | None = None) -> str:
-        """An attribute of the dialect that is one of a few words."""
+        """An enum attribute of the dialect. UnsupportedGraphError unless it is one of `known`."""
         if default is not None and not self.has(name):
             return default
         found = str(kind(self.attribute(name)).value)
@@ -288,11 +288,11 @@ class Op:
         return self._around.run(self.region(position), arguments, self.mode if mode is None else mode)
 
     def apart(self, position: int) -> Apart:
-        """A region as a graph of its own."""
+        """A region that becomes a separate graph."""
         return self._around.apart(self, self.region(position))
 
     def lifted(self, position: int, arguments: Sequence[Tensor], orders: bool = False) -> list[Tensor]:
-        """The results of a region for scalars, run on tensors that broadcast together."""
+        """The results of a region on scalars, applied to tensors that broadcast together."""
         mode = Mode(is_lifted=True, orders=orders or self.mode.orders)
         return [self.element(value) for value in self.run(position, arguments, mode)]
 

@@ -1,4 +1,4 @@
-"""Every operation that is translated, by its name in MLIR."""
+"""All supported operations, by their MLIR name."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Translator]]] = MappingProxyType(
         "control": {**control.OPERATORS, **control.ANYWHERE},
     }
 )
-"""By what they do, as the manual lists them."""
+"""Supported operations by family, as the manual lists them."""
 
 OPERATORS: Final[Mapping[str, Translator]] = MappingProxyType(
     {name: translator for family in FAMILIES.values() for name, translator in family.items()}
@@ -60,10 +60,10 @@ ELEMENTWISE: Final[Mapping[str, Translator]] = MappingProxyType(
         **control.ANYWHERE,
     }
 )
-"""Those that may stand in a region for scalars that is run on whole tensors."""
+"""Operations that are valid in a region on scalars that is applied to tensors."""
 
 STRUCTURAL: Final = frozenset({*control.OPERATORS, *control.ANYWHERE, "stablehlo.optimization_barrier"})
-"""Those that only pass values on, complex ones as any."""
+"""Operations that only pass values on, so that complex ones need no other translator."""
 
 COMPLEX: Final[Mapping[str, Translator]] = MappingProxyType(
     {
@@ -73,4 +73,4 @@ COMPLEX: Final[Mapping[str, Translator]] = MappingProxyType(
         **fourier.OPERATORS,
     }
 )
-"""What is done with complex numbers."""
+"""Translators for operations on complex numbers."""

@@ -1,4 +1,4 @@
-"""Positions of windows of one tensor, for every element of another: what gather and scatter have in common."""
+"""Element positions in windows of one tensor for each element of another, as gather and scatter need them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from .movement import broadcast
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows of a tensor of `shape`, by the axes of another tensor: of the windows' elements, and of their list.
+    """Windows of a tensor of `shape`. Another tensor, of shape `other`, has all elements of all windows.
 
-    `starts` are the positions at which windows begin along the axes `indexed`, each over the list's axes. `window`
-    holds the other tensor's axis of each axis that windows extend over, `batch` that of each axis which both share.
+    `listed` are the other tensor's axes that run over the windows. `starts` are the windows' starts along the axes
+    `indexed`, each of the shape of `listed`. `window` maps axes within a window to axes of the other tensor, `batch`
+    axes that both tensors share.
     """
 
     builder: Builder
@@ -31,7 +32,7 @@ class Windows:
     batch: dict[int, int]
 
     def along(self, axis: int) -> Tensor:
-        """The position along an axis, for every element of the other tensor; it broadcasts to that."""
+        """The position along an axis of each element of the other tensor; broadcasts to its shape."""
         terms: list[Tensor] = []
         if axis in self.indexed:
             start = self.starts[list(self.indexed).index(axis)]
@@ -53,14 +54,14 @@ class Windows:
 
     @property
     def places(self) -> list[int]:
-        """The axes along which the position is not always 0."""
+        """The axes along which a position may be nonzero."""
         return [axis for axis in range(len(self.shape)) if axis in {*self.indexed, *self.window, *self.batch}]
 
 
 def linear(windows: Windows, is_dropped: bool) -> Tensor:
-    """The positions in row-major order, of the shape of the other tensor.
+    """The positions in the flattened tensor, in the shape of the other tensor.
 
-    With `is_dropped`, -1 where one lies outside of its axis.
+    With `is_dropped`, -1 for a position out of range.
     """
     builder = windows.builder
     total: Tensor = builder.scalar(0, DType.INT64)
@@ -79,7 +80,7 @@ def linear(windows: Windows, is_dropped: bool) -> Tensor:
 
 
 def components(indices: Tensor, vector_axis: int) -> list[Tensor]:
-    """The index vectors along an axis, one tensor of int64 for each of their entries."""
+    """The entries of index vectors along an axis, one int64 tensor per entry."""
     whole = indices.unsqueeze([-1]) if vector_axis == indices.rank else build.moveaxis(indices, vector_axis, -1)
     count = whole.shape[-1]
     if not isinstance(count, int):
@@ -88,7 +89,7 @@ def components(indices: Tensor, vector_axis: int) -> list[Tensor]:
 
 
 def to_int64(x: Tensor) -> Tensor:
-    """Integers as int64; those that it does not hold are as large as it can be."""
+    """Cast integers to int64, saturating."""
     if x.dtype is DType.UINT64:
         x = build.minimum(x, int(DType.INT64.max))
     return x.cast(DType.INT64)

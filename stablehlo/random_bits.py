@@ -1,4 +1,4 @@
-"""rng_bit_generator: the bits that XLA draws on CPUs and GPUs from a key and a counter, and the counter after them."""
+"""rng_bit_generator: the same bits as XLA on CPUs and GPUs, from a key and a counter, and the advanced counter."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .value import Value
 _ROUNDS: Final = 10
 _FACTORS: Final = (0xD2511F53, 0xCD9E8D57)
 _STEPS: Final = (0x9E3779B9, 0xBB67AE85)
-"""Of Philox-4x32 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): what the words 0 and 2 of a
-counter are multiplied by, and what is added to a key after each round."""
+"""Of Philox-4x32 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): `_FACTORS` multiply the words
+0 and 2 of a counter, `_STEPS` are added to the key after each round."""
 
 
 def _rng_bit_generator(op: Op) -> Sequence[Value]:
@@ -36,19 +36,19 @@ def _rng_bit_generator(op: Op) -> Sequence[Value]:
     words = state.bitcast(DType.UINT64)
     is_wide = wanted.dtype.bits == 64
     bits, advanced = draw(op, [words[at] for at in range(3 if length == 3 else 2)], shape, is_wide)
-    # Narrow integers are the lower bits of those of 32.
+    # Narrow integers are the low bits of 32-bit words.
     drawn = bits.cast(DType(f"uint{wanted.dtype.bits}")).bitcast(wanted.dtype)
     return [build.stack(advanced).bitcast(state.dtype), drawn]
 
 
 def _threefry(op: Op, state: Sequence[Tensor], shape: Sequence[int], is_wide: bool) -> tuple[Tensor, list[Tensor]]:
-    """A key and a counter. Each word of 64 bits is one element, or two neighbours along one axis."""
+    """Threefry of a key and a counter. A 64-bit word is one element, or two neighbours along one axis."""
     key, counter = state
     if is_wide:
         words = build.threefry(counter + _counted(op, shape), key)
         return words, [key, counter + prod(shape)]
     axis = _halved(shape)
-    # What has no axis is the first of two.
+    # A scalar is the first of two neighbours.
     whole = [*shape] if shape else [1]
     halves = [(dim + 1) // 2 if place == axis else dim for place, dim in enumerate(whole)]
     words = build.threefry(counter + _counted(op, halves), key)
@@ -59,15 +59,15 @@ def _threefry(op: Op, state: Sequence[Tensor], shape: Sequence[int], is_wide: bo
 
 
 def _halved(shape: Sequence[int]) -> int:
-    """The axis that neighbours are on: the first of an even length, or else the first of the longest."""
+    """The axis of neighbours: the first of even length, or else the first longest one."""
     even = [axis for axis, dim in enumerate(shape) if dim % 2 == 0]
     return even[0] if even else shape.index(max(shape)) if shape else 0
 
 
 def _philox(op: Op, state: Sequence[Tensor], shape: Sequence[int], is_wide: bool) -> tuple[Tensor, list[Tensor]]:
-    """A key and a counter of 128 bits, the lower half first, or one whose upper half is the key.
+    """Philox of a key and a 128-bit counter, low half first. In a state of two words, the high half is the key.
 
-    Each counter gives four words of 32 bits, for four elements or for two.
+    Each counter gives four 32-bit words, for four elements, or two of 64 bits.
     """
     key, (low, high) = state[0], (state[1:] if len(state) == 3 else (state[1], state[0]))
     size, each = prod(shape), 2 if is_wide else 4
@@ -83,7 +83,7 @@ def _philox(op: Op, state: Sequence[Tensor], shape: Sequence[int], is_wide: bool
 
 
 def _rounds(counter: Sequence[Tensor], key: Sequence[Tensor]) -> list[Tensor]:
-    """The words of 32 bits that Philox-4x32 makes of those of a counter, each as an integer of 64 bits."""
+    """The Philox-4x32 rounds on the four 32-bit words of a counter, each in a 64-bit integer."""
     words, keys = list(counter), list(key)
     for _ in range(_ROUNDS):
         (low, high), (other_low, other_high) = (
@@ -103,7 +103,7 @@ _LOW: Final = (1 << 32) - 1
 
 
 def _words(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The lower and the upper half of an integer of 64 bits, each in as many."""
+    """The low and the high half of a 64-bit integer, each as a 64-bit integer."""
     return x & _LOW, x >> 32
 
 
@@ -117,6 +117,6 @@ def _counted(op: Op, shape: Sequence[int]) -> Tensor:
 
 
 _ALGORITHMS: Final = {"DEFAULT": ((2, 3), _philox), "PHILOX": ((2, 3), _philox), "THREE_FRY": ((2,), _threefry)}
-"""How many words a state has, and what draws from it. XLA takes DEFAULT for PHILOX on CPUs and GPUs."""
+"""The valid numbers of words in a state, and the generator. XLA's DEFAULT on CPUs and GPUs is PHILOX."""
 
 OPERATORS: Final[dict[str, Translator]] = {"stablehlo.rng_bit_generator": _rng_bit_generator}

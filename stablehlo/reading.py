@@ -1,4 +1,4 @@
-"""Bytes from outside as a module: MLIR text or a portable artifact, within limits."""
+"""Reading of untrusted MLIR text and portable artifacts, within limits."""
 
 from __future__ import annotations
 
@@ -13,35 +13,34 @@ from tensorkiln.errors import InvalidGraphError, LimitExceededError, Unsupported
 from .bytecode import BytecodeError, without_attributes_of
 
 MAX_NESTING: Final = 200
-"""Levels of brackets in a text: the parser of MLIR goes down one frame of the stack, or several, for each."""
+"""The most nested brackets in a text, since MLIR's parser recurses at each."""
 _SAID: Final = 400
-"""Characters that are shown of an error message of MLIR's parser."""
-# Strings and comments may hold brackets that open nothing. Of the operators, only those are passed over that seem to
-# close a bracket: to count too many levels is safe.
+"""The most characters of an error message of MLIR's parser in an error."""
+# Skips strings, comments, and the operators that look like closing brackets. Counting too many levels is safe.
 _TOKEN: Final = re.compile(rb'"(?:[^"\\\n]|\\.)*"|"|//[^\n]*|->|=>|>=|[({\[<]|[)}\]>]')
 _OPENING: Final = frozenset(b"({[<")
 MAGIC: Final = b"ML\xefR"
-"""How MLIR bytecode begins."""
+"""The magic bytes of MLIR bytecode."""
 _SHARDY: Final = "sdy"
-"""The dialect in which JAX says where values lie: what it says in attributes changes no value."""
+"""The dialect of JAX's shardings; its attributes do not affect values."""
 
 
 def context() -> ir.Context:
-    """A context with the dialects that a module may have."""
+    """An MLIR context with the dialects that a module may use."""
     made = ir.Context()
     made.enable_multithreading(False)
-    # What JAX says of shardings in attributes is nothing here; an operation that is unknown is refused by its name.
+    # Sharding attributes of JAX are ignored; unknown operations are refused by name.
     made.allow_unregistered_dialects = True
     stablehlo.register_dialect(made, True)
     _register_passes()
-    # No binding loads CHLO, but a pass that may make operations of it does.
+    # The bindings cannot load CHLO, but a pass that may create its operations loads it.
     manager = PassManager.parse("builtin.module(func.func(stablehlo-complex-math-expander))", made)
     manager.run(ir.Module.parse("module {}", made).operation)
     return made
 
 
 def read_text(text: str, within: ir.Context) -> ir.Module:
-    """The module that a text spells. InvalidGraphError when it spells none, LimitExceededError when it is too deep."""
+    """Parse MLIR text. InvalidGraphError for invalid text, LimitExceededError for brackets nested too deeply."""
     depth = nesting(text.encode())
     if depth > MAX_NESTING:
         raise LimitExceededError(
@@ -58,13 +57,17 @@ def read_text(text: str, within: ir.Context) -> ir.Module:
 
 
 def read_artifact(artifact: bytes, within: ir.Context) -> ir.Module:
-    """The module of a portable artifact. InvalidGraphError when it is none, or of a version that is not read."""
+    """Read a portable artifact.
+
+    InvalidGraphError for an invalid artifact or an unsupported version; UnsupportedGraphError for unreadable parts of
+    the dialect sdy.
+    """
     where = "/stablehlo/artifact"
     if not artifact.startswith(MAGIC):
         raise InvalidGraphError("The artifact does not begin as MLIR bytecode does.", pointers=[where])
     is_sharded = f"{_SHARDY}\0".encode() in artifact
     if is_sharded:
-        # Attributes of a dialect that is not known cannot be read, where they are not text.
+        # The reader cannot parse binary attributes of an unknown dialect.
         with suppress(BytecodeError):
             artifact = without_attributes_of(_SHARDY, artifact)
     said: list[str] = []
@@ -91,13 +94,13 @@ def read_artifact(artifact: bytes, within: ir.Context) -> ir.Module:
 
 @contextmanager
 def of_text() -> Generator[None]:
-    """Within it InvalidGraphError for names that are no text: bytecode may have any bytes there."""
+    """Raise InvalidGraphError for names in the module that are not UTF-8, which bytecode may contain."""
     try:
         yield
     except UnicodeError as error:
         raise _no_text() from error
     except RuntimeError as error:
-        # What the bindings say of bytes that are not UTF-8.
+        # The bindings' error for bytes that are not UTF-8.
         if "str_from_cstr_and_size" not in str(error):
             raise
         raise _no_text() from error
@@ -108,7 +111,7 @@ def _no_text() -> InvalidGraphError:
 
 
 def legalize(module: ir.Module) -> None:
-    """Have the operations of CHLO spelled by those of StableHLO."""
+    """Replace operations of CHLO by those of StableHLO."""
     manager = PassManager.parse("builtin.module(func.func(chlo-legalize-to-stablehlo))", module.context)
     try:
         manager.run(module.operation)
@@ -117,7 +120,7 @@ def legalize(module: ir.Module) -> None:
 
 
 def nesting(text: bytes) -> int:
-    """The most brackets that are open at once in a text of MLIR. InvalidGraphError for a string that does not end."""
+    """The maximum nesting of brackets in MLIR text. InvalidGraphError for an unterminated string."""
     depth = most = 0
     for match in _TOKEN.finditer(text):
         token = match[0]
@@ -129,7 +132,7 @@ def nesting(text: bytes) -> int:
                 f"A string in line {line} of the module does not end.", pointers=["/stablehlo/text"]
             )
         depth += 1 if token[0] in _OPENING else -1
-        # What closes nothing is an operator's, or wrong.
+        # An unmatched closing bracket is part of an operator, or a syntax error that the parser reports.
         depth = max(depth, 0)
         most = max(most, depth)
     return most

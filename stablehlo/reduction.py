@@ -1,4 +1,4 @@
-"""reduce: by one node where there is one of its kind, else pair by pair."""
+"""reduce: one node if there is one for its region, else a tree over pairs of elements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .table import Translator
 from .value import Known, Value
 
 MAX_PADDED: Final = 1 << 16
-"""The greatest size of a dimension that is not static, along which pairs are joined."""
+"""The largest upper bound of a dynamic dimension that is reduced by a tree over pairs."""
 
 Reduce = Callable[[Tensor, Sequence[int]], Tensor]
 
@@ -43,11 +43,11 @@ _BOOLS: Final[dict[str, Reduce]] = {
     "stablehlo.multiply": _all,
     "stablehlo.or": _any,
 }
-"""By the operation of the region: all elements along axes into one."""
+"""Reductions along axes, by the operation of the region."""
 
 
 def identity(name: str, dtype: DType) -> bool | int | float:
-    """The value that changes nothing."""
+    """The identity element of a reduction."""
     if name in ("stablehlo.add", "stablehlo.or"):
         return False if dtype.is_bool else 0
     if name in ("stablehlo.multiply", "stablehlo.and"):
@@ -62,7 +62,7 @@ def _reduce(op: Op) -> Sequence[Value]:
 
 
 def reduced(op: Op, inputs: Sequence[Tensor], inits: Sequence[Value], axes: Sequence[int]) -> list[Tensor]:
-    """The inputs with all elements along `axes` made one by the first region of `op`, and their initial values."""
+    """Reduce the inputs along `axes` by the first region of `op`, starting from their initial values."""
     first = inputs[0]
     if len(inputs) == 1:
         name = single_operation(op.region(0))
@@ -80,7 +80,7 @@ def _with_initial(op: Op, name: str, result: Tensor, initial: Value) -> Tensor:
 
 
 def _pair_by_pair(op: Op, inputs: Sequence[Tensor], inits: Sequence[Value], axes: Sequence[int]) -> list[Tensor]:
-    """In a balanced tree over neighbours, which keeps the order of the elements."""
+    """Reduce by a balanced tree over neighbours, which keeps the order of the elements."""
     first = inputs[0]
     kept = [axis for axis in range(first.rank) if axis not in axes]
     sizes = [dim for axis, dim in enumerate(first.shape) if axis in axes and isinstance(dim, int)]
@@ -106,14 +106,14 @@ def _pair_by_pair(op: Op, inputs: Sequence[Tensor], inits: Sequence[Value], axes
 
 
 def _of_any_length(op: Op, inputs: Sequence[Tensor], inits: Sequence[Value], axes: Sequence[int]) -> list[Tensor]:
-    """Along one dimension that is not static: as long as it may be, pairs beyond its end passing on their left half."""
+    """Reduce one dynamic dimension, padded to its upper bound; a pair whose right element is padding keeps the left."""
     first, whole = inputs[0], [op.element(each) for each in inits]
     axis, *others = axes
     dim = first.shape[axis]
     length = op.builder.bounds(dim)[1]
     shape = [size for place, size in enumerate(first.shape) if place != axis]
     if op.is_open(dim):
-        # What follows is thrown away.
+        # The translation fails or restarts, so only the shapes matter.
         return [op.whole(each, shape) for each in whole]
     if others or length > MAX_PADDED:
         op.fail(

@@ -1,4 +1,4 @@
-"""What the region of a reduction does, where one node does the same."""
+"""Recognition of regions that one node can replace."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def single_operation(region: Any) -> str | None:
-    """The name of the only operation of a region for two scalars, which takes both; None for any other region."""
+    """The name of the single operation of a region on two scalars, applied to both; None for any other region."""
     (block,) = region.blocks
     operations = [each.operation for each in block.operations]
     if len(operations) != 2 or len(block.arguments) != 2:
@@ -18,7 +18,7 @@ def single_operation(region: Any) -> str | None:
 
 
 def is_second_argument(region: Any) -> bool:
-    """Whether a region for two scalars does nothing but return the second."""
+    """Whether a region on two scalars only returns the second."""
     (block,) = region.blocks
     operations = [each.operation for each in block.operations]
     return len(operations) == 1 and list(operations[0].operands) == [block.arguments[1]]

@@ -1,6 +1,6 @@
-"""Windows that reach from one end of a dimension of any length to each of its elements: running totals.
+"""Running reductions along a dynamic dimension.
 
-`jax.export` writes a `reduce_window` whose sizes are computed as a custom call.
+`jax.export` writes a `reduce_window` of computed sizes as a custom call.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TOTALS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
 
 
 def dynamic_reduce_window(op: Op) -> Value:
-    """A window over all elements up to each one, or from each one on, along one dimension."""
+    """Translate windows that run from the start of one dimension to each element, or from each element to the end."""
     if len(op.operands) != 7:
         op.fail("windows of computed sizes are supported for one tensor only")
     x, initial = op.tensor(0), op.operands[1]
@@ -52,7 +52,7 @@ def dynamic_reduce_window(op: Op) -> Value:
 
 
 def _is_reversed(size: Dim, edges: tuple[Dim, Dim], dim: Dim) -> bool | None:
-    """Whether each window begins at its element, and does not end there; None where neither is so."""
+    """Whether each window starts at its element, instead of ending there; None if it does neither."""
     before = sub(dim, 1)
     if size != dim or edges not in ((before, 0), (0, before)):
         return None
@@ -60,7 +60,7 @@ def _is_reversed(size: Dim, edges: tuple[Dim, Dim], dim: Dim) -> bool | None:
 
 
 def _called(op: Op) -> Any:
-    """The region of the function that the call names."""
+    """The region of the called function. InvalidGraphError if the module lacks it."""
     (name,) = (ir.FlatSymbolRefAttr(each).value for each in op.attribute("called_computations"))
     module = op.raw
     while module.parent is not None:

@@ -1,4 +1,4 @@
-"""scatter and dynamic_update_slice: windows put at computed positions, or combined with what is there."""
+"""scatter and dynamic_update_slice: windows written at computed positions, or combined with the old elements."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COMBINED: Final = {
     "stablehlo.multiply": "mul",
     "stablehlo.or": "max",
 }
-"""By the operation of the region."""
+"""The reduction of a scatter, by the operation of its region; `and` and `or` only for bools."""
 _OF_BOOLS: Final = {"add": "max", "mul": "min"}
 _OF_BOOLS_ALONE: Final = frozenset({"stablehlo.and", "stablehlo.or"})
 
@@ -66,7 +66,7 @@ def _scatter(op: Op) -> Value:
 
 
 def _are_rows(x: Tensor, updates: Tensor, indexed: Sequence[int], dropped: set[int], window: dict[int, int]) -> bool:
-    """Whether each window is one element of the indexed axes, and all of the others."""
+    """Whether each window has one position along the indexed axes, and the whole of all other axes."""
     return dropped == {*indexed} and all(updates.shape[other] == x.shape[axis] for axis, other in window.items())
 
 
@@ -79,7 +79,7 @@ def _by_rows(
     listed: Sequence[int],
     in_updates: Sequence[int],
 ) -> Tensor:
-    """As `_scatter`, with all indexed axes made one, and the others another."""
+    """Scatter rows: the indexed axes are flattened to one axis, the others to another."""
     rest = [axis for axis in range(x.rank) if axis not in indexed]
     moved = x.permute([*indexed, *rest])
     rows, width = [x.shape[axis] for axis in indexed], product(x.shape[axis] for axis in rest)
@@ -97,7 +97,7 @@ def _by_rows(
 
 
 def _placed(op: Op, x: Tensor, places: Tensor, updates: Tensor) -> Tensor:
-    """The updates at their places along the first axis; one at -1 is dropped."""
+    """Write or combine the updates at their positions along the first axis; -1 drops an update."""
     region = op.region(0)
     if is_second_argument(region):
         return put(x, places, updates, 0)

@@ -1,4 +1,4 @@
-"""The shapes that a request gives for the arguments of the main function."""
+"""Parser for a request's shapes of the arguments of `@main`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tensorkiln.limits import MAX_RANK
 
 
 def parse_shapes(value: Any) -> Sequence[Sequence[Dim]] | None:
-    """The shape of each argument, its dimensions as those of a graph are written; None for null.
+    """The shape of each argument, with dimensions in the wire format of graphs; None for null.
 
     RequestError for a value that is not a list of shapes, LimitExceededError for a shape or dimension over a limit.
     """

@@ -1,4 +1,4 @@
-"""sort by rank: each element is compared with all others of its row by the region, whatever that compares."""
+"""sort by rank: the region compares each element with all others of its row."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .table import Translator
 from .value import Value
 
 MAX_RANKED: Final = 1 << 13
-"""Elements along an axis, each of which is compared with all others."""
+"""The longest sorted axis, since each element is compared with all others."""
 
 
 def _sort(op: Op) -> Sequence[Value]:
-    """Stable, also where stability is not asked for."""
+    """Sort; always stable."""
     tensors = op.tensors()
     rank = tensors[0].rank
     if rank == 0:
@@ -33,7 +33,7 @@ def _sort(op: Op) -> Sequence[Value]:
     (forth,) = op.lifted(0, [each for pair in zip(other, own, strict=True) for each in pair], orders=True)
     (back,) = op.lifted(0, [each for pair in zip(own, other, strict=True) for each in pair], orders=True)
     forth, back = op.whole(forth, table), op.whole(back, table)
-    # A comparator that also holds of equal elements puts neither before the other.
+    # If the comparator holds both ways, the elements are equal.
     found = ranks(forth & ~back, ~(forth ^ back))
     return [build.moveaxis(in_order(found, each, extent), -1, axis) for each in moved]
 

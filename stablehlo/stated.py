@@ -1,4 +1,4 @@
-"""Shapes of arguments that a request states, in symbols of its own."""
+"""Argument shapes given by a request, in its own symbols."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .symbols import SameSize
 
 @dataclass(slots=True)
 class StatedShapes:
-    """The shape of each argument, and in `dims` the inclusive bounds of each symbol in them."""
+    """The shape of each argument; `dims` has the inclusive bounds of each symbol."""
 
     dims: Mapping[str, tuple[int, int]]
     shapes: Sequence[Sequence[Dim]]
     used: set[str] = field(default_factory=set[str])
     unbounded: Sequence[str] = ()
-    """None: bounds are asked for at once."""
+    """Always empty: `dim` raises RequestError for a symbol without bounds."""
 
     def require_fit(self, arguments: Sequence[Sequence[int | None]]) -> None:
-        """RequestError where the module's arguments, None being what is open in them, have other shapes."""
+        """RequestError unless the module's arguments have these shapes; None matches any dimension."""
         if len(arguments) != len(self.shapes):
             raise RequestError(
                 f"@main has {len(arguments)} arguments; shapes has {len(self.shapes)}.", pointers=["/shapes"]
@@ -40,7 +40,7 @@ class StatedShapes:
                 )
 
     def dim(self, builder: Builder, argument: int, axis: int) -> Dim:
-        """A dimension that the module leaves open; its symbols are declared in `builder`."""
+        """The stated size of a dynamic dimension; declares its symbols. RequestError for a symbol without bounds."""
         stated = self.shapes[argument][axis]
         for name in () if isinstance(stated, int) else sorted(free_symbols(stated)):
             if name not in self.dims:
@@ -53,13 +53,13 @@ class StatedShapes:
         return stated
 
     def unify(self, found: SameSize) -> None:
-        """UnsupportedGraphError: what a module asserts has to hold for the shapes as they are stated."""
+        """UnsupportedGraphError: the module's assertions must hold for the stated shapes."""
         raise UnsupportedGraphError(
             f"The module asserts that {found.name} is {found.dim}, which the shapes do not say.", pointers=["/shapes"]
         )
 
     def require_bounds(self) -> None:
-        """RequestError for bounds of a symbol that no argument has."""
+        """RequestError for bounds of a symbol that is in no shape."""
         unknown = sorted(self.dims.keys() - self.used)
         if unknown:
             raise RequestError(f"dims names no symbol of shapes: {unknown[0][:64]!r}.", pointers=["/dims"])

@@ -1,4 +1,4 @@
-"""Symbols for the dimensions of arguments that are not static."""
+"""Symbols for the dynamic dimensions of arguments."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tensorkiln.expr import Dim, Expr, bounds, free_symbols, substitute, symbol
 from tensorkiln.limits import MAX_SYMBOLS
 
 _UNBOUNDED: Final = (1, (1 << 31) - 1)
-"""Of a symbol that turns out to be what another dimension is."""
+"""Provisional bounds of a symbol without bounds, which may still be unified with another dimension."""
 
 
 class SameSize(Exception):
-    """A module asserts that a symbol is always what another dimension is."""
+    """Raised to restart the translation: the module asserts that symbol `name` equals `dim`."""
 
     def __init__(self, name: str, dim: Dim) -> None:
         super().__init__(name)
@@ -26,7 +26,7 @@ class SameSize(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison that is not decided by the bounds of symbols."""
+    """A comparison of dimensions that the bounds of symbols do not decide."""
 
     direction: str
     left: Dim
@@ -34,7 +34,7 @@ class Compared:
 
 
 def lone_symbol(dim: Dim) -> str | None:
-    """The name of a dimension that is one symbol and nothing else."""
+    """The symbol's name if the dimension is a single symbol, else None."""
     if not isinstance(dim, Expr):
         return None
     names = free_symbols(dim)
@@ -43,17 +43,17 @@ def lone_symbol(dim: Dim) -> str | None:
 
 
 def _place(name: str) -> str:
-    """Where the dimension of a symbol stands."""
+    """The position of a symbol's dimension, for messages."""
     argument, _, axis = name[1:].partition("_")
     return f"dimension {axis} of argument {argument}"
 
 
 @dataclass(slots=True)
 class Symbols:
-    """The symbols of one module. `dims` are the bounds that its caller gives, `same` what is known to be equal.
+    """The symbols of one module. `dims` are the caller's bounds; `same` maps symbols to the dimensions they equal.
 
-    The symbol of dimension 1 of argument 0 is `d0_1`; `dims` may call it that, or `0.1`, and `dynamic` has the one by
-    the other.
+    The symbol of dimension 1 of argument 0 is `d0_1`; `dims` may name it so, or as `0.1`. `dynamic` maps the latter to
+    the former.
     """
 
     dims: Mapping[str, tuple[int, int]]
@@ -62,10 +62,10 @@ class Symbols:
     used: set[str] = field(default_factory=set[str])
     dynamic: dict[str, str] = field(default_factory=dict[str, str])
     given: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
-    """The bounds of the symbols that have some in `dims`."""
+    """The caller's bounds by symbol."""
 
     def dim(self, builder: Builder, argument: int, axis: int) -> Dim:
-        """The dimension of an argument, declared in `builder` if it is a symbol of its own."""
+        """The dimension of an argument; a new symbol is declared in `builder`."""
         name = f"d{argument}_{axis}"
         keys = [key for key in (name, f"{argument}.{axis}") if key in self.dims]
         self.used.update(keys)
@@ -79,7 +79,7 @@ class Symbols:
         if name in self.same:
             same = self.same[name]
             for other in () if isinstance(same, int) else sorted(free_symbols(same)):
-                # It may be one of a later argument.
+                # The symbol may belong to a later argument.
                 place, _, dimension = other[1:].partition("_")
                 self.dim(builder, int(place), int(dimension))
             return same
@@ -93,9 +93,9 @@ class Symbols:
         return builder.symbol(name, low, high)
 
     def unify(self, found: SameSize) -> None:
-        """From now on a symbol is what another dimension is.
+        """Replace a symbol by the dimension that it equals.
 
-        UnsupportedGraphError when that goes in circles, RequestError when the bounds of both contradict each other.
+        UnsupportedGraphError for a second such dimension, RequestError if the bounds of both contradict each other.
         """
         if len(self.same) >= MAX_SYMBOLS or found.name in self.same:
             raise UnsupportedGraphError(
@@ -109,7 +109,7 @@ class Symbols:
         self.unbounded.clear()
 
     def _require_agreement(self, found: SameSize) -> None:
-        """RequestError where a symbol's bounds exclude some value that it would have as another dimension."""
+        """RequestError if the symbol's bounds exclude a value of the dimension that it equals."""
         names = frozenset[str]() if isinstance(found.dim, int) else free_symbols(found.dim)
         if found.name not in self.given or not self.given.keys() >= names:
             return
@@ -123,7 +123,7 @@ class Symbols:
             )
 
     def require_bounds(self) -> None:
-        """UnsupportedGraphError for a symbol without bounds, RequestError for bounds that are nobody's."""
+        """UnsupportedGraphError for a symbol without bounds, RequestError for bounds of an unknown dimension."""
         unknown = sorted(self.dims.keys() - self.used)
         if unknown:
             there = f"dynamic are {', '.join(sorted(self.dynamic))}" if self.dynamic else "all are static"

@@ -1,4 +1,4 @@
-"""What a table of translators holds."""
+"""The type of the translators of operations."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ from .op import Op
 from .value import Value
 
 Translator: TypeAlias = "Callable[[Op], Value | Sequence[Value]]"
-"""The results of an operation, as values."""
+"""Translates an operation and returns the values of its results."""

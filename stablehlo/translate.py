@@ -1,4 +1,4 @@
-"""The door: bytes from outside to a graph."""
+"""Entry point: translation of an untrusted module to a graph."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from .walk import Walk, only_block
 Sizes: TypeAlias = Symbols | StatedShapes
 
 MAIN = "main"
-"""The function that is compiled; the others are what it calls."""
+"""The function that is compiled, with the functions that it calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """A graph in the JSON document of the wire format, and the location behind each of its nodes."""
+    """A graph as a JSON document of the wire format, and the source location of each of its nodes."""
 
     document: dict[str, Any]
     places: tuple[str, ...]
@@ -42,15 +42,16 @@ def translate(
     dims: Mapping[str, tuple[int, int]] = MappingProxyType({}),
     shapes: Sequence[Sequence[Dim]] | None = None,
 ) -> Translated:
-    """The graph of a module's main function: its arguments are the inputs, its results the outputs, in their order.
+    """The graph of `@main`: its arguments are the inputs, its results the outputs, in order.
 
-    Complex numbers are real ones there, with a last axis of 2 for their parts.
+    Complex arguments and results become real ones with their parts on a last axis of 2.
 
-    `source` is MLIR text or the bytes of a portable artifact; `dims` are inclusive bounds of dynamic dimensions,
-    or with `shapes`, those of the arguments, of the symbols in these.
-    InvalidGraphError for a text that is not a module, UnsupportedGraphError for what no graph does, LimitExceededError
-    for what is too large; each names the operation and its location. RequestError for bounds of what the module does
-    not have.
+    `source` is MLIR text or the bytes of a portable artifact. `dims` are inclusive bounds of dynamic dimensions, or, if
+    `shapes` gives the shapes of the arguments, of the symbols in these.
+
+    InvalidGraphError for an invalid module, UnsupportedGraphError for an unsupported operation, LimitExceededError
+    over a limit; those of an operation give its name and location. RequestError for bounds or shapes that do not fit
+    the module.
     """
     within = reading.context()
     with within, reading.of_text():
@@ -84,7 +85,7 @@ def _translated(module: ir.Module, symbols: Sizes) -> Translated:
 
 @contextmanager
 def _of_arguments() -> Generator[None]:
-    """What cannot be computed of the dimensions of arguments and results, where no operation is to be named."""
+    """Convert errors of dimension arithmetic in arguments and results, which belong to no operation."""
     try:
         yield
     except ExprLimitError as error:
@@ -126,7 +127,7 @@ def _input(builder: Builder, position: int, argument: Any, symbols: Sizes) -> Va
 
 
 def _output(end: Op, value: Value) -> Tensor:
-    """A result as the graph gives it: of complex numbers, the parts beside each other."""
+    """A result as a tensor; complex numbers have their parts on a last axis of 2."""
     if not isinstance(value, Pair):
         return end.as_tensor(value)
     return pairs(Complex(end.as_tensor(value.real), end.as_tensor(value.imag)))

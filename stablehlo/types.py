@@ -1,4 +1,4 @@
-"""The types of a module's values as dtypes and shapes of a graph."""
+"""Conversion of MLIR tensor types to dtypes and shapes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ DTYPES: Final = {
     **{f"i{bits}": DType(f"int{bits}") for bits in (8, 16, 32, 64)},
     **{f"ui{bits}": DType(f"uint{bits}") for bits in (8, 16, 32, 64)},
 }
-"""The element types that are translated, by MLIR's name. Signless integers are signed."""
+"""The supported element types, by MLIR name. Signless integers are signed."""
 
 _COMPLEX: Final = {"complex<f32>": DType.FLOAT32, "complex<f64>": DType.FLOAT64}
-"""Those whose values are pairs, and the type of each part."""
+"""The type of each part, by the MLIR name of a complex type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A tensor type; a dimension that is not static is None. Of a complex one, `dtype` is that of each part."""
+    """A tensor type. A dynamic dimension is None; the `dtype` of a complex type is that of each part."""
 
     dtype: DType
     shape: tuple[int | None, ...]
@@ -33,9 +33,9 @@ class Typed:
 
 
 def typed(kind: ir.Type) -> Typed | str:
-    """The type of a value, or what is wrong with it."""
+    """Convert a type; returns an error message for an unsupported one."""
     if not isinstance(kind, ir.RankedTensorType):
-        # Not the type itself: one of a few characters may spell another of any length.
+        # Do not print the type: an alias of a few characters may denote a type of any length.
         return f"a value of {type(kind).__name__} is not a ranked tensor"
     tensor = ir.RankedTensorType(kind)
     element = str(tensor.element_type)

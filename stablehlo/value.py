@@ -1,7 +1,7 @@
-"""Values during a translation: known already, or computed by the graph; complex ones are pairs of such.
+"""Values during a translation: known arrays, tensors that the graph computes, or pairs of these for complex numbers.
 
-A known value is an array. One that depends on symbols (a size of a dynamic tensor) is an array of objects, each an
-integer or a dimension expression.
+A known value that depends on symbols (such as a size of a dynamic tensor) is an array of objects, each an integer or a
+dimension expression.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Host: TypeAlias = "np.ndarray[Any, Any]"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """A constant, or what follows from constants and sizes alone."""
+    """A value computed from constants and sizes alone."""
 
     array: Host
     dtype: DType
@@ -37,7 +37,7 @@ class Known:
 
     @property
     def splat(self) -> Any:
-        """The value of every element, if the array is one repeated or has one element; None otherwise."""
+        """The common value of all elements, if the array is one broadcast element; None otherwise."""
         array = self.array
         if array.size and (array.size == 1 or not any(array.strides)):
             return array.flat[0]
@@ -49,7 +49,7 @@ Real: TypeAlias = "Tensor | Known"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """Complex numbers: their real and their imaginary parts, of one shape and one float type."""
+    """Complex numbers: real and imaginary parts of the same shape and float type."""
 
     real: Real
     imag: Real
@@ -76,7 +76,7 @@ def known_dims(dims: Iterable[Dim], dtype: DType, shape: tuple[int, ...] | None 
 
 
 def settled(values: Host, dtype: DType) -> Known:
-    """`values` as numbers where no element depends on symbols; integers wrap as the dtype's do."""
+    """A known value of `values`, as numbers if no element depends on symbols; integers wrap to the dtype."""
     if values.dtype != object:
         return Known(values, dtype)
     wrapped = [_wrapped(item, dtype) if isinstance(item, int) else item for item in values.reshape(-1).tolist()]

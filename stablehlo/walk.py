@@ -1,4 +1,4 @@
-"""The functions of a module walked from `@main` on, calls inlined, one translator for each operation."""
+"""Translation of a module's operations in order, starting at `@main`, with calls inlined."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .table import Translator
 from .value import Known, Pair, Value
 
 MAX_DEPTH: Final = 64
-"""Levels of calls and regions, each inside the one before."""
+"""The most nested calls and regions."""
 MAX_STEPS: Final = 500_000
-"""Operations walked over, those of a loop once for every turn."""
+"""The most operations translated, counting all turns of loops."""
 _TERMINATORS: Final = frozenset({"func.return", "stablehlo.return"})
 
 
 class Walk:
-    """One translation. `functions` are those of the module by name, `unbounded` symbols whose bounds are not known."""
+    """One translation. `functions` are the module's, by name; `unbounded` are symbols without bounds so far."""
 
     def __init__(
         self, builder: Builder, functions: Mapping[str, ir.Operation], unbounded: Collection[str] = ()
@@ -41,7 +41,7 @@ class Walk:
         self._steps = 0
         self._calls: list[str] = []
         self._places: list[tuple[int, Op]] = []
-        """How many nodes there were before each operation."""
+        """Operations, each with the number of nodes before it."""
 
     def function(self, op: ir.Operation, arguments: Sequence[Value]) -> tuple[list[Value], Op]:
         """The results of a function, and its terminator."""
@@ -52,10 +52,10 @@ class Walk:
             self._scopes.pop()
 
     def locations(self) -> tuple[str, ...]:
-        """The location behind each node of the graph."""
+        """The source location of each node of the graph; empty for inputs."""
         found: list[str] = []
         ends = [*(nodes for nodes, _ in self._places[1:]), self._builder.node_count]
-        # Without any operation there is an end, that of the inputs.
+        # `strict=False`: without operations, `ends` still has one entry.
         for (begin, op), end in zip(self._places, ends, strict=False):
             if end > begin:
                 found += [""] * (begin - len(found)) + [f"{op.name} at {op.where}"] * (end - begin)
@@ -144,7 +144,7 @@ class Walk:
 
 
 class _Apart(Walk):
-    """The walk of a region of `op` that becomes a graph of its own."""
+    """The translation of a region of `op` to a separate graph."""
 
     def __init__(self, outer: Walk, op: Op, region: Any) -> None:
         self.builder = outer._builder.inside()
@@ -175,7 +175,7 @@ class _Apart(Walk):
 
 
 def _table(op: Op) -> Mapping[str, Translator]:
-    """Where the translator of an operation is: there are others for complex numbers."""
+    """The table with an operation's translator, which depends on whether it is complex."""
     if op.name in STRUCTURAL or not op.is_complex:
         return OPERATORS
     if op.mode.is_lifted:
@@ -186,7 +186,7 @@ def _table(op: Op) -> Mapping[str, Translator]:
 
 
 def only_block(region: Any) -> Any:
-    """The block of a region. UnsupportedGraphError for a function without a body, and for jumps between blocks."""
+    """The single block of a region. UnsupportedGraphError for a function without a body, and for several blocks."""
     blocks = list(region.blocks)
     if len(blocks) != 1:
         message = f"A function or a region has {len(blocks)} blocks; those with one are translated."
@@ -195,7 +195,7 @@ def only_block(region: Any) -> Any:
 
 
 def _checked(op: Op, position: int, value: Value) -> Value:
-    """`value`, if it has the type that the module says; what is lifted has another shape."""
+    """`value`; UnsupportedGraphError unless it has the module's type. Lifted values have other shapes."""
     wanted = op.result(position)
     if value.dtype is not wanted.dtype or isinstance(value, Pair) is not wanted.is_complex:
         op.fail(f"its translation is {value.dtype}, where the module says {wanted.dtype}")
@@ -217,7 +217,7 @@ def _spelled(shape: Sequence[Dim | None]) -> str:
 
 @contextmanager
 def _named(op: Op) -> Generator[None]:
-    """The errors of the builder with the operation that they are about."""
+    """Add the operation's name and location to errors of the builder."""
     try:
         yield
     except InvalidGraphError as error:

@@ -1,4 +1,4 @@
-"""reduce_window and select_and_scatter: what is done in each of many windows of one tensor."""
+"""reduce_window and select_and_scatter: operations on sliding windows of a tensor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .table import Translator
 from .value import Known, Value
 
 MAX_TAPS: Final = 1 << 8
-"""Elements of a window of select_and_scatter, each of which is looked at by nodes of its own."""
+"""The most elements of a window of select_and_scatter; each adds nodes to the graph."""
 
 
 def _reduce_window(op: Op) -> Sequence[Value]:
@@ -45,9 +45,9 @@ def _reduce_window(op: Op) -> Sequence[Value]:
 
 
 def _select_and_scatter(op: Op) -> Value:
-    """Each window's element that `select` prefers gets its source, added up by `scatter` where windows share it.
+    """Scatter each window's source to the element that `select` chooses; `scatter` combines sources of one element.
 
-    The windows' elements are looked at one after the other, each in all windows at once.
+    Processes the elements of a window in turn, each for all windows at once.
     """
     x, source = op.tensor(0), op.tensor(1)
     initial = op.operands[2]
@@ -76,14 +76,14 @@ _FALSE: Final = Known(np.zeros((), np.bool_), DType.BOOL)
 
 @dataclass(frozen=True, slots=True)
 class _Taps:
-    """The elements of a window by their offsets, for windows in these counts and these strides apart."""
+    """The elements of windows: their offsets in a window, and the counts and strides of windows per axis."""
 
     offsets: Sequence[tuple[int, ...]]
     counts: Sequence[Dim]
     strides: Sequence[int]
 
     def of(self, x: Tensor, place: int) -> Tensor:
-        """What all windows see at one of their elements."""
+        """The element at offset number `place` of every window."""
         ends = [at + (count - 1) * step + 1 for at, count, step in self._along(place)]
         return x[tuple(slice(at, end, step) for (at, _, step), end in zip(self._along(place), ends, strict=True))]
 
@@ -92,7 +92,7 @@ class _Taps:
 
 
 def _winners(op: Op, x: Tensor, is_there: Tensor, taps: _Taps) -> tuple[Tensor, Tensor]:
-    """The place of the tap that each window selects, and whether any of its elements is there."""
+    """The number of the offset that each window selects, and whether any of its elements is not padding."""
     value, found = taps.of(x, 0), taps.of(is_there, 0)
     best = build.zeros(op.builder, value.shape, DType.INT32)
     for place in range(1, len(taps.offsets)):
@@ -105,7 +105,7 @@ def _winners(op: Op, x: Tensor, is_there: Tensor, taps: _Taps) -> tuple[Tensor, 
 
 
 def _spread_tap(op: Op, source: Tensor, tap: Sequence[int], strides: Sequence[int], grown: Tensor) -> Tensor:
-    """`source` at the elements that one tap of every window sees, and 0 or false elsewhere."""
+    """`source` at the element at offset `tap` of every window, and 0 or false elsewhere."""
     reached = [at + (count - 1) * step + 1 for at, count, step in zip(tap, source.shape, strides, strict=True)]
     edges = [(at, dim - end) for at, dim, end in zip(tap, grown.shape, reached, strict=True)]
     nothing = Known(np.zeros((), source.dtype.numpy), source.dtype)

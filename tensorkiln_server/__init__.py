@@ -1,7 +1,7 @@
-"""The server of tensorkiln under one name: what the distribution `tensorkiln-server` installs.
+"""The server of tensorkiln: the only package of the distribution `tensorkiln-server`.
 
-A wheel has `dialect`, `stablehlo`, `passes` and `service` inside this package. In the repository they lie beside it and
-are imported by their own names; the build of a wheel (`hatch_build.py`) rewrites the imports.
+A wheel has `dialect`, `stablehlo`, `passes` and `service` inside this package. In the repository these are top-level
+packages; the build of a wheel (`hatch_build.py`) rewrites the imports.
 """
 
 from __future__ import annotations
@@ -10,4 +10,4 @@ from pathlib import Path
 from typing import Final
 
 PREFIX: Final = f"{__name__}." if Path(__file__).with_name("service").is_dir() else ""
-"""What stands before `service` and the others in the names of modules: empty in the repository."""
+"""The prefix of `service` and the other packages in module names; empty in the repository."""

@@ -25,7 +25,7 @@ _USAGE: Final = f"usage: python -m tensorkiln_server [{' | '.join(COMMANDS)}] [A
 
 
 def module_of(arguments: Sequence[str]) -> tuple[str, list[str]]:
-    """The module that runs a command line, and what is left for it; ValueError for a command that does not exist."""
+    """The module that runs a command line, and its arguments. ValueError for an unknown command."""
     if not arguments or arguments[0].startswith("-"):
         return f"{PREFIX}service", [*arguments]
     command, *rest = arguments

@@ -1,1 +1,1 @@
-"""Modules that the bindings look for when they meet an operation of a dialect, each time until they find one."""
+"""Modules for MLIR's Python bindings, which search for one per dialect at each operation until they find it."""

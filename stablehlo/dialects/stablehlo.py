@@ -1,1 +1,1 @@
-"""The bindings have no classes for the operations of StableHLO, which are read by name; now they know that."""
+"""Deliberately empty: operations are read by name and need no classes. Its presence ends the bindings' search."""

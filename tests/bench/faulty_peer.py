@@ -1,4 +1,4 @@
-"""Peers with faults, for the tests of those who measure: NumPy's rows, wrong, lost or late from one row on."""
+"""Faulty peers, for tests of the measurement: NumPy's rows with a wrong result, a lost process, or a delay."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.bench.peers.engine import Compile, Engine, Task
 
 
 def engine(cores: int, variant: str) -> Engine:
-    """With the variant `wrong` the last element is; with `lost` the process ends; with `late` a call sleeps.
+    """Variants: `wrong` changes the last element, `lost` ends the process, `late` sleeps in a call.
 
-    But the row that every process begins with is computed as it should be.
+    The row that every process runs first (E2) has no fault.
     """
     sound = on_numpy.engine(cores, "")
     faults: dict[str, Callable[[Any], Any]] = {"wrong": _wrong, "lost": _lost, "late": _late}

@@ -1,4 +1,4 @@
-"""A graph of 10 000 nodes: what the service has to read before it can look anything up."""
+"""A graph of 10 000 nodes, to time the reading of requests."""
 
 from __future__ import annotations
 

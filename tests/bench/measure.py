@@ -1,4 +1,4 @@
-"""How it is measured: the candidates by turns, so that a slow moment of the machine falls on all of them alike."""
+"""Interleaved measurement of all candidates, so that a slow moment of the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ COMPILES = 2
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Median seconds of a call by candidate, what the compiler estimates of ours, the fastest compilation in
-    seconds, and the kernels of the program.
+    """Median seconds of a call by candidate, the compiler's estimate for ours, the seconds of the fastest compilation,
+    and the number of kernels of the program.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Measurement:
 
 
 def measure(workload: Workload, budget_s: float) -> Measurement:
-    """Measure for `budget_s` seconds. AssertionError when the candidates disagree: a wrong result has no speed."""
+    """Measure for `budget_s` seconds. AssertionError when the results of candidates differ."""
     arrays = workload.arrays()
     compilation, compile_s = _compile(workload.write().graph())
     ours = program(compilation)
@@ -57,7 +57,7 @@ def measure(workload: Workload, budget_s: float) -> Measurement:
 
 
 def measure_network(name: str, budget_s: float) -> Measurement:
-    """The same for a light network with random weights, which NumPy has no counterpart of."""
+    """Measure a light network with random weights; NumPy is not a candidate."""
     proto = with_random_weights(shipped(name))
     model = load(proto)
     compilation, compile_s = _compile(model.graph)
@@ -79,19 +79,19 @@ def _measurement(name: str, seconds: Mapping[str, float], compilation: Compilati
 
 
 def rank_correlation(measurements: Sequence[Measurement]) -> float:
-    """Spearman's, of our times and the compiler's estimates of them; 1 where both order the workloads alike."""
+    """Spearman's rank correlation of our times and the compiler's estimates; 1 if both order the workloads alike."""
     times = [(entry.seconds["tensorkiln"], entry.estimate_s) for entry in measurements]
     measured, estimated = (np.argsort(np.argsort(column)) for column in zip(*times, strict=True))
     return float(np.corrcoef(measured, estimated)[0, 1])
 
 
 def by_turns(calls: Mapping[str, Callable[[], Array]], budget_s: float) -> dict[str, float]:
-    """Median seconds of a call of each, after one that is not timed and whose results must agree."""
+    """Median seconds of a call of each. The first calls are not timed, and their results must agree."""
     first, *others = [call() for call in calls.values()]
     for other in others:
         np.testing.assert_allclose(first, other, rtol=1e-3, atol=1e-4 * float(np.abs(other).max()))
     for call in calls.values():
-        call()  # A program makes its short calls at the second one.
+        call()  # A program sets up its fast call path at the second call.
     repeats = {name: max(1, round(SAMPLE_S / _sample(call, 1))) for name, call in calls.items()}
     samples: dict[str, list[float]] = {name: [] for name in calls}
     end = time.perf_counter() + budget_s

@@ -1,4 +1,4 @@
-"""ONNX Runtime, where it is installed: a benchmark's other column, never needed."""
+"""ONNX Runtime as an optional candidate of the benchmark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = np.ndarray[Any, Any]
 
 
 def onnx_runtime(model: ModelProto) -> Callable[[Mapping[str, Array]], list[Array]] | None:
-    """The model as a function of its inputs on one thread; None where the package is not installed."""
+    """The model as a function of its inputs, on one thread; None if the package is not installed."""
     if importlib.util.find_spec("onnxruntime") is None:
         return None
     runtime: Any = importlib.import_module("onnxruntime")

@@ -1,7 +1,7 @@
 """`python -m tests.bench.pages`: how long reports take from opening to interactive, in headless Chromium.
 
-A page is interactive when it has answered a click: the first kernel of its table is selected, and a frame that shows
-it has been drawn. The time counts from the begin of the navigation, to a file on disk. Each page is opened five times.
+A page is interactive when it has handled a click: the first kernel of its table is selected, and a frame that shows
+this is drawn. The time starts with the navigation to a file on disk. Each page is opened five times.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ new MutationObserver((_, watch) => {
 
 
 def opening_ms(browser: Any, file: Path) -> float:
-    """Milliseconds from the begin of the navigation until the page has answered a click."""
+    """Milliseconds from the start of the navigation until the page has handled a click."""
     page = browser.new_page(viewport={"width": 1500, "height": 950}, offline=True)
     try:
         page.add_init_script(_CLICK)

@@ -1,7 +1,7 @@
-"""`python -m tests.bench.service_figures`: what a request to a real service takes, also one that dies.
+"""`python -m tests.bench.service_figures`: latencies of requests to a real service, including crashing compiles.
 
-Medians. A request is timed at the client, over the loopback and one connection, from its first byte to the answer's
-last; `at the server` is what the answer says in `Server-Timing`. Nothing else should run on the machine.
+Prints medians. A request is timed at the client, over one loopback connection, from its first byte to the last byte of
+the answer; `at the server` is the header `Server-Timing`. Nothing else should run on the machine.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def compiling() -> Iterator[Row]:
-    """A graph that the service does not know, on a new store each time; then the same bytes again."""
+    """Times of a new graph on an empty store, and of the same request again."""
     (softmax,) = (each for each in WORKLOADS if each.name == "softmax 4096x1024")
     wire = json.loads(softmax.write().graph().to_json())
     for target in (V3, "cuda:sm_90"):
@@ -51,7 +51,7 @@ def compiling() -> Iterator[Row]:
 
 
 def compiling_for(body: bytes) -> Iterator[Row]:
-    """The parts of a first compile, and of the same request again."""
+    """The times of a first compile and its stages, and of the same request again."""
     first: dict[str, list[float]] = defaultdict(list)
     again: dict[str, list[float]] = defaultdict(list)
     for _ in range(REPEATS):
@@ -76,7 +76,7 @@ def compiling_for(body: bytes) -> Iterator[Row]:
 
 
 def dying() -> Iterator[Row]:
-    """Compiles that die by a compiler that fails as graphs say, and after each a graph that is compiled."""
+    """Times of compiles that crash, hang or exhaust memory, and of a small compile after each."""
     deaths = {
         "segfault": ("segfault: request to typed error", "compile.crashed", 0),
         "hang": (f"hang: typed error after the deadline of {DEADLINE_S} s", "compile.deadline_exceeded", DEADLINE_S),
@@ -107,9 +107,9 @@ def dying() -> Iterator[Row]:
 
 
 def reading() -> Iterator[Row]:
-    """A large graph, in this process."""
+    """Times of reading a large graph in this process."""
     text = large_graph()
-    # As the fork server and its jobs do: what has been imported is no part of the graph, which itself has no cycles.
+    # As in the fork server: imported objects are not garbage, and a graph has no reference cycles.
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -137,7 +137,7 @@ def serving() -> Generator[Server]:
 
 
 def request(server: Server, body: bytes, fails: str | None = None) -> tuple[httpx2.Response, float]:
-    """The answer of POST /compile, and the milliseconds that it took."""
+    """The answer of POST /compile, and its milliseconds."""
     began = time.perf_counter()
     answer = server.compile(body, fails)
     taken = time.perf_counter() - began
@@ -150,7 +150,7 @@ def at_the_server(answer: httpx2.Response) -> float:
 
 
 def median_cpu_ms(call: Callable[[], object], repeats: int) -> float:
-    """Processor time: of one thread that waits for nothing it is the time, whatever else runs."""
+    """Median processor time in ms, which other programs disturb less than wall-clock time."""
     samples: list[float] = []
     for _ in range(repeats):
         gc.collect()

@@ -10,7 +10,7 @@ OTHERS = ("NumPy", "ONNX Runtime")
 
 
 def table(measurements: Sequence[Measurement]) -> str:
-    """Times in microseconds; a ratio above 1 means that tensorkiln takes less. Columns without a time are left out."""
+    """Times in microseconds. A ratio above 1 means that tensorkiln is faster. Columns without times are omitted."""
     others = [name for name in OTHERS if any(name in entry.seconds for entry in measurements)]
     header = [
         "workload",

@@ -1,4 +1,4 @@
-"""The benchmark measures right results: every workload is what NumPy and ONNX make of it."""
+"""Every workload of the benchmark gives the same results as NumPy and ONNX."""
 
 from __future__ import annotations
 

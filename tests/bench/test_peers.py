@@ -1,4 +1,4 @@
-"""The comparison with peers: real ones, at small sizes, take turns; what is wrong or missing is said."""
+"""The comparison with real peers at small sizes: interleaving, and records of wrong or missing peers."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ CASES = {case.name: case for case in cases(is_small=True)}
 
 
 def faulty(name: str, fault: str) -> Peer:
-    """The peer of this name, replaced by one with a fault."""
+    """The peer of this name with an injected fault."""
     return replace(BY_NAME[name], module="tests.bench.faulty_peer", environment="", variant=fault)
 
 
 def run(peers: Sequence[Peer], names: Sequence[str], budget: Budget) -> tuple[Record, list[str]]:
-    """What is recorded of the cases, and in which order the peers were timed."""
+    """The record of the cases, and the order in which the peers were timed."""
     record = Record(machine(), kinds={name: CASES[name].kind for name in names})
     found, missing = pythons(peers, install=False)
     assert not missing

@@ -1,4 +1,4 @@
-"""What is said of a comparison with peers: ratios, tables, markers, the plot, and runs that are put together."""
+"""The report of a comparison with peers: ratios, tables, markers, the plot, and merged runs."""
 
 from __future__ import annotations
 

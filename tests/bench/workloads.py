@@ -1,4 +1,4 @@
-"""What is measured: each workload as a graph, in NumPy, and as an ONNX model for a runtime of those."""
+"""The workloads of the benchmark, each as a graph, in NumPy, and as an ONNX model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROWS, COLUMNS = 4096, 1024
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One function of float32 arrays of `shapes`, the last of them int64 indices below `below` if that is given.
+    """A function of float32 arrays of `shapes`; if `below` is given, the last one has int64 indices below it.
 
     `onnx` is the body of a model of the inputs a, b, c and the output y.
     """
@@ -47,7 +47,7 @@ class Workload:
     below: int = 0
 
     def arrays(self, seed: int = 0) -> tuple[Array, ...]:
-        """Arguments; the last array holds the indices, if there are any."""
+        """Random arguments; the last array holds the indices, if any."""
         rng = np.random.default_rng(seed)
         arrays: list[Array] = [rng.standard_normal(shape, np.float32) for shape in self.shapes]
         if self.below:
@@ -55,14 +55,14 @@ class Workload:
         return tuple(arrays)
 
     def write(self) -> Builder:
-        """The graph."""
+        """The builder of the workload's graph."""
         builder = Builder("workload")
         inputs = [builder.input(array.dtype.name, array.shape) for array in self.arrays()]
         builder.output(self.graph(*inputs))
         return builder
 
     def model(self) -> ModelProto:
-        """The ONNX model."""
+        """The workload as an ONNX model."""
         body = parser.parse_graph(f"g () => () {{ {self.onnx} }}")
         for name, array in zip("abc", self.arrays(), strict=False):
             dtype = helper.np_dtype_to_tensor_dtype(array.dtype)

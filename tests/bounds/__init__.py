@@ -1,4 +1,4 @@
-"""Proves of loads and stores of realised kernels that they stay in the memory that they address."""
+"""Proofs that loads and stores of realised kernels are in bounds."""
 
 from .proof import accesses
 

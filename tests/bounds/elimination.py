@@ -1,8 +1,8 @@
-"""Whether what is known of integers implies that a polynomial of them is not negative.
+"""Proofs that a polynomial of integers is nonnegative, given known facts.
 
-An unknown can be eliminated: where a polynomial is linear in its latest unknown, it is at least what it becomes when a
-bound takes the place of that unknown, or when a multiple of what is known not to be negative is taken off. What is left
-in the end has the symbols of the graph alone, whose ranges are numbers.
+Unknowns are eliminated, the latest first. If a polynomial is linear in an unknown, substituting a bound for the
+unknown, or subtracting a multiple of a nonnegative fact, gives a lower bound without it. The last lower bound has only
+symbols of the graph, whose ranges are numbers.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from .polynomials import is_sum_of_products, linear_in, linear_in_atom, long_div
 from .scope import Scope
 
 MAX_STEPS = 80
-"""Eliminations of one proof: one that fails would try every combination of bounds."""
+"""The most eliminations of one proof, since a failing proof would try every combination of bounds."""
 MAX_ENDS = 12
-"""Ways to eliminate that are tried for the bounds of one polynomial."""
+"""The most eliminations tried for the bounds of one polynomial."""
 MAX_BOUNDS = 4
-"""Upper bounds of one polynomial that are kept: more are the same bound by other ways."""
+"""The most upper bounds kept for one polynomial; further ones are usually duplicates."""
 
 Which = Literal["exact", "partial", "later"]
 
 
 def holds(facts: Facts, target: Dim, scope: Scope, steps: int = MAX_STEPS) -> bool:
-    """Whether `target >= 0` follows from what is known, and is found in so many steps."""
+    """Whether `target >= 0` is proven from the facts within `steps` eliminations."""
     if not scope.is_reached or facts.interval(target)[0] >= 0:
         return True
     try:
         return _Elimination(facts, scope, steps, is_goal=True).holds(target)
     except expr.ExprError:
-        # The algebra holds no product of so many factors.
+        # The product has more factors than an expression may have.
         return False
 
 
 def maxima(facts: Facts, dim: Dim, scope: Scope) -> tuple[Dim, ...]:
-    """Polynomials over the symbols of the graph that `dim` does not exceed: none where it is not known."""
+    """Upper bounds of `dim`, as polynomials over the graph's symbols; may be empty."""
     return _maxima(facts, dim, scope)[:MAX_BOUNDS]
 
 
 def quotients(facts: Facts, dividend: Dim, divisor: Dim, scope: Scope) -> list[Dim]:
-    """What `dividend // divisor` does not exceed, the divisor being positive."""
+    """Upper bounds of `dividend // divisor` for a positive divisor."""
     most = _maxima(facts, dividend, scope)
     if expr.free_symbols(divisor).isdisjoint(facts.unknowns):
         most = tightest((_quotient(facts, bound, divisor, scope) for bound in most), min)
@@ -64,7 +64,7 @@ def _maxima(facts: Facts, dim: Dim, scope: Scope) -> tuple[Dim, ...]:
 
 
 def _quotient(facts: Facts, dividend: Dim, divisor: Dim, scope: Scope) -> Dim:
-    """`dividend // divisor` as a polynomial where it is one: (m * n - 1) // n is m - 1 for a positive n."""
+    """`dividend // divisor`, simplified to a polynomial if possible: (m * n - 1) // n is m - 1 for a positive n."""
     whole, rest = long_division(dividend, divisor)
     for below in (0, 1):
         left = expr.add(rest, expr.mul(below, divisor))
@@ -85,7 +85,7 @@ class _Elimination:
         return any(self._follows(end) for end in self.ends(target))
 
     def _follows(self, end: Dim) -> bool:
-        """Whether `end`, of symbols only, is not negative, or not less than something that is not."""
+        """Whether `end`, of symbols only, is nonnegative, directly or after subtracting known facts."""
         if end not in self.ended:
             self.ended[end] = expr.is_nonnegative(end, self.scope.ranges) or (
                 not self._is_refuted(end)
@@ -94,13 +94,13 @@ class _Elimination:
         return self.ended[end]
 
     def _is_refuted(self, end: Dim) -> bool:
-        """Whether `end` is negative for some values of the symbols that may come here."""
+        """Whether `end` is negative for sample values of the symbols that are possible here."""
         if self._samples is None:
             self._samples = self.facts.samples(self.scope)
         return any(value_at(end, sample) < 0 for sample in self._samples)
 
     def _less_what_is_given(self, end: Dim) -> Iterator[Dim]:
-        """`end - k * fact` for facts of symbols, with `k >= 0` that removes a symbol, or 1."""
+        """`end - k * fact` for facts of symbols only, where `k >= 0` is 1 or removes a symbol."""
         for fact in self.scope.given:
             names = expr.free_symbols(fact)
             if not names.isdisjoint(self.unknowns):
@@ -111,7 +111,7 @@ class _Elimination:
                 yield rest
             times, rest = long_division(fact, end)
             if isinstance(times, int) and isinstance(rest, int) and rest < times:
-                # A multiple of `end` is above -times.
+                # `times * end` is above `-times`, so the integer `end` is above -1.
                 yield 0
             for name in sorted(names):
                 mine, theirs = linear_in(end, name), linear_in(fact, name)
@@ -125,7 +125,7 @@ class _Elimination:
         return expr.is_nonnegative(end, self.scope.ranges) or is_sum_of_products(end, self.scope.ranges)
 
     def ends(self, target: Dim) -> Iterator[Dim]:
-        """What `target` is at least: polynomials over the symbols of the graph, one for each choice of bounds."""
+        """Lower bounds of `target`, as polynomials over the graph's symbols, one per choice of bounds."""
         if isinstance(target, int):
             yield target
             return
@@ -155,9 +155,9 @@ class _Elimination:
         if unknown.definition is not None:
             whole = expr.add(rest, expr.mul(slope, unknown.definition))
             if expr.free_symbols(target) - expr.free_symbols(whole) - {name}:
-                # The quotient is gone as well.
+                # Only if this also cancels the quotient.
                 yield from self.ends(whole)
-        # What is given at this place says more than what is known everywhere.
+        # Facts of this scope are tighter than the unknowns' general bounds.
         yield from self._by_facts(target, name, slope, "exact")
         sign = next((sign for sign in (1, -1) if self._has_sign(slope, sign)), 0)
         for bound in (unknown.uppers, (), unknown.lowers)[sign + 1]:
@@ -181,10 +181,10 @@ class _Elimination:
         return holds(self.facts, wanted, self.scope)
 
     def _by_facts(self, target: Dim, name: str, slope: Dim, which: Which) -> Iterator[Dim]:
-        """Eliminate `name` by what is given here: `target` is at least `target - k * fact` for every `k >= 0`.
+        """Eliminate `name` by facts of the scope: `target` is at least `target - k * fact` for every `k >= 0`.
 
-        A fact is `exact` where nothing of `name` is left, `partial` where something is, and `later` where it has a
-        later unknown, which takes the place of `name`.
+        A fact is `exact` if this removes `name`, `partial` if some of it is left, and `later` if it replaces `name` by
+        a later unknown.
         """
         for fact in self.scope.given:
             latest = None if isinstance(fact, int) else self._latest(fact)
@@ -200,7 +200,7 @@ class _Elimination:
                 yield from self.ends(expr.sub(target, expr.mul(times, fact)))
 
     def _by_quotients(self, target: Expr) -> Iterator[Dim]:
-        """Eliminate a quotient q of symbols by what it is: a - b < b * q <= a for q = a // b."""
+        """Eliminate a quotient q = a // b of symbols by a - b < b * q <= a."""
         for atom in dict.fromkeys(atom for monomial, _ in target.terms for atom in monomial if atom.op == "floordiv"):
             form = linear_in_atom(target, atom)
             dividend, divisor = atom.args
@@ -211,7 +211,7 @@ class _Elimination:
             if expr.mul(times, divisor) != form[0]:
                 if not self.is_goal:
                     continue
-                # An integer is not negative if a multiple of it is above what is lost by the division.
+                # `divisor * target > -divisor` suffices, since `target` is an integer.
                 times, rest = form[0], expr.add(expr.mul(rest, divisor), divisor - 1)
             if self._has_sign(times, 1):
                 yield from self.ends(expr.add(rest, expr.mul(times, expr.sub(dividend, divisor - 1))))
@@ -219,7 +219,7 @@ class _Elimination:
                 yield from self.ends(expr.add(rest, expr.mul(times, dividend)))
 
     def _by_extremes(self, target: Expr) -> Iterator[Dim]:
-        """Eliminate a minimum that is subtracted, or a maximum that is added, by each of what it is of."""
+        """Eliminate a subtracted minimum or an added maximum: substitute each of its arguments."""
         for atom in dict.fromkeys(atom for monomial, _ in target.terms for atom in monomial):
             if atom.op not in ("min", "max"):
                 continue

@@ -1,8 +1,8 @@
-"""What is known of the integers of a kernel.
+"""Known facts about the integers of a kernel.
 
-Every integer that the analysis meets is a polynomial (a `Dim`) over the graph's symbols and over *unknowns*: loop
-indices, quotients, minima, values read at run time. An unknown is introduced with what bounds it from below and above,
-in terms of what was introduced before it.
+The analysis represents every integer as a polynomial (a `Dim`) over the graph's symbols and over *unknowns*: loop
+indices, quotients, minima, values read at run time. An unknown is created with lower and upper bounds over symbols and
+earlier unknowns.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from .polynomials import Range, value_at
 from .scope import Scope
 
 SAMPLES = (0, 1, 2, 5, 40)
-"""What is tried of each symbol, in addition to its least value."""
+"""Sample values of a symbol, as offsets from its least value."""
 MAX_SAMPLES = 125
 
 UNKNOWN = "?"
-"""What the names of unknowns begin with, and that of no symbol does."""
+"""The prefix of the names of unknowns; no symbol has it."""
 Interval = tuple[float, float]
-"""Numbers that an integer is between; infinite where it is not bounded."""
+"""Inclusive numeric bounds of an integer; infinite if it is unbounded."""
 
 
 @dataclass(slots=True)
 class Unknown:
-    """An integer, and what it is at least and at most, in terms of symbols and of earlier unknowns.
+    """An integer with lower and upper bounds over symbols and earlier unknowns.
 
-    What is left of a division has a `definition` as well, in terms of the quotient.
+    A remainder also has a `definition`, in terms of the quotient.
     """
 
     rank: int
@@ -44,14 +44,14 @@ class Unknown:
 
 @dataclass(slots=True)
 class Facts:
-    """The unknowns of a kernel of a graph whose symbols have these `ranges`."""
+    """The unknowns of a kernel; `ranges` are those of the graph's symbols."""
 
     ranges: Mapping[str, Range]
     unknowns: dict[str, Unknown] = field(default_factory=dict[str, Unknown])
     _samples: dict[object, list[dict[str, int]]] = field(default_factory=dict[object, list[dict[str, int]]])
 
     def new(self, lowers: Iterable[Dim] = (), uppers: Iterable[Dim] = (), definition: Dim | None = None) -> Dim:
-        """A new unknown that is not below any of `lowers` nor above any of `uppers`, and is what `definition` is."""
+        """Create an unknown with these lower and upper bounds, and equal to `definition` if given."""
         name = f"{UNKNOWN}{len(self.unknowns)}"
         below, above = tightest(lowers, max), tightest(uppers, min)
         least = max((self.interval(bound)[0] for bound in below), default=-inf)
@@ -60,7 +60,7 @@ class Facts:
         return expr.symbol(name)
 
     def samples(self, scope: Scope) -> Sequence[Mapping[str, int]]:
-        """Values of the symbols for which all that is given of symbols alone holds: some of them."""
+        """Sample values of the symbols that satisfy the scope's facts of symbols only."""
         known = tuple(fact for fact in scope.given if expr.free_symbols(fact).isdisjoint(self.unknowns))
         key = known, tuple(scope.ranges.items())
         if key not in self._samples:
@@ -70,7 +70,7 @@ class Facts:
         return self._samples[key]
 
     def of_symbols(self, fact: Dim) -> Dim | None:
-        """What `fact` does not exceed, in terms of symbols: its unknowns at their bounds; None where one has none."""
+        """An upper bound of `fact` over symbols, with unknowns replaced by their bounds; None if one has none."""
         if isinstance(fact, int):
             return fact
         most: Dim = 0
@@ -87,7 +87,7 @@ class Facts:
         return most
 
     def interval(self, dim: Dim) -> Interval:
-        """Numbers that `dim` is between, each unknown and symbol being looked at by itself."""
+        """Numeric bounds of `dim` by interval arithmetic, which treats its unknowns and symbols as independent."""
         if isinstance(dim, int):
             return dim, dim
         low = high = 0.0
@@ -111,7 +111,7 @@ class Facts:
 
 
 def tightest(bounds: Iterable[Dim], best: Callable[[Iterable[int]], int]) -> tuple[Dim, ...]:
-    """The bounds without repetitions, of several numbers the `best` alone, those of the fewest names first."""
+    """The distinct bounds, with only the `best` of those that are numbers; bounds with few names come first."""
     unique = dict.fromkeys(bounds)
     numbers = [bound for bound in unique if isinstance(bound, int)]
     others = sorted((bound for bound in unique if not isinstance(bound, int)), key=_size)
@@ -124,5 +124,5 @@ def _size(bound: Expr) -> tuple[int, int, int]:
 
 
 def _times(left: float, right: float) -> float:
-    """A product in which 0 is stronger than what is not bounded."""
+    """A product in which 0 times infinity is 0."""
     return 0 if left == 0 or right == 0 else left * right

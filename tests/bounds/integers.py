@@ -21,11 +21,11 @@ INT32 = (-(1 << 31), (1 << 31) - 1)
 
 
 class Integers:
-    """Evaluates integers where `scope` holds. A vector stands for its element at `lane`.
+    """Evaluates integers under the facts of `scope`. A vector is represented by its element at `lane`.
 
-    `loaded` gives what a load reads where that is known, else None; `named` what operations without operands give;
-    `where_positive` what is not negative where an unknown is positive; `dividends` what a quotient is of. What is
-    computed in a region is forgotten behind it, since more may hold inside.
+    `loaded` returns the value of a load, None if it is unknown. `named` has the results of operations without operands,
+    `where_positive` the facts that hold if an unknown is positive, `dividends` the dividend and divisor of a quotient.
+    Values computed in a region are discarded after it, since they may depend on facts that hold only inside.
     """
 
     def __init__(self, facts: Facts, scope: Scope, loaded: Callable[[Any], Dim | None]) -> None:
@@ -37,7 +37,7 @@ class Integers:
         self._known: list[dict[Any, Dim]] = [{}]
 
     def enter(self, facts: Sequence[Dim]) -> Scope:
-        """Add `facts` to what holds, until `leave` is given the scope that this returns."""
+        """Add nonnegative `facts` to the scope; returns the previous scope, for `leave`."""
         before = self.scope
         impossible = any(self.facts.interval(fact)[1] < 0 for fact in facts)
         more = [most for fact in facts if (most := self.facts.of_symbols(fact)) is not None]
@@ -46,7 +46,7 @@ class Integers:
         return before
 
     def is_possible(self, facts: Sequence[Dim]) -> bool:
-        """Whether it is not known that one of `facts` is negative here."""
+        """Whether none of `facts` is known to be negative here."""
         before = self.enter(facts)
         is_reached = self.scope.is_reached
         self.leave(before)
@@ -57,27 +57,27 @@ class Integers:
         self.scope = scope
 
     def bind(self, value: Any, dim: Dim) -> None:
-        """Let `value` be `dim` in this region."""
+        """Set the polynomial of `value` in this region."""
         self._known[-1][value] = dim
 
     def holds(self, target: Dim, steps: int = MAX_STEPS) -> bool:
-        """Whether `target >= 0` here, found in so many steps."""
+        """Whether `target >= 0` is proven here within `steps` eliminations."""
         return elimination.holds(self.facts, target, self.scope, steps)
 
     def maxima(self, dim: Dim) -> tuple[Dim, ...]:
         return elimination.maxima(self.facts, dim, self.scope)
 
     def quotients(self, dividend: Dim, divisor: Dim) -> list[Dim]:
-        """What `dividend // divisor` does not exceed here, the divisor being positive."""
+        """Upper bounds of `dividend // divisor` here, for a positive divisor."""
         return elimination.quotients(self.facts, dividend, divisor, self.scope)
 
     def greatest(self, dim: Dim) -> int | None:
-        """A number that `dim` does not exceed, if one is known."""
+        """The least known number that bounds `dim` from above, None without one."""
         known = [expr.bounds(bound, self.scope.ranges)[1] for bound in self.maxima(dim)]
         return min(known, default=None)
 
     def __call__(self, value: Any) -> Dim:
-        """The polynomial that `value` is."""
+        """The polynomial of `value`."""
         return self._once(value, lambda: self._evaluate(value))
 
     def _once(self, key: Any, evaluate: Callable[[], Dim]) -> Dim:
@@ -98,15 +98,15 @@ class Integers:
         return self.facts.new() if evaluation is None else evaluation(self, operation)
 
     def shared(self, name: str, arguments: tuple[Dim, ...], make: Callable[..., Dim]) -> Dim:
-        """What `make` gives for these arguments: one integer wherever it is computed of the same ones."""
+        """Call `make` on these arguments, cached, so that equal arguments give the same unknown."""
         return self._once((name, *arguments), lambda: make(self, *arguments))
 
     def is_of_symbols(self, dim: Dim) -> bool:
-        """Whether no unknown is in `dim`."""
+        """Whether `dim` has no unknown."""
         return expr.free_symbols(dim).isdisjoint(self.facts.unknowns)
 
     def quotient(self, dividend: Dim, divisor: Dim) -> Dim:
-        """`dividend // divisor` of a dividend that is not negative and a divisor that is positive."""
+        """`dividend // divisor` for a nonnegative dividend and a positive divisor."""
         if self.is_of_symbols(dividend) and self.is_of_symbols(divisor):
             return expr.floordiv(dividend, divisor)
         factor = _shared(dividend, divisor)
@@ -123,12 +123,12 @@ class Integers:
         return quotient
 
     def note_rest(self, dividend: Dim, quotient: Dim, divisor: Dim) -> None:
-        """Add what is left of a division to what holds: a remainder may be spelled as it."""
+        """Add the bounds of the remainder to the facts, since a kernel may compute it from the quotient."""
         rest = expr.sub(dividend, expr.mul(quotient, divisor))
         self.scope = self.scope.where([rest, expr.add(divisor, -1, expr.neg(rest))])
 
     def remainder(self, dividend: Dim, divisor: Dim) -> Dim:
-        """`dividend % divisor` of a dividend that is not negative and a divisor that is positive."""
+        """`dividend % divisor` for a nonnegative dividend and a positive divisor."""
         if self.is_of_symbols(dividend) and self.is_of_symbols(divisor):
             return expr.floormod(dividend, divisor)
         factor = _shared(dividend, divisor)
@@ -158,13 +158,13 @@ def _constant(integers: Integers, op: Any) -> Dim:
 
 
 def _polynomial(combine: Callable[..., Dim]) -> Evaluation:
-    """Of what does not wrap around: an index never does, as no address of a graph within its limits has 63 bits."""
+    """Evaluate arithmetic that does not wrap. Indices never do: the limits of graphs keep addresses below 63 bits."""
 
     def evaluate(integers: Integers, op: Any) -> Dim:
         try:
             combined = combine(*map(integers, op.operands))
         except expr.ExprError:
-            # The algebra holds no product of so many factors.
+            # The product has more factors than an expression may have.
             return integers.facts.new()
         return _in_type(integers, combined, op)
 
@@ -187,7 +187,7 @@ def _unsigned_cast(integers: Integers, op: Any) -> Dim:
 
 
 def _in_type(integers: Integers, dim: Dim, op: Any) -> Dim:
-    """`dim`, if the type of the result holds it."""
+    """`dim` if the result's type represents it, else an unknown."""
     return dim if _bits(op.results[0].type) >= 64 or _fits(integers, dim) else integers.facts.new()
 
 
@@ -198,12 +198,12 @@ def _bits(kind: Any) -> int:
 
 
 def _fits(integers: Integers, dim: Dim) -> bool:
-    """Whether an integer of 32 bits holds `dim`."""
+    """Whether a signed 32-bit integer represents `dim`."""
     return integers.holds(expr.sub(dim, INT32[0])) and integers.holds(expr.sub(INT32[1], dim))
 
 
 def _binary(make: Callable[[Integers, Dim, Dim], Dim]) -> Evaluation:
-    """Of two integers, whatever operations they come from."""
+    """Evaluate a function of two integers, cached by their polynomials."""
 
     def evaluate(integers: Integers, op: Any) -> Dim:
         return integers.shared(make.__name__, tuple(map(integers, op.operands)), make)
@@ -221,7 +221,7 @@ def _unsigned_rest(integers: Integers, dividend: Dim, divisor: Dim) -> Dim:
     if not integers.holds(expr.sub(divisor, 1)):
         return integers.facts.new()
     if not integers.holds(dividend):
-        # It is below the divisor whatever is divided.
+        # A remainder is below the divisor for any dividend.
         return integers.facts.new([0], [expr.sub(divisor, 1)])
     return integers.remainder(dividend, divisor)
 
@@ -269,7 +269,7 @@ def _greatest(integers: Integers, left: Dim, right: Dim) -> Dim:
 
 
 def _selected(integers: Integers, op: Any) -> Dim:
-    """A divisor that is 1 where it would be 0 is itself in code that runs only where it is not."""
+    """A select. In `d == 0 ? 1 : d` with d known to be positive, the result is d."""
     left, right = (integers(operand) for operand in list(op.operands)[1:])
     if _is_zero(integers, op.operands[0], right) and integers.holds(expr.sub(right, 1)):
         return right
@@ -286,7 +286,7 @@ def _selected(integers: Integers, op: Any) -> Dim:
 
 
 def _is_zero(integers: Integers, condition: Any, dim: Dim) -> bool:
-    """Whether the condition says that `dim` is 0."""
+    """Whether the condition is `dim == 0`."""
     facts = [] if isinstance(condition.owner, ir.Block) else truths(integers, condition)
     return len(facts) == 2 and dim in facts and expr.neg(dim) in facts
 
@@ -319,7 +319,7 @@ EVALUATIONS: Mapping[str, Evaluation] = {
 
 
 def truths(integers: Integers, condition: Any) -> list[Dim]:
-    """What is not negative where `condition`, a bool or a lane of a mask, is set: all that can be said in that way."""
+    """The nonnegative facts that follow if `condition`, a bool or a lane of a mask, is true."""
     owner = condition.owner
     if isinstance(owner, ir.Block):
         return []
@@ -365,7 +365,7 @@ def _compared(integers: Integers, op: Any) -> list[Dim]:
 
 
 def _dividend_below(integers: Integers, left: Dim, right: Dim) -> list[Dim]:
-    """What is divided is below a multiple of `right` where its quotient `left` is below `right`."""
+    """If `left < right` and `left` is a quotient by d, its dividend is below `right * d`."""
     if str(left) not in integers.dividends:
         return []
     dividend, divisor = integers.dividends[str(left)]
@@ -373,4 +373,4 @@ def _dividend_below(integers: Integers, left: Dim, right: Dim) -> list[Dim]:
 
 
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
-"""Of `arith.cmpi`, by their numbers."""
+"""The predicates of `arith.cmpi`, in the order of their numbers."""

@@ -1,4 +1,4 @@
-"""What the memory operations of a kernel address: buffers, and the views of them that reinterpret casts make."""
+"""Memory that a kernel addresses: buffers, and views of them by reinterpret casts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .facts import Facts
 
 @dataclass(slots=True)
 class Table:
-    """What a loop has stored: `value`, at the place that its index `entry` is, for each of `0 .. last`.
+    """Entries stored by a loop: `value` at index `entry`, for `entry` in `0 .. last`.
 
-    `first_unknown` is the rank from which on unknowns of `value` are other ones in each iteration.
+    Unknowns in `value` of rank `first_unknown` or higher differ between iterations.
     """
 
     entry: str
@@ -28,7 +28,7 @@ class Table:
 
 @dataclass(slots=True, eq=False)
 class Memory:
-    """Memory of `elements` elements, and the table that was stored there last."""
+    """Memory of `elements` elements, and the last table stored there."""
 
     name: str
     elements: Dim
@@ -37,7 +37,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Elements of a buffer: the one at index `i` is `offset + sum(i * stride)` from its start."""
+    """A strided view of a buffer; the element at index `i` is at `offset + sum(i * stride)`."""
 
     buffer: Memory
     offset: Dim = 0
@@ -51,7 +51,7 @@ class View:
 
 
 def cast_view(op: Any, source: View, integer: Callable[[Any], Dim]) -> View:
-    """The view that a `memref.reinterpret_cast` makes of all of `source`."""
+    """The view of a `memref.reinterpret_cast` of `source`."""
     dynamic = ir.ShapedType.get_dynamic_size()
     operands = iter(list(op.operands)[1:])
     parts = [
@@ -71,13 +71,13 @@ def _sizes(op: Any, name: str) -> list[int]:
 
 @dataclass(slots=True)
 class Entries:
-    """Reads of tables: the unknowns of an entry are the same ones wherever that entry is read."""
+    """Reads of tables; equal entries give the same unknowns at every read."""
 
     facts: Facts
     _copies: dict[tuple[str, Dim], Dim] = field(default_factory=dict[tuple[str, Dim], Dim])
 
     def read(self, table: Table, place: Dim) -> Dim:
-        """What `table` holds at `place`, which is one of its entries."""
+        """The value of `table` at index `place`."""
         return self._at(table, place, table.value)
 
     def _at(self, table: Table, place: Dim, dim: Dim) -> Dim:

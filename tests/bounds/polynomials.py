@@ -1,4 +1,4 @@
-"""Polynomials over the symbols and unknowns of a kernel: their parts, their division, their sign."""
+"""Polynomials over symbols and unknowns: linear parts, division, sign."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tensorkiln import expr
 from tensorkiln.expr import Atom, Dim, Expr, Monomial
 
 MAX_DIVISIONS = 64
-"""Steps of a division of polynomials: one for each term of the quotient."""
+"""The most steps of a polynomial division, one per term of the quotient."""
 
 Range = tuple[int, int]
 """The least and the greatest value of a symbol."""
@@ -28,7 +28,7 @@ def linear_in(dim: Dim, name: str) -> tuple[Dim, Dim] | None:
 
 
 def linear_in_atom(dim: Expr, atom: Atom) -> tuple[Dim, Dim] | None:
-    """`(slope, rest)` in terms of `atom`, which may stand inside of other atoms: these are taken as they are."""
+    """`(slope, rest)` with `dim == slope * atom + rest`; occurrences inside other atoms are left as they are."""
     slope: Dim = 0
     rest: Dim = 0
     for monomial, coefficient in dim.terms:
@@ -45,13 +45,13 @@ def linear_in_atom(dim: Expr, atom: Atom) -> tuple[Dim, Dim] | None:
 
 
 def common_factor(dim: Dim, limit: int) -> int:
-    """The greatest divisor of `limit` that divides every coefficient of `dim`; of all integers where `limit` is 0."""
+    """The greatest common divisor of `limit` and all coefficients of `dim`; `limit` 0 means no limit."""
     coefficients = [dim] if isinstance(dim, int) else [count for _, count in dim.terms]
     return gcd(limit, *coefficients)
 
 
 def value_at(dim: Dim, values: Mapping[str, int]) -> int:
-    """`dim` for these values of its symbols; 0 where it has none, or one that 64 bits do not hold."""
+    """`dim` at these values of its symbols; 0 if it cannot be evaluated or overflows 64 bits."""
     try:
         return expr.evaluate(dim, values)
     except expr.ExprError:
@@ -59,7 +59,7 @@ def value_at(dim: Dim, values: Mapping[str, int]) -> int:
 
 
 def long_division(dividend: Dim, divisor: Dim) -> tuple[Dim, Dim]:
-    """`(q, r)` with `dividend == q * divisor + r`, for a divisor of several terms as polynomials are divided."""
+    """`(q, r)` with `dividend == q * divisor + r`, by polynomial long division if the divisor has several terms."""
     if isinstance(divisor, int) or len(divisor.terms) == 1:
         return split_multiple(dividend, divisor)
     lead, factor = max(divisor.terms, key=degree)
@@ -78,12 +78,12 @@ def long_division(dividend: Dim, divisor: Dim) -> tuple[Dim, Dim]:
 
 
 def degree(term: tuple[Monomial, int]) -> int:
-    """How many atoms a term multiplies."""
+    """The number of factors of a term."""
     return len(term[0])
 
 
 def _divided(term: tuple[Monomial, int], lead: Monomial, factor: int) -> Dim:
-    """The term divided by `factor` times `lead`, 0 where that does not go."""
+    """The term divided by `factor * lead`; 0 if that does not divide it."""
     others, coefficient = list(term[0]), term[1]
     if coefficient % factor or any(others.count(atom) < lead.count(atom) for atom in lead):
         return 0
@@ -93,9 +93,9 @@ def _divided(term: tuple[Monomial, int], lead: Monomial, factor: int) -> Dim:
 
 
 def is_sum_of_products(dim: Dim, ranges: Mapping[str, Range]) -> bool:
-    """Whether `dim` has no negative term when every atom is written as its least value and what is above that.
+    """Whether `dim` has no negative term after each atom is written as its least value plus an excess.
 
-    So m * n - 9 * n is not negative for m from 9 on, though its terms by themselves do not say so.
+    Proves that m * n - 9 * n is nonnegative for m >= 9, which its terms alone do not.
     """
     above: dict[str, Range] = {}
     shifted: Dim = 0

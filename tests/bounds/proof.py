@@ -1,4 +1,4 @@
-"""Which loads and stores of realised kernels are proven to stay in the memory that they address."""
+"""Bounds proofs for all loads and stores of realised kernels."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def _kernels(module: ir.Module) -> list[Any]:
 
 
 def accesses(module: ir.Module, constraints: Iterable[Constraint] = (), *, loads: bool = True) -> list[Access]:
-    """Every load and store of the kernels of a module that has just been realised, or without `loads` every store.
+    """The loads and stores of a realised module's kernels; without `loads` only the stores.
 
-    `constraints` are those of its graph: a call for which one does not hold runs no kernel.
+    The graph's `constraints` are assumed, since a call that violates one runs no kernel.
     """
     known = [fact for constraint in constraints for fact in _facts(constraint)]
     functions = {
@@ -36,7 +36,7 @@ def accesses(module: ir.Module, constraints: Iterable[Constraint] = (), *, loads
 
 
 def _facts(constraint: Constraint) -> list[Dim]:
-    """What is not negative where the constraint holds."""
+    """The nonnegative facts that follow from a constraint."""
     difference = expr.sub(constraint.left, constraint.right)
     return [difference, expr.neg(difference)] if constraint.kind == "eq" else [difference]
 
@@ -50,26 +50,26 @@ def _accesses(function: Any, functions: Mapping[str, Any], known: Sequence[Dim],
     found = _in_scope(function, functions, memory, some, memory.groups, loads)
     none = _without_rows(Scope(ranges).where(known), extents, _rounded_up(memory.groups))
     if not memory.threads and not expr.is_nonnegative(expr.sub(memory.groups, 1), none.ranges):
-        # A kernel without rows is called for one work-group, in which no loop runs.
+        # A kernel without rows is launched with one work-group, in which no loop runs.
         found += _in_scope(function, functions, memory, none, 1, loads)
     return found
 
 
 def _parts(shape: Sequence[Dim]) -> list[Dim]:
-    """The dims of a shape and the products of its last ones: no loop has another extent, and none is negative."""
+    """The dims of a shape and the products of its trailing dims: the possible extents of loops, all nonnegative."""
     last = [expr.product(shape[place:]) for place in range(len(shape))]
     return [dim for dim in dict.fromkeys((*shape, *last)) if isinstance(dim, Expr)]
 
 
 def _positive(extents: Sequence[Dim], axes: Sequence[Dim]) -> list[Dim]:
-    """What is not negative since no axis is without extent: nor is then what divides one, so that it is at least 1."""
+    """`dim - 1` for each axis and each extent that divides one: if no axis is empty, all are at least 1."""
     axes = [_rounded_up(axis) for axis in axes]
     divide = [extent for extent in extents if any(long_division(axis, extent)[1] == 0 for axis in axes)]
     return [expr.sub(dim, 1) for dim in (*axes, *divide)]
 
 
 def _without_rows(scope: Scope, extents: Sequence[Dim], rows: Dim) -> Scope:
-    """Where there are no `rows`: an extent that divides them by what is positive is 0."""
+    """The scope in which `rows` is 0; so is each extent of which `rows` is a positive multiple."""
     divided = [(extent, *long_division(rows, extent)) for extent in extents]
     zero = [
         extent for extent, times, rest in divided if rest == 0 and expr.is_nonnegative(expr.sub(times, 1), scope.ranges)
@@ -78,7 +78,7 @@ def _without_rows(scope: Scope, extents: Sequence[Dim], rows: Dim) -> Scope:
 
 
 def _rounded_up(dim: Dim) -> Dim:
-    """`a` where `dim` is `a` by a constant, rounded up: both are positive or none is."""
+    """If `dim` is `a` divided by a constant and rounded up, return `a`, which is positive if and only if `dim` is."""
     terms = dim.terms if isinstance(dim, Expr) else ()
     match [monomial for monomial, _ in terms if any(atom.op == "floordiv" for atom in monomial)]:
         case [(Atom(op="floordiv", args=(dividend, int(divisor))) as quotient,)]:
@@ -98,7 +98,7 @@ def _in_scope(
 
 
 def _ranges(walk: Walk, scope: Scope) -> dict[str, Bounds]:
-    """What bounds all integers that the kernel stores in a buffer, by its name."""
+    """Bounds of all integers that the kernel stores, by the name of the buffer."""
 
     def is_above(bound: Dim, others: Sequence[Dim]) -> bool:
         return any(expr.is_nonnegative(expr.sub(bound, other), scope.ranges) for other in others)

@@ -1,4 +1,4 @@
-"""What holds at a place of a kernel."""
+"""Facts that hold at a place of a kernel."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .polynomials import Range, degree
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What holds at a place of a kernel: `given` are not negative, `ranges` bound the symbols of the graph.
+    """Facts that hold at a place of a kernel: `given` are nonnegative, `ranges` bound the graph's symbols.
 
-    A place that is never reached has a negative number among what is given: there, anything holds.
+    If the facts contradict each other, the place is not reached, and everything is proven there.
     """
 
     ranges: Mapping[str, Range]
@@ -23,7 +23,7 @@ class Scope:
     is_reached: bool = True
 
     def where(self, facts: Iterable[Dim]) -> Scope:
-        """The scope in which `facts` are not negative as well."""
+        """The scope with `facts` as further nonnegative facts."""
         ranges = dict(self.ranges)
         given = list(self.given)
         is_reached = self.is_reached
@@ -38,7 +38,7 @@ class Scope:
             given.append(fact)
             _narrow(fact, ranges)
             positive = tuple(_positive_symbols(fact))
-            # A product of two negative numbers is positive as well.
+            # Only nonnegative factors, since a product of two negative numbers is positive, too.
             if all(name in ranges and ranges[name][0] >= 0 for name in positive):
                 ranges |= {name: (max(ranges[name][0], 1), ranges[name][1]) for name in positive}
         is_reached = is_reached and all(low <= high for low, high in ranges.values())
@@ -46,7 +46,7 @@ class Scope:
 
 
 def _narrow(fact: Expr, ranges: dict[str, Range]) -> None:
-    """Narrow the range of the symbol that `fact`, which is not negative, compares with a number."""
+    """Narrow the range of a symbol that the nonnegative `fact` compares with a number."""
     *constant, (monomial, coefficient) = sorted(fact.terms, key=degree)
     names = {atom.key for atom in monomial}
     if len(constant) > 1 or len(names) != 1 or (constant and constant[0][0]):
@@ -57,14 +57,14 @@ def _narrow(fact: Expr, ranges: dict[str, Range]) -> None:
         return
     low, high = ranges[name]
     if coefficient < 0 and (len(monomial) == 1 or (number < -coefficient and low >= 0)):
-        # Of a power this is known where it is 0.
+        # For powers and products only if they must be 0.
         ranges[name] = (low, min(high, number // -coefficient))
     elif coefficient > 0 and len(monomial) == 1:
         ranges[name] = (max(low, -(number // coefficient)), high)
 
 
 def _positive_symbols(fact: Expr) -> Iterator[str]:
-    """The symbols that are positive if `fact`, a product less a positive number, is not negative."""
+    """The symbols that are positive if `fact`, a product minus a positive number, is nonnegative."""
     *rest, last = sorted(fact.terms, key=lambda term: -len(term[0]))
     if len(rest) == 1 and not last[0] and last[1] < 0 and rest[0][1] > 0:
         yield from (atom.key for atom in rest[0][0] if atom.op == "symbol")

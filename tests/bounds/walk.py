@@ -1,4 +1,4 @@
-"""Every load and store of a kernel, with whether it is proven to stay inside what it addresses."""
+"""The loads and stores of a kernel, each with the result of its bounds proof."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .memory import Entries, Memory, Table, View, cast_view
 from .scope import Scope
 
 LOAD_STEPS, STORE_STEPS = 160, 3000
-"""Of the proof that an access is within its memory: few are found late, and of stores all are to be found."""
+"""The most eliminations of a proof. More rarely help; stores get more, since all of them must be proven."""
 
 Bounds = tuple[Sequence[Dim], Sequence[Dim]]
-"""What an integer is not below, and what it is not above."""
+"""Lower bounds and upper bounds of an integer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A load or store of a kernel at `address` of `buffer`, which has `elements`; `node` is the JSON Pointer of a node
-    that the kernel computes. It is proven when the address is at least 0 and below the elements whenever it runs."""
+    """A load or store at element `address` of `buffer`, which has `elements`; `node` is the JSON Pointer of a node that
+    the kernel computes. `is_proven`: `0 <= address < elements` whenever it runs."""
 
     kernel: str
     node: str
@@ -43,9 +43,9 @@ class Access:
 
 
 class Walk:
-    """Walks through the functions of one kernel. `functions` are those that it may call, by name.
+    """Analyses one kernel. `functions` are those that it may call, by name.
 
-    Without `loads` only stores are noted: of many loads the proof takes long.
+    Without `loads` only stores are recorded, since proofs of many loads are slow.
     """
 
     def __init__(
@@ -75,24 +75,24 @@ class Walk:
         self._views[-1][value] = view
 
     def bind_threads(self, threads: int, groups: Dim) -> None:
-        """The kernel is run by this many threads for each of so many work-groups."""
+        """Declare the numbers of threads per work-group and of work-groups."""
         self.integers.named["nvvm.read.ptx.sreg.tid.x"] = self.facts.new([0], [threads - 1])
         self.integers.named["nvvm.read.ptx.sreg.ctaid.x"] = self.facts.new([0], [expr.sub(groups, 1)])
 
     def block(self, block: Any) -> None:
-        """Walk through the operations of a block."""
+        """Analyse the operations of a block."""
         for op in block.operations:
             operation = op.operation
             visit = VISITS.get(operation.name)
             if visit is not None:
                 visit(self, operation)
             elif operation.name in EVALUATIONS and isinstance(operation.results[0].type, ir.IndexType):
-                # Where it is computed, so that it is one integer wherever it is used.
+                # Evaluate it here, so that all uses share one unknown.
                 self.integers(operation.results[0])
 
     @contextmanager
     def where(self, facts: Sequence[Dim], views: Mapping[Any, View] | None = None) -> Generator[None]:
-        """A region that runs only where `facts` are not negative; what is learnt in it is forgotten behind it."""
+        """Analyse a region that runs only if `facts` are nonnegative; its results are discarded at the end."""
         before = self.integers.enter(facts)
         self._views.append(dict(views or {}))
         yield
@@ -100,7 +100,7 @@ class Walk:
         self.integers.leave(before)
 
     def view(self, value: Any) -> View:
-        """What a memref value addresses."""
+        """The view of a memref value."""
         for known in reversed(self._views):
             if value in known:
                 return known[value]
@@ -126,7 +126,7 @@ class Walk:
         return View(Memory(f"shared memory {name}", elements))
 
     def access(self, op: Any, view: View, index: tuple[Dim, ...], *, is_store: bool) -> Dim:
-        """Note an access of `view` at `index`; returns the address in the buffer."""
+        """Record an access of `view` at `index`; returns the address in the buffer."""
         address, elements = view.address(index), view.buffer.elements
         if not (is_store or self._loads):
             return address
@@ -143,14 +143,14 @@ class Walk:
         return holds(address, steps) and holds(expr.add(elements, -1, expr.neg(address)), steps)
 
     def lane(self, kind: Any) -> Dim:
-        """A lane of a vector of this type."""
+        """The unknown lane of a vector of this type."""
         (width,) = ir.VectorType(kind).shape
         if width not in self._lanes:
             self._lanes[width] = self.facts.new([0], [width - 1])
         return self._lanes[width]
 
     def _loaded(self, op: Any) -> Dim | None:
-        """What a load of integers reads, where that is known."""
+        """The value of an integer load; None if nothing is known."""
         memory, *indices = op.operands
         view = self.view(memory)
         table = view.buffer.table
@@ -164,9 +164,9 @@ class Walk:
         return None if known is None else self.facts.new(*known)
 
     def keep(self, view: View, address: Dim, value: Any) -> None:
-        """Note what an integer store leaves in memory.
+        """Record the value of an integer store.
 
-        Of what is stored in no order only bounds are known. A load from there is taken to read what has been stored.
+        A store at the index of a loop gives a table, other stores only bounds. Loads are assumed to read stored values.
         """
         if not isinstance(value.type, ir.IntegerType):
             return
@@ -175,14 +175,14 @@ class Walk:
         view.buffer.table = None
         if name in self._last:
             last, rank = self._last[name]
-            # Its entries are known one by one: those behind the last one hold anything.
+            # Only entries up to the last one are known.
             view.buffer.table = Table(name, last, dim, rank + 1)
             return
         lows = tuple(expr.neg(bound) for bound in self.integers.maxima(expr.neg(dim)))
         self.stored.setdefault(view.buffer.name, []).append((lows, self.integers.maxima(dim)))
 
     def loop_index(self, low: Dim, high: Dim, step: Dim) -> tuple[Dim, list[Dim]]:
-        """The index of a loop, and what holds inside."""
+        """The index of a loop, and the facts inside it."""
         integers = self.integers
         runs = expr.sub(expr.sub(high, 1), low)
         if not isinstance(step, int):
@@ -197,7 +197,7 @@ class Walk:
 
 
 def _part_of_shared(walk: Walk, op: Any) -> None:
-    """One of the arrays that lie in a block of shared memory, which are taken from it in order."""
+    """Bind the next array of the shared memory block; arrays are allocated in order."""
     walk.bind_view(op.results[0], View(Memory("shared memory", next(walk.shared))))
 
 
@@ -223,7 +223,7 @@ def _if(walk: Walk, op: Any) -> None:
 
 
 def _generic(walk: Walk, op: Any) -> None:
-    """A loop over each dimension, as far as the first operand that has it; all operands are loaded at each point."""
+    """Loops over all dimensions, each with the extent of the first operand that has it; accesses every operand."""
     maps = [ir.AffineMapAttr(entry).value for entry in ir.ArrayAttr(op.attributes["indexing_maps"])]
     views = [walk.view(operand) for operand in op.operands]
     extents: dict[int, Dim] = {}
@@ -295,7 +295,7 @@ def _gather(walk: Walk, op: Any) -> None:
 
 
 def _masked(walk: Walk, moved: Any, mask: Any, access: Callable[[], None]) -> None:
-    """An access that moves the lanes of which `mask` is set."""
+    """Analyse an access of the lanes that `mask` enables."""
     integers = walk.integers
     outer = integers.lane
     integers.lane = walk.lane(moved.type)

@@ -1,4 +1,4 @@
-"""Run a compiled CPU program under check: its arrays against inaccessible pages, its work-groups in random order."""
+"""Checked runs of CPU programs: arrays at inaccessible guard pages, work-groups in random order."""
 
 from .fault import CheckedFault
 from .run import ready, run, run_graph

@@ -1,4 +1,4 @@
-"""What a kernel did that it may not do, in words."""
+"""Error messages for invalid memory accesses of kernels."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .trap import Fault
 
 
 class CheckedFault(AssertionError):
-    """A program went wrong under check.
+    """A checked run found a defect.
 
-    `kernel` is the name of the kernel, empty where it is not one that is to blame; `buffer` the id of the buffer, if
-    one is near; `offset` the byte, from the start of the buffer, that was touched.
+    `kernel` is the name of the kernel, empty if no single kernel is the cause; `buffer` the id of the nearest buffer,
+    if any; `offset` the accessed byte, from the start of the buffer.
     """
 
     def __init__(self, message: str, *, kernel: str = "", buffer: int | None = None, offset: int | None = None) -> None:
@@ -29,12 +29,12 @@ class CheckedFault(AssertionError):
 
 
 _MAX_NODES: Final = 12
-"""That a message names."""
+"""The most nodes named in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A buffer in memory: `size` bytes from `address` on, in `region`. `is_given` says whether the kernel has it."""
+    """A buffer in memory: `size` bytes from `address` on, in `region`. `is_given`: it is an argument of the kernel."""
 
     buffer: Buffer
     shape: tuple[int, ...]
@@ -48,11 +48,11 @@ class Place:
         return f"buffer {self.buffer.id} ({self.buffer.role} {self.buffer.dtype} [{shape}], {self.size} bytes)"
 
     def distance(self, address: int) -> int:
-        """Bytes between the address and the buffer; 0 inside of it."""
+        """Bytes between the address and the buffer; 0 inside it."""
         return max(self.address - address, address - (self.address + self.size) + 1, 0)
 
     def position(self, address: int) -> str:
-        """Where the address is, seen from the buffer."""
+        """The position of the address relative to the buffer, as text."""
         offset = address - self.address
         if offset < 0:
             return f"{_bytes(-offset)} before the start of {self}"
@@ -70,7 +70,7 @@ def computes(item: KernelItem) -> str:
 
 
 def raised(item: KernelItem, fault: Fault, places: Sequence[Place], groups: tuple[int, int], way: str) -> CheckedFault:
-    """The error for a signal that a kernel raised while it ran the work-groups `groups`; `places` are all buffers."""
+    """The error for a signal of a kernel in the half-open range `groups` of work-groups; `places` are all buffers."""
     run = f"work-group {groups[0]}" if groups[1] - groups[0] == 1 else f"work-groups {groups[0]} to {groups[1] - 1}"
     where = f" in {run}, where {way}; {computes(item)}"
     if fault.address is None:
@@ -96,7 +96,7 @@ def raised(item: KernelItem, fault: Fault, places: Sequence[Place], groups: tupl
 
 
 def _nearest(address: int, places: Sequence[Place]) -> Place | None:
-    """The buffer that holds the address, else the nearest of those that the kernel has, else of all."""
+    """The buffer that contains the address, else the nearest within `GUARD` bytes; arguments of the kernel first."""
     holders = [place for place in places if not place.distance(address)]
     near = [place for place in places if place.distance(address) <= GUARD]
     for candidates in ([place for place in holders if place.is_given], holders, near):

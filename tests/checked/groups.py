@@ -1,4 +1,4 @@
-"""The work-groups of a launch in an order that nobody chose."""
+"""Random assignment of a launch's work-groups to workers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Range = tuple[int, int]
 """A half-open range of work-groups."""
 
 MAX_RANGES = 6
-"""Of a worker: as many as show that order does not matter; each has the price of poisoning its scratch."""
+"""The most ranges per worker: enough to reveal a dependence on order; before each, the scratch is poisoned."""
 
 
 def shares(count: int, workers: int, random: Random) -> Sequence[Sequence[Range]]:
-    """`0 .. count - 1` in ranges of random lengths, dealt to the workers in random order; no worker is without one."""
+    """Split `0 .. count - 1` into random ranges, and deal these to the workers in random order, at least one each."""
     workers = max(1, min(workers, count))
     ranges = min(count, random.randint(workers, MAX_RANGES * workers))
     edges = [0, *sorted(random.sample(range(1, count), max(ranges - 1, 0))), count]

@@ -1,4 +1,4 @@
-"""The storages of a program in guarded memory, placed for the runtime's own plans."""
+"""The storages of a program in guarded memory, as a placement for the runtime's plans."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Storages:
-    """Every storage of a program at one binding of its symbols, at its exact size, as aligned as its elements are.
+    """Every storage of a program for one binding of its symbols, with exact size and the alignment of its elements.
 
-    `shared` are by the number of the storage, `private` by worker and number. In `placement` every address is absolute,
-    scratch being that of the first worker.
+    `shared` is by number of the storage, `private` (scratch) by worker and number. Addresses in `placement` are
+    absolute; those of scratch are the first worker's.
     """
 
     memory: GuardedMemory
@@ -35,20 +35,20 @@ class Storages:
     placement: Placement
 
     def region(self, buffer: int, worker: int = 0) -> Region:
-        """Where the storage of a buffer lies."""
+        """The region of a buffer's storage."""
         number = self.placement.layout.outline.storage_of[buffer]
         return self.shared[number] if number in self.shared else self.private[worker][number]
 
     def address(self, buffer: int, worker: int) -> int:
-        """Where a buffer begins, for a worker."""
+        """The start address of a buffer, for a worker."""
         return self.region(buffer, worker).address + self.span(buffer)[0]
 
     def span(self, buffer: int) -> tuple[int, int]:
-        """The first byte of a buffer and the one behind its last, from the start of its storage."""
+        """The half-open byte range of a buffer in its storage."""
         return span_of(self.placement.layout.outline.program.buffers[buffer], self.placement.symbols)
 
     def places(self, kernel: ProgramSpec, worker: int) -> list[Place]:
-        """All buffers as a worker that runs the kernel sees them."""
+        """All buffers at the addresses of a worker that runs the kernel."""
         layout, given = self.placement.layout, frozenset(kernel.buffers)
         return [
             Place(
@@ -66,7 +66,7 @@ class Storages:
 def laid_out(
     loaded: LoadedProgram, symbols: Mapping[str, int], inputs: Mapping[int, Array], way: Way, workers: int
 ) -> Storages:
-    """The storages, with the arrays of inputs (by buffer) and constants in theirs, and the others poison."""
+    """Allocate the storages; fill those of inputs (given by buffer) and constants, and poison the others."""
     storages = loaded.outlines.whole.storages
     private = [number for number, storage in enumerate(storages) if storage.kind == "scratch"]
     shared = [number for number, storage in enumerate(storages) if storage.kind != "scratch"]
@@ -93,7 +93,7 @@ def laid_out(
 
 
 def _extent(storage: Storage, symbols: Mapping[str, int]) -> tuple[int, int]:
-    """Bytes and alignment. An array of a caller is as aligned as its own elements, and so large as they need."""
+    """Size and alignment in bytes. Inputs and constants have the minimum of both for their elements."""
     if storage.kind in ("input", "constant"):
         return span_of(storage.anchor, symbols)[1], storage.anchor.dtype.itemsize
     return storage.extent(symbols), max(buffer.dtype.itemsize for buffer in storage.members)

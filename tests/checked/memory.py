@@ -1,4 +1,4 @@
-"""Memory in which every array lies against a page that nobody may touch."""
+"""Memory in which every array is adjacent to an inaccessible page."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Bytes = NDArray[np.uint8]
 
 PAGE: Final = mmap.PAGESIZE
 GUARD: Final = 1 << 24
-"""Inaccessible bytes on either side of an array: a wrong row is often far from where it should be."""
+"""Inaccessible bytes on either side of an array; large, since wrong row indices give distant addresses."""
 
 
 _MAP_NORESERVE: Final = 0x4000
-"""Of Linux: guards are no memory that the system would have to find."""
+"""Linux's flag: reserve no swap space for the guards."""
 
 
 class Access(Enum):
-    """What may be done with a region; the values are those of mprotect."""
+    """Access rights of a region; the values are those of mprotect."""
 
     NONE = 0
     READ = mmap.PROT_READ
@@ -34,10 +34,9 @@ class Access(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One of the ways to lay out the memory of a call.
+    """A memory layout of a call.
 
-    `poison` is what a pair of bytes is that nobody has written. Arrays end where a guard begins with `at_end`, and
-    begin where one ends without.
+    `poison` fills unwritten memory, two bytes at a time. `at_end`: arrays end at a guard; otherwise they begin at one.
     """
 
     at_end: bool
@@ -48,14 +47,14 @@ class Way:
 
 
 WAYS: Final = (Way(at_end=True, poison=0xFFFE), Way(at_end=False, poison=0x7B7B))
-"""A NaN in every float, and a large finite number in every one: whatever comes of both is not the same."""
+"""One poison is NaN in every float type, the other a large finite number, so that results that depend on it differ."""
 
 
 @dataclass(slots=True)
 class Region:
-    """`size` bytes from `address` on, in pages of their own from `first` to `last`, which are positions in the memory.
+    """`size` bytes from `address` on, in its own pages at the offsets `first` to `last` of the memory.
 
-    What the pages hold beside the region is poison.
+    The rest of the pages is poison.
     """
 
     number: int
@@ -68,10 +67,10 @@ class Region:
 
 
 class GuardedMemory:
-    """Regions between guards. A region is inaccessible until it is opened, and poison when that happens first."""
+    """Regions between guards. A region is inaccessible until it is opened; the first opening poisons it."""
 
     def __init__(self, way: Way, extents: Sequence[tuple[int, int]]) -> None:
-        """`extents` are the size and the alignment in bytes of each region, which cannot be larger than a page."""
+        """`extents` are the size and the alignment of each region in bytes; alignments are at most a page."""
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._poison = np.full(PAGE // 2, way.poison, np.uint16).tobytes()
         self._poison_pair = way.poison
@@ -91,7 +90,7 @@ class GuardedMemory:
             first += held + GUARD
 
     def open(self, region: Region, access: Access) -> None:
-        """Let the region be used so, and no other way."""
+        """Set the access rights of the region; the first opening poisons it."""
         if region.access is access or region.first == region.last:
             return
         if region.is_fresh and access is not Access.NONE:
@@ -103,22 +102,22 @@ class GuardedMemory:
             region.access = access
 
     def poison(self, region: Region) -> None:
-        """Forget what the region and the rest of its pages hold; it must be open to writing."""
+        """Overwrite the region and the rest of its pages with poison; it must be open for writing."""
         self._bytes[region.first : region.last].view(np.uint16).fill(self._poison_pair)
 
     def content(self, region: Region) -> Bytes:
-        """The bytes of the region, as they are; it must be open to whoever reads or writes them."""
+        """A view of the region's bytes; accesses need the region to be open."""
         start = region.address - self.address
         return self._bytes[start : start + region.size]
 
     def fill(self, region: Region, array: NDArray[Any]) -> None:
-        """Copy a contiguous array into the region, which is closed then."""
+        """Copy a contiguous array into the region, and close it."""
         self.open(region, Access.WRITE)
         self.content(region)[:] = array.reshape(-1).view(np.uint8)
         self.open(region, Access.NONE)
 
     def forget(self, region: Region) -> None:
-        """The contents of the region are no longer needed: it is inaccessible, and poison again if it is opened."""
+        """Discard the contents of the region and close it; the next opening poisons it again."""
         if region.is_fresh:
             return
         self._mapping.madvise(mmap.MADV_DONTNEED, region.first, region.last - region.first)
@@ -126,7 +125,7 @@ class GuardedMemory:
         region.is_fresh = True
 
     def damage(self, region: Region) -> int | None:
-        """The offset, from the start of the region, of a byte beside it that is no longer poison. It must be open."""
+        """The offset, from the start of the region, of a changed byte around it; None without one. It must be open."""
         begin = region.address - self.address
         end = begin + region.size
         for first, last, nearest in ((region.first, begin, -1), (end, region.last, 0)):

@@ -37,7 +37,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """A launch with its item, and the storages (by number) that it may read only or also write."""
+    """A launch with its item, and the numbers of the storages that it only reads or may write."""
 
     item: KernelItem
     spec: ProgramSpec
@@ -48,7 +48,7 @@ class _Kernel:
 
 @dataclass(slots=True)
 class CheckedCall:
-    """A call whose arrays and symbols have been checked; `inputs` are by buffer."""
+    """A call with valid arrays and symbols; `inputs` are by buffer."""
 
     loaded: LoadedProgram
     symbols: Mapping[str, int]
@@ -59,7 +59,7 @@ class CheckedCall:
     storages: Storages = field(init=False)
 
     def run(self) -> tuple[Array, ...]:
-        """The outputs. CheckedFault at the first item that does what it may not do."""
+        """Run and return the outputs. CheckedFault at the first item with an invalid access."""
         with trap().set():
             return self._run()
 
@@ -108,7 +108,7 @@ class CheckedCall:
         self._close(read | written)
 
     def _loop(self, loop: Loop) -> None:
-        """Every turn is a checked call of its own."""
+        """Run a loop; each turn is a separate checked call of its condition and its body."""
         windows = [self.storages.placement.window(buffer) for buffer in (*loop.input_vars, *loop.output_vars)]
         values = [_view(window).copy() for window in windows[: len(loop.input_vars)]]
         turns = 0
@@ -126,7 +126,7 @@ class CheckedCall:
         return CheckedCall(loaded, self.symbols, given, self.way, self.random, self.threads)._run()
 
     def _open(self, read: frozenset[int], written: frozenset[int]) -> None:
-        """What is only read is read-only, what is neither read nor written is inaccessible."""
+        """Open storages for reading or for writing; all others stay inaccessible."""
         for numbers, access in ((read, Access.READ), (written, Access.WRITE)):
             for number in numbers:
                 for region in self._regions(number):
@@ -161,7 +161,7 @@ class CheckedCall:
         self._close(kernel.read | kernel.written)
 
     def _share(self, kernel: _Kernel, worker: int, ranges: Sequence[Range]) -> tuple[Fault, Range] | None:
-        """Run the ranges of a worker in turn, its scratch poison before each; the fault that ended one of them."""
+        """Run the ranges of a worker in order, poisoning scratch before each; returns the first fault and its range."""
         spec, storages = kernel.spec, self.storages
         addresses = [storages.address(buffer, worker) for buffer in spec.buffers]
         pointers = (ctypes.c_void_p * len(addresses))(*addresses)

@@ -28,12 +28,12 @@ Array = np.ndarray[Any, Any]
 def run(
     compilation: Compilation, /, *arrays: Any, seed: int = 0, threads: int = 1, **symbols: int
 ) -> tuple[Array, ...]:
-    """The outputs of a program for the CPU, which is called twice, each time in guarded memory.
+    """Call a CPU program twice in guarded memory, and return its outputs.
 
     Arrays end at a guard in the first call and begin at one in the second, which runs kernels on up to `threads`
-    threads. Work-groups run in an order drawn from `seed`. Where the program prepares something, the runtime calls it
-    once more with its parameters bound. CheckedFault when a kernel touches what it was not given, leaves a byte beside
-    its buffers changed, or when the calls do not give the same bits. Errors of the arguments are those of
+    threads. Work-groups run in an order drawn from `seed`. A program with prepared values is also called by the
+    runtime, with its parameters bound. CheckedFault when a kernel accesses memory outside its arguments, changes a byte
+    beside its buffers, or when the calls give different bits. Invalid arguments raise the errors of
     `tensorkiln.program.Program`.
     """
     loaded = load_program(compilation.program, compilation.artifacts.__getitem__)
@@ -82,9 +82,9 @@ def _elements(array: Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 def ready(graph: Graph, target: str = "cpu:native") -> Callable[..., tuple[Array, ...]]:
-    """The graph compiled: what gives its outputs, any number of times, checked and then by the runtime itself.
+    """Compile the graph; the returned function makes checked calls, then calls the runtime, and returns the outputs.
 
-    The runtime is called only when the checked calls went well. CheckedFault, too, when it gives other bits than they.
+    CheckedFault also when the runtime gives other bits than the checked calls.
     """
     compilation = compiled.proven(graph, target)
     program = compiled.program(compilation)
@@ -99,5 +99,5 @@ def ready(graph: Graph, target: str = "cpu:native") -> Callable[..., tuple[Array
 
 
 def run_graph(graph: Graph, /, *arrays: Any, **symbols: int) -> tuple[Array, ...]:
-    """The outputs of the graph compiled for this machine, by `ready`."""
+    """Compile the graph for this machine and call it, by `ready`."""
     return ready(graph)(*arrays, **symbols)

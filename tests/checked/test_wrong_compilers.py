@@ -1,4 +1,4 @@
-"""Negative controls: compilers with one mistake in them, whose code the check refuses by name."""
+"""Negative controls: compilers with one deliberate defect, which the check must detect."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RNG = np.random.default_rng(3)
 
 @pytest.fixture(params=["cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:native"])
 def target(request: pytest.FixtureRequest) -> str:
-    """A target of which this machine has every instruction: they differ in vectors, masks and gathers."""
+    """Targets that this machine can run; they differ in vectors, masks and gathers."""
     if not runs_here(request.param):
         pytest.skip(f"this machine cannot run {request.param}")
     return request.param
@@ -53,7 +53,7 @@ def draw(*shape: int) -> Array:
 
 
 def refused(compilation: Compilation, *arrays: Array) -> tuple[str, str, int]:
-    """What is told of a program that is wrong: kernel, what was done to which role, and the byte."""
+    """The fault of a wrong program: its kernel, the access and the role of the buffer, and the byte."""
     with pytest.raises(CheckedFault) as caught:
         checked.run(compilation, *arrays)
     fault = caught.value
@@ -65,7 +65,7 @@ def refused(compilation: Compilation, *arrays: Array) -> tuple[str, str, int]:
 
 
 def unproven(graph: Graph, target: str) -> set[str]:
-    """The buffers of which an access is not proven to stay inside, by the compiler as it is now."""
+    """The buffers with an access that is not proven to be in bounds, with the current (patched) compiler."""
     return {access.buffer for access in accesses(after("realise", graph, target)) if not access.is_proven}
 
 
@@ -80,7 +80,7 @@ def test_a_row_too_many_of_the_loops_is_refused(monkeypatch: pytest.MonkeyPatch,
 
 
 def with_one_more(body: KernelBody, stage: Stage) -> tuple[Loop, ...]:
-    """The loops inside of a row, the last of them a step too long."""
+    """`inner_loops` with the last loop one step too long."""
     *others, last = inner_loops(body, stage)
     return (*others, replace(last, extent=expr.add(last.extent, 1)))
 
@@ -99,7 +99,7 @@ def test_a_step_too_many_inside_of_a_row_is_refused(monkeypatch: pytest.MonkeyPa
 
 
 def with_ends_included(module: Any) -> SimpleNamespace:
-    """`arith` whose unsigned `<` is `<=`."""
+    """The dialect `arith` with `<=` in place of unsigned `<`."""
     predicates = SimpleNamespace(ult=module.CmpIPredicate.ule, sge=module.CmpIPredicate.sge)
     return SimpleNamespace(**{**vars(module), "CmpIPredicate": predicates})
 
@@ -115,7 +115,7 @@ def test_an_index_too_large_for_a_scatter_is_refused(monkeypatch: pytest.MonkeyP
 
 
 def one_more(extent: int) -> Callable[[Sequence[Loop]], Dim]:
-    """`extent_of`, wrong by one for loops of that extent."""
+    """`extent_of`, one too large for loops of this extent."""
 
     def wrong(some: Sequence[Loop]) -> Dim:
         found = extent_of(some)
@@ -145,7 +145,7 @@ def test_one_too_many_of_a_contraction_is_refused(
 
 
 def shortened(compilation: Compilation, number: int) -> Compilation:
-    """The program whose buffer of that number lacks its last element."""
+    """The program with the last element of a buffer missing."""
     buffers = list(compilation.program.buffers)
     (elements,), itemsize = buffers[number].shape, buffers[number].dtype.itemsize
     assert isinstance(elements, int)
@@ -174,7 +174,7 @@ def test_scratch_of_a_contraction_that_lacks_an_element_is_refused(target: str, 
     graph = graph_of(lambda x, y: x @ (y.transpose(0, 1) if transposed else y), *arrays)
     compilation = compiled(graph, target)
     checked.run(compilation, *arrays)
-    # Where vectors are stored in part, the result has no block of its own.
+    # With masked vector stores, the result has no separate block.
     assert len(scratch_of(compilation)) == 4 + transposed + target.endswith("v2")
     for number in scratch_of(compilation):
         size = compilation.program.buffers[number].size_bytes
@@ -184,7 +184,7 @@ def test_scratch_of_a_contraction_that_lacks_an_element_is_refused(target: str, 
 
 
 def unmasked(module: Any) -> SimpleNamespace:
-    """`vector` whose masks let every lane through."""
+    """The dialect `vector` with masks that enable every lane."""
 
     def create(kind: ir.VectorType, sizes: Sequence[ir.Value]) -> Any:
         return module.CreateMaskOp(kind, [arith.constant(ir.IndexType.get(), kind.shape[0]) for _ in sizes])

@@ -1,4 +1,4 @@
-"""Kernels written by hand that do what they may not do: what the check says of each."""
+"""Hand-written kernels with invalid accesses, and the message for each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AT_END, AT_START = "every buffer ends at a guard", "every buffer begins at a gua
 
 
 def body(text: str) -> str:
-    """A kernel `wrong` of an input and an output of floats."""
+    """LLVM IR of a kernel `wrong` with a float input and a float output."""
     return f"""
 define void @wrong(ptr %buffers, ptr %vals, i64 %first, i64 %last) {{
   %slot = getelementptr ptr, ptr %buffers, i64 1
@@ -153,7 +153,7 @@ def test_each_worker_has_scratch_of_its_own(threads: int) -> None:
 
 
 def test_a_sum_over_work_groups_that_depends_on_their_order_is_told() -> None:
-    # Each element is the one before it and one more, which is that of another work-group at every sixteenth.
+    # Each element is its predecessor plus one; every sixteenth reads an element of another work-group.
     text = """
   %before = sub i64 %i, 1
   %is_first = icmp eq i64 %i, 0

@@ -1,4 +1,4 @@
-"""Calls of kernels that a fault ends, and not the process."""
+"""Calls of kernels in which a fault ends the call instead of the process."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ import llvmlite.binding as _llvm
 llvm = cast(Any, _llvm)
 
 MAX_CALLS: Final = 64
-"""Calls at one time: the size of the table in trap.ll."""
+"""The most concurrent calls: the size of the table in trap.ll."""
 
 _SIGNALS: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 _SA_SIGINFO, _SA_ONSTACK, _SA_NODEFER = 0x4, 0x08000000, 0x40000000
 _SI_KERNEL: Final = 0x80
-"""The si_code of a fault that the processor gives no address for."""
+"""The si_code of a fault without an address."""
 SAYS_STORES: Final = platform.machine().lower() in ("x86_64", "amd64")
-"""Whether this processor says of a fault if it was a store."""
+"""Whether this processor reports if a fault was a store."""
 _STORE: Final = 2
-"""The bit of a page fault's error code by which x86 says so."""
+"""The bit for a store in the error code of an x86 page fault."""
 
 
 class _Action(ctypes.Structure):
@@ -58,8 +58,8 @@ class _Call(ctypes.Structure):
 class Fault:
     """A signal that a kernel raised.
 
-    `address` is None where the processor gives none: an aligned access to what is not aligned, or an address that none
-    can have. `is_store` is None where it does not say.
+    `address` is None if the processor reports none: for a misaligned access or a non-canonical address. `is_store` is
+    None if the processor does not report it.
     """
 
     signal: signal.Signals
@@ -68,7 +68,7 @@ class Fault:
 
 
 class Trap:
-    """The code of trap.ll, and the handlers of signals that lead to it."""
+    """The compiled code of trap.ll, and its signal handlers."""
 
     def __init__(self) -> None:
         llvm.initialize_native_target()
@@ -89,7 +89,7 @@ class Trap:
 
     @contextmanager
     def set(self) -> Generator[None]:
-        """Catches what calls raise inside of the block, for one thread of Python's at a time."""
+        """Install the signal handlers inside the block; one thread at a time."""
         with self._lock:
             for number in _SIGNALS:
                 self._install(number, self._action, self._previous[number])
@@ -100,7 +100,7 @@ class Trap:
                     self._install(number, self._previous[number], None)
 
     def call(self, number: int, kernel: int, buffers: int, values: int, first: int, last: int) -> Fault | None:
-        """Run work-groups of a kernel by the CPU ABI as call `number` of those that run now; what it raised."""
+        """Run work-groups of a kernel as the concurrent call `number`; returns the fault, None without one."""
         if not self._guarded(number, kernel, buffers, values, first, last):
             return None
         call = self._calls[number]
@@ -116,5 +116,5 @@ class Trap:
 
 @cache
 def trap() -> Trap:
-    """The trap of this process."""
+    """The process-wide trap."""
     return Trap()

@@ -1,4 +1,4 @@
-"""What a launch leaves as it is: the pages around what it writes, and the other parts of a storage."""
+"""Checks that a launch changes nothing around its outputs: the rest of their pages and storages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .memory import Region
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Bytes of a region, from `offset` on, as they were."""
+    """A copy of a region's bytes from `offset` on."""
 
     region: Region
     offset: int
@@ -25,7 +25,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Untouched:
-    """What the kernel must leave as it is."""
+    """The bytes that a launch must not change."""
 
     storages: Storages
     item: KernelItem
@@ -34,7 +34,7 @@ class Untouched:
 
     @staticmethod
     def by(item: KernelItem, spec: ProgramSpec, storages: Storages) -> Untouched:
-        """Before a launch, with all that the kernel writes open."""
+        """Copy the bytes before a launch; storages that the kernel writes must be open."""
         written = [spec.buffers[slot] for slot in spec.outs]
         spans: dict[int, list[tuple[int, int]]] = {}
         for buffer in written:
@@ -51,7 +51,7 @@ class Untouched:
         return Untouched(storages, item, spec, tuple(runs))
 
     def require(self, workers: int, way: str) -> None:
-        """CheckedFault unless the launch, by so many workers, has left it so."""
+        """CheckedFault if the launch, by `workers` workers, changed any of these bytes."""
         for worker in range(workers):
             for buffer in {self.spec.buffers[slot] for slot in self.spec.outs}:
                 region = self.storages.region(buffer, worker)

@@ -1,1 +1,1 @@
-"""Histories of a farm in simulated time: the real code, with a store, clocks and chance that are given to it."""
+"""Simulated histories of a farm: production code with a simulated store, clock and random numbers."""

@@ -1,4 +1,4 @@
-"""`python -m tests.simulation`: run histories, and print the seeds of those in which a promise was broken."""
+"""`python -m tests.simulation`: run histories, and print the seeds of those with a broken guarantee."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .setting import simulated
 
 
 def main() -> int:
-    """The exit status: 0 when all promises were kept."""
+    """Run the command; the exit status is 0 if no guarantee was broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description="Simulate histories of a farm.")
     parser.add_argument("--histories", type=int, default=1000, help="how many (default: 1000)")
     parser.add_argument("--seed", type=int, default=1, help="that of the first; the others follow (default: 1)")

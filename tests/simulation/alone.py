@@ -1,4 +1,4 @@
-"""One process in simulated time, for tests of what it does about time that passes."""
+"""A single process in simulated time, for tests of code that depends on time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .store import Contents
 
 
 def in_simulated_time(work: Callable[[ObjectStore, Contents], Coroutine[Any, Any, None]]) -> None:
-    """Run `work` with a store and what is in it. No time is waited for, and everything goes by the same clock."""
+    """Run `work` on an in-memory store and its contents, with one simulated clock, without waiting."""
 
     async def run() -> None:
         process = Process("alone", "", Random(1))

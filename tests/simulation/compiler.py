@@ -1,4 +1,4 @@
-"""What stands for the compiler: it takes its time, and comes to what the graph says."""
+"""A simulated compiler: takes simulated time, and ends as the graph specifies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tensorkiln.errors import CrashedError, DiagnosticError
 from .process import Process
 
 Kind: TypeAlias = Literal["good", "refused", "poison", "deadly"]
-"""A `deadly` graph takes its worker with it."""
+"""The outcome of a graph: success, an error, a crash of the compile (`poison`), or of its worker (`deadly`)."""
 
 _CANARY: Final = b"canary"
 _CANARY_DIGEST: Final = sha256(_CANARY).hexdigest()
@@ -24,14 +24,14 @@ _MOST_S: Final = 2.0
 
 
 def graph(kind: Kind, number: int) -> bytes:
-    """A graph that comes to this."""
+    """A graph with this outcome; the number distinguishes graphs."""
     return json.dumps({"schema": 1, "kind": kind, "number": number}).encode()
 
 
 class Compiler:
-    """As much of a `Sandbox` as a worker uses. `ended` hears of every compile that has ended, with its graph's kind.
+    """The part of `Sandbox` that a worker uses. `ended` is called at the end of every compile, with digest and kind.
 
-    No two compiles come to the same bytes: who has the program of another compile is found out.
+    No two compiles return the same bytes, so that mixed-up programs are detected.
     """
 
     def __init__(self, process: Process, level: str, ended: Callable[[str, Kind], None]) -> None:
@@ -44,7 +44,7 @@ class Compiler:
         return Ready(1, 1, (), self._level)
 
     async def close(self) -> None:
-        """There is no process."""
+        """Nothing to close, since there is no process."""
 
     async def run(
         self,

@@ -1,4 +1,4 @@
-"""Faults that are put into the code of a farm on purpose: a simulation that does not find them is worth nothing."""
+"""Faults injected into the code of a farm, which the simulation must detect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .history import BUILDS
 
 @contextmanager
 def lost_ack() -> Generator[None]:
-    """A job is promised before the store has it, which it has when its turn has come."""
+    """A job is acknowledged before it is stored; it is stored only when it starts."""
     write = JobRecords.write
 
     async def late(self: JobRecords, record: JobRecord) -> None:
@@ -30,14 +30,14 @@ def lost_ack() -> Generator[None]:
 
 @contextmanager
 def claim_without_a_lease() -> Generator[None]:
-    """Whoever has begun an order has it for ever."""
+    """Leases of orders never expire."""
     with patch.object(Pending, "lease_is_over", False):
         yield
 
 
 @contextmanager
 def result_of_another_build() -> Generator[None]:
-    """A worker of another build takes itself for one of the build that is asked for, until it compiles."""
+    """A worker of another build accepts orders as if it had the requested build."""
     with ExitStack() as stack:
         for module in ("service.engine.farm.statements", "service.engine.farm.roster", "service.worker.bench"):
             stack.enter_context(patch(f"{module}.build", lambda: Build(BUILDS[0], {})))
@@ -46,14 +46,14 @@ def result_of_another_build() -> Generator[None]:
 
 @contextmanager
 def retry_without_a_bound() -> Generator[None]:
-    """An order is offered again as often as its worker is lost."""
+    """Orders of lost workers are retried without a limit."""
     with patch("service.engine.farm.reaper.MAX_ATTEMPTS", 1 << 30):
         yield
 
 
 @contextmanager
 def level_unchecked() -> Generator[None]:
-    """A program is believed however it was isolated."""
+    """Programs are trusted at any isolation level."""
 
     def believing(*what: Any, minimum_isolation: str, **how: Any) -> Any:
         return verify(*what, **how)

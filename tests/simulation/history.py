@@ -1,4 +1,4 @@
-"""One history of a farm, as its seed has it: who takes part, what is asked for, and what strikes whom, and when."""
+"""One history of a farm, determined by its seed: members, requests, and faults with their times."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _MOST_SKEW_S: Final = 100.0
 _SOMETIMES: Final = 0.15
 _ASKS_S: Final = 2.0
 _STRIKES_S: Final = 5.0
-"""What is asked for, and what strikes, comes within the first seconds."""
+"""Faults start within this time, requests within `_ASKS_S`."""
 _AT_ONCE_S: Final = 0.1
 _PATIENCE_S: Final = 150.0
-"""A job that has not ended so long after everything is well again is lost."""
+"""A job counts as lost if it has not ended this long after the last fault."""
 _RESTART_S: Final = 3.0
 _LOOK_S: Final = 0.5
 _END_S: Final = 10.0
-"""What was killed may take so long to unwind."""
+"""Time for killed tasks to unwind."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a member runs; another is started when one has ended. `level` is a worker's isolation; empty: a service."""
+    """A slot for a member, which is restarted when it ends. `level` is a worker's isolation, empty for a service."""
 
     name: str
     level: str
@@ -48,7 +48,7 @@ class Place:
 
 
 class History:
-    """What its seed says. `run` it once; `told` is what has happened, and when."""
+    """The history of a seed. Call `run` once; `told` is the log of events with their times."""
 
     def __init__(self, seed: int) -> None:
         self._chance = Random(seed)
@@ -58,7 +58,7 @@ class History:
         self.told: list[str] = []
 
     def run(self) -> None:
-        """Broken when a promise was."""
+        """Run the history. Raises Broken if a promise was broken."""
         loop = SimulatedLoop()
         loop.set_exception_handler(lambda *_: None)
         asyncio.set_event_loop(loop)
@@ -104,7 +104,7 @@ class History:
         return places
 
     async def _keep(self, place: Place) -> None:
-        """Have a member run at a place, and another one after its end."""
+        """Run a member at a place, and restart it whenever it ends."""
         for number in count(1):
             process = Process(f"{place.name}.{number}", place.build, Random(self._chance.random()), place.skew_s)
             member = process.makes(partial(self._member, place, process))
@@ -119,7 +119,7 @@ class History:
         return Worker(process, self._contents, Compiler(process, place.level, self._promises.compiled))
 
     async def _ask(self, number: int) -> None:
-        """Ask for a job, of whichever service lives."""
+        """Request a job from a random running service."""
         chance = self._chance
         kind: Kind = chance.choices(("good", "refused", "poison", "deadly"), (40, 2, 6, 2))[0]
         asked, job = graph(kind, chance.randint(1, 2)), f"{number:032x}"
@@ -133,7 +133,7 @@ class History:
         accepting.result()
         self._promises.accepted[job] = kind, action(sha256(asked).hexdigest(), BUILDS[0]).digest
         self._tell(f"{service.process.name} accepted the job {number} on a {kind} graph")
-        if chance.random() < _SOMETIMES:  # a promise is worth what it is worth to the next service
+        if chance.random() < _SOMETIMES:  # an accepted job must survive its service
             await asyncio.sleep(chance.random() * _AT_ONCE_S)
             service.process.kill()
             self._tell(f"{service.process.name} is killed")
@@ -144,7 +144,7 @@ class History:
         process, for_s = self._running[place].process, chance.choice((1.0, 4.0, LEASE_S + 1, 3 * LEASE_S))
         what = chance.choice(("is killed", "is frozen", "is frozen and killed", "is cut off", "is slow", "is stopped"))
         self._tell(f"{process.name} {what}, {for_s} s")
-        if place.level:  # nobody learns of a crash whose worker is struck that moment
+        if place.level:  # a fault may keep the worker from reporting a crash
             self._promises.may_crash_more += 1
         if what == "is stopped":
             await asyncio.wait({process.run(self._running[place].stop())}, timeout=for_s)

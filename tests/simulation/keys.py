@@ -1,4 +1,4 @@
-"""A key that signs a thousand times faster than one of Ed25519, and that everybody believes who has it."""
+"""A symmetric key for signatures, a thousand times faster than Ed25519."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service.trust.keyring import Keyring
 
 @dataclass(frozen=True)
 class Key:
-    """As much of a `KeyFile` and of a `PublicKey` as a notary uses."""
+    """The part of `KeyFile` and `PublicKey` that a notary uses."""
 
     kid: str
     nbf: int = 0
@@ -30,7 +30,7 @@ _KEY: Final = Key("k" * 43)
 
 
 class _Keys:
-    """As much of a `Keyring` as a notary and a worker use."""
+    """The part of `Keyring` that notaries and workers use."""
 
     def signer(self) -> Key:
         return _KEY
@@ -39,7 +39,7 @@ class _Keys:
         return {_KEY.kid: _KEY}
 
     def publish(self) -> None:
-        """There is nowhere to publish it."""
+        """Nothing to publish."""
 
 
 KEYS: Final = cast(Keyring, _Keys())

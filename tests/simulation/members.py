@@ -1,4 +1,4 @@
-"""A service and a worker of a simulated farm, made of what real ones are made of."""
+"""A service and a worker of a simulated farm, built from production classes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from .process import Process
 from .store import Contents
 
 REQUIRED: Final = "landlock+seccomp"
-"""The isolation that services ask for."""
+"""The isolation level that services require."""
 _DEADLINE_S: Final = 60.0
 _MIB: Final = 1 << 20
 _SETTINGS: Final = Settings(home=Path("nowhere"), worker="worker", concurrency=1)
@@ -47,12 +47,12 @@ _MEMORY: Final = MemoryLimit(1 << 20)
 
 
 def action(graph: str, build: str) -> Action:
-    """What is asked for by the graph with this digest, of this build."""
+    """The action that compiles the graph with this digest by this build."""
     return Action(1, build, graph, {"fast_math": False}, "", 1, {"kind": "cpu", "features": ["avx"]})
 
 
 class Service:
-    """The jobs of a service and its side of the farm; a request is a graph."""
+    """The job queue and the farm engine of a service; a request is a graph."""
 
     def __init__(self, process: Process, contents: Contents) -> None:
         self.process = process
@@ -75,12 +75,12 @@ class Service:
         self.jobs = Jobs(work, job_records, self._blobs, bodies, most=64)
 
     async def start(self) -> None:
-        """Take part, with what others have left."""
+        """Start, and take over the jobs of lost services."""
         await self._farm.start()
         await self.jobs.start()
 
     async def accept(self, identifier: str, graph: bytes) -> None:
-        """Make a job of a request; it is promised when this returns."""
+        """Accept a request as a job; it must end once this has returned."""
         with acting_as(LOCAL):
             await self.jobs.accept(Body(graph, await digest_of(graph)), identifier=identifier)
 
@@ -101,7 +101,7 @@ class Service:
 
 
 class Worker:
-    """A worker of this isolation."""
+    """A worker with a simulated compiler."""
 
     def __init__(self, process: Process, contents: Contents, compiler: Compiler) -> None:
         self.process = process
@@ -109,7 +109,7 @@ class Worker:
         self._ending = asyncio.Event()
 
     async def start(self) -> None:
-        """Take part until it is told to stop."""
+        """Work until `stop` is called."""
         await self._bench.start()
         await self._bench.work(self._ending)
 

@@ -1,4 +1,4 @@
-"""A process of a simulated farm: it has a clock and chance of its own, and can be killed, frozen and cut off."""
+"""A simulated process with its own clock and random numbers, which can be killed, frozen, slowed and disconnected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from service.clock import Clock, given
 T = TypeVar("T")
 
 EPOCH_S: Final = 1.7e9
-"""The time of day at which histories begin, in seconds since 1970."""
+"""The wall-clock time at which histories start, in seconds since 1970."""
 _MOST_DELAY_S: Final = 0.02
 _SLOW_S: Final = 2.0
 _GIVES_UP_S: Final = 1.0
@@ -24,7 +24,7 @@ current: Final[ContextVar[Process | None]] = ContextVar("process", default=None)
 
 
 class Process(Clock):
-    """Runs coroutines that go by its clock, which is `skew_s` ahead of that of others, and by `chance`."""
+    """Runs coroutines with this clock, `skew_s` ahead of simulated time, and with random numbers from `chance`."""
 
     def __init__(self, name: str, build: str, chance: Random, skew_s: float = 0.0) -> None:
         self.name = name
@@ -55,19 +55,19 @@ class Process(Clock):
         return self.chance.randbytes(size).hex()
 
     def makes(self, what: Callable[[], T]) -> T:
-        """What comes of this in the process."""
+        """Call a function in the context of the process."""
         return self._context.run(what)
 
     def run(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Have the process do this."""
+        """Start a task of the process."""
         return self._loop.create_task(work, context=self._context)
 
     def has(self, task: asyncio.Task[Any]) -> None:
-        """A task of the process, made by itself."""
+        """Register a task of the process, so that `kill` cancels it."""
         self._tasks.append(task)
 
     def kill(self) -> None:
-        """From now on nothing of it reaches the store, whatever its tasks have begun, or do about their end."""
+        """Kill the process: cancel its tasks; nothing that these still do reaches the store."""
         self.is_dead = True
         self.ended.set()
         self.thaw()
@@ -75,22 +75,22 @@ class Process(Clock):
             task.cancel()
 
     def freeze(self) -> None:
-        """Stop; time goes on."""
+        """Suspend the process while time goes on."""
         if self._thawed is None:
             self._thawed = asyncio.Event()
 
     def thaw(self) -> None:
-        """Go on, where it had stopped."""
+        """Resume the process."""
         if self._thawed is not None:
             self._thawed.set()
             self._thawed = None
 
     async def reach(self, *, is_there: bool) -> None:
-        """Take the way to the store, or back from there once the request `is_there`."""
+        """Simulate the way of a request to the store, or, with `is_there`, the way of the answer back."""
         delay_s = self.chance.random() * _MOST_DELAY_S
         if self.is_slow and self.chance.random() < 0.3:
             delay_s = self.chance.random() * _SLOW_S
-        # A request may take its time before it is done, after that, both times, or never.
+        # The delay may come before the effect of the request, after it, both, or not at all.
         if is_there == (self.chance.random() < 0.5):
             await asyncio.sleep(delay_s)
         await self.awake()
@@ -100,7 +100,7 @@ class Process(Clock):
             raise GenericError("the store cannot be reached")
 
     async def awake(self) -> None:
-        """Wait while it is frozen. What is killed goes no further."""
+        """Wait while the process is frozen. CancelledError once it is killed."""
         while self._thawed is not None:
             await self._thawed.wait()
         if self.is_dead:

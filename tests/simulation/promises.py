@@ -1,4 +1,4 @@
-"""What a farm promises, held against what is written and what jobs have come to."""
+"""The guarantees of a farm, checked against writes to the store and the results of jobs."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _OF_KIND: Final[Mapping[Kind, frozenset[str]]] = {
     "poison": frozenset({"compile.crashed"}),
     "deadly": frozenset({"infra.lost_worker"}),
 }
-"""How a job on such a graph may fail, by itself."""
+"""The error codes that a job may have, by the kind of its graph."""
 
 
 class Broken(AssertionError):
-    """A promise that was not kept."""
+    """A broken guarantee."""
 
 
 class Promises:
-    """Watches a history. A job that was `accepted` has its graph's kind, and the digest of the action."""
+    """Monitors a history. `accepted` has the kind of the graph and the digest of the action, by job."""
 
     def __init__(self) -> None:
         self.accepted: dict[str, tuple[Kind, str]] = {}
@@ -45,7 +45,7 @@ class Promises:
         self._crashes: Counter[str] = Counter()
 
     def written(self, path: str, content: bytes) -> None:
-        """Something is about to be in the store."""
+        """Check an object that is about to be stored."""
         name = path.rpartition("/")[2]
         if path.startswith(_ENDED):
             if self._ends.setdefault(name, content) != content:
@@ -58,7 +58,7 @@ class Promises:
                 self._breaks(f"the order {name} was offered for attempt {attempt}")
 
     def compiled(self, digest: str, kind: Kind) -> None:
-        """A compile has ended."""
+        """Count the end of a compile, to check the limit of crashes per graph."""
         if kind == "poison":
             self._crashes[digest] += 1
             if self._crashes[digest] > MAX_CRASHES + self.may_crash_more:
@@ -70,7 +70,7 @@ class Promises:
         return bool(self.broken) or all(job in self._ends for job in self.accepted)
 
     def check(self, objects: Mapping[str, tuple[bytes, float]]) -> None:
-        """Hold what every job came to against what was asked for. Broken with all that was not kept."""
+        """Check the result of every accepted job. Broken lists all broken guarantees."""
         for job, (kind, digest) in self.accepted.items():
             if job not in self._ends:
                 if not self.broken:
@@ -88,7 +88,7 @@ class Promises:
 
     def _signed(self, digest: str, content: bytes) -> None:
         signed = SignedRecord.model_validate_json((unsealed(content) or {})["signed"]).record
-        # What is of no use to those who ask for more isolation is replaced.
+        # Programs below the required isolation may be replaced.
         if is_at_least(signed.isolation, REQUIRED) and self._truth.setdefault(digest, signed.program) != signed.program:
             self._breaks(f"there are two programs for {digest}")
 

@@ -1,4 +1,4 @@
-"""Many histories, one seed after the other, on as many processors as there are."""
+"""Runs of many histories, by consecutive seeds, on all processors."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _AT_A_TIME: Final = 50
 
 
 def broken(seeds: Sequence[int], fault: str = "") -> list[tuple[int, str]]:
-    """The seeds of the histories in which a promise was broken, and which, with a fault that is put in or without.
+    """Run histories, optionally with an injected fault; returns the seeds with broken guarantees, and these.
 
-    Whatever else goes wrong is raised, with the seed.
+    Other exceptions are raised, with a note of the seed.
     """
     found: list[tuple[int, str]] = []
     with simulated(), FAULTS[fault]() if fault else nullcontext():
@@ -37,7 +37,7 @@ def broken(seeds: Sequence[int], fault: str = "") -> list[tuple[int, str]]:
 
 
 def all_broken(first: int, count: int, fault: str = "") -> Iterator[tuple[int, str]]:
-    """As `broken`, of so many seeds from the first on, as they are found."""
+    """Yield the results of `broken` for `count` seeds from `first` on, as they are found."""
     seeds = range(first, first + count)
     pieces = [seeds[at : at + _AT_A_TIME] for at in range(0, count, _AT_A_TIME)]
     with ProcessPoolExecutor(len(sched_getaffinity(0)), initializer=gc.freeze) as processes:

@@ -1,4 +1,4 @@
-"""What is other than in production while histories run: the build of a process, and how often it looks."""
+"""Patches of production code for histories: the build of a process, and polling intervals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ASK_FOR_BUILD: Final = (
 
 
 def build() -> Build:
-    """That of the process that asks."""
+    """The build of the calling process."""
     process = current.get()
     assert process is not None
     return Build(process.build, {})
@@ -31,12 +31,12 @@ def build() -> Build:
 
 @contextmanager
 def simulated() -> Generator[None]:
-    """Have histories run inside the block. Nothing is logged there."""
+    """Apply the patches inside the block, and disable logs."""
     with ExitStack() as stack:
         for module in _ASK_FOR_BUILD:
             stack.enter_context(patch(f"{module}.build", build))
         stack.enter_context(patch("service.worker.bench.getpid", lambda: 1))
-        # Who looks rarely meets everything that there is to meet, in fewer steps.
+        # Longer polling intervals reach the same states in fewer steps.
         stack.enter_context(patch.dict(LOOK_EVERY_S, {False: 1.0}))
         stack.enter_context(patch("service.engine.local._LOOK_EVERY_S", 0.5))
         before = structlog.get_config()

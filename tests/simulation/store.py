@@ -1,4 +1,4 @@
-"""A store in memory as several processes see it, each by a way of its own, that may be slow, or cut."""
+"""An in-memory store that several processes share, each over a connection that may be slow or interrupted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Content:
-    """What is read, as obstore gives it."""
+    """The result of a read, with obstore's interface."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -29,18 +29,18 @@ class Content:
 
 
 class Contents:
-    """The objects by path, and when each was written. `watch` hears who writes what before it is there."""
+    """The objects by path, with write times. `watch` is called before each write, with process, path and content."""
 
     def __init__(self, watch: Callable[[str, str, bytes], None]) -> None:
         self._watch = watch
         self.objects: dict[str, tuple[bytes, float]] = {}
 
     def below(self, prefix: str) -> list[str]:
-        """The paths that begin so."""
+        """The paths with this prefix, sorted."""
         return sorted(path for path in self.objects if path.startswith(prefix))
 
     def put(self, process: Process, path: str, content: bytes, *, only_new: bool) -> None:
-        """Have a process write an object."""
+        """Write an object on behalf of a process. AlreadyExistsError with `only_new`, if the path exists."""
         if only_new and path in self.objects:
             raise AlreadyExistsError(path)
         self._watch(process.name, path, content)
@@ -52,7 +52,7 @@ class Contents:
 
 
 class _View:
-    """As much of an `ObjectStore` as services and workers use."""
+    """The part of `ObjectStore` that services and workers use."""
 
     def __init__(self, contents: Contents, process: Process) -> None:
         self._contents = contents

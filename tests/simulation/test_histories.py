@@ -1,4 +1,4 @@
-"""A farm keeps its promises in every history that is simulated, and the simulation finds what would break them."""
+"""A farm keeps its guarantees in every simulated history, and the simulation detects injected faults."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .run import broken
 from .setting import simulated
 
 HISTORIES = 50
-"""`make simulate` runs more."""
+"""Histories per test run; `make simulate` runs more."""
 WITHIN = 150
-"""So many histories are enough to find any of the faults."""
+"""Each injected fault is detected within this many histories."""
 
 
 def test_promises_are_kept_whatever_strikes() -> None:

@@ -30,7 +30,7 @@ COLD = "cold-start"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     peers: tuple[Peer, ...]
     cases: tuple[Case, ...]
@@ -46,7 +46,7 @@ class Options:
 
 
 def measured(options: Options) -> Record:
-    """A run of everything that is asked for. Networks and models are measured as somebody who sets nothing has them."""
+    """Run the requested measurements. Networks and models are measured in the default setting only."""
     record = Record(machine(), kinds={case.name: case.kind for case in options.cases})
     found, missing = pythons(options.peers, install=not options.installed)
     record.problems += [Problem("", name, why) for name, why in missing.items()]
@@ -72,7 +72,7 @@ def measured(options: Options) -> Record:
 
 
 def parsed(arguments: Sequence[str]) -> Options:
-    """The options of a command line; it ends the process for a name that there is not."""
+    """Parse a command line; exits for an unknown name."""
     everything = cases()
     names = [case.name for case in everything]
     parser = argparse.ArgumentParser(prog="python -m tests.bench.peers", description=__doc__)
@@ -127,7 +127,7 @@ def main() -> None:
 
 
 def write(record: Record, page: Path, figures: Path, picture: Path) -> None:
-    """The three documents. ValueError, before anything is written, for a page without the markers."""
+    """Write page, figures and plot. ValueError, before anything is written, for a page without the markers."""
     before = page.read_text("utf-8")
     replaced(before, "")
     record.write(figures)

@@ -1,4 +1,4 @@
-"""What is asked of the peers: the rows, the light networks and the models, each with its inputs and what is right."""
+"""The benchmark cases: rows, light networks and models, each with inputs and expected results."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.networks.light import NAMES, logits, shipped, with_random_weights
 
 IMAGE = (1, 3, 224, 224)
 TOO_SMALL = frozenset({"encoder_decoder", "selective_scan", "recurrence", "message_passing"})
-"""Models of so few numbers that the time of a call would be all that is measured."""
+"""Models so small that the overhead of a call would dominate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Inputs and the last of the outputs that are right, and where it is a model, its file and its inputs' names."""
+    """Inputs and the expected last outputs; for a model also its file and the names of its inputs."""
 
     inputs: Sequence[Array]
     expected: Sequence[Array]
@@ -32,7 +32,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Something to measure; `kind` is `row`, `network` or `model`. `make` writes its files into a folder."""
+    """A benchmark case; `kind` is `row`, `network` or `model`. `make` writes its files into a folder."""
 
     name: str
     kind: str
@@ -42,14 +42,14 @@ class Case:
 
 
 def cases(*, is_small: bool = False) -> tuple[Case, ...]:
-    """All of them; the rows with the small shapes of tests where that is wanted."""
+    """All cases; with `is_small`, rows have the small shapes of tests."""
     rows = (Case(row.name, "row", row.meaning, partial(_row, row, is_small), row.weights) for row in ROWS)
     networks = (Case(name, "network", name, partial(_network, name)) for name in NAMES)
     return (*rows, *networks, *_models())
 
 
 def differ(actual: Sequence[Array], expected: Sequence[Array]) -> str:
-    """How results are wrong; empty where each is within 1e-4 of its own size or the largest one's rms."""
+    """A description of the first wrong result; empty if all are within rtol 1e-4 and 1e-4 of the expected rms."""
     for ours, right in zip(actual[-len(expected) :], expected, strict=True):
         if ours.shape != right.shape:
             return f"the shape is {ours.shape}, not {right.shape}"
@@ -70,7 +70,7 @@ def _network(name: str, folder: Path) -> Asked:
     proto, path = with_random_weights(shipped(name)), folder / f"{name}.onnx"
     image = np.random.default_rng(1).standard_normal(IMAGE, np.float32)
     given = {tensor.name for tensor in proto.graph.initializer}
-    # Some list the weights among the inputs, where they would be no constants.
+    # Some models list the weights among the inputs, which would make them non-constant.
     (entry,) = (entry for entry in proto.graph.input if entry.name not in given)
     del proto.graph.input[:]
     proto.graph.input.append(entry)

@@ -1,4 +1,4 @@
-"""From the start of a process to its first result: with nothing kept, and with what an earlier process has kept."""
+"""Time from the start of a process to its first result, without caches and with those of an earlier process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SETTING = Setting(1, "default")
 
 
 def cold_starts(peers: Sequence[Peer], pythons: Mapping[str, Path], rounds: int, record: Record) -> None:
-    """Add the starts of each peer to the record, by turns, on one core; the inputs lie in files."""
+    """Add the start times of all peers to the record, interleaved, on one core, with inputs from files."""
     taken: dict[tuple[str, bool], list[float]] = {}
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "input.npy"
@@ -29,7 +29,7 @@ def cold_starts(peers: Sequence[Peer], pythons: Mapping[str, Path], rounds: int,
         lost: set[str] = set()
         for number in range(rounds):
             for peer in peers:
-                # Without weights there is nothing to have beforehand.
+                # The row has no weights to bind.
                 if peer.name not in pythons or peer.has_weights or peer.name in lost:
                     continue
                 home = Path(name) / f"{peer.name}-{number}"

@@ -1,4 +1,4 @@
-"""What a peer's file gives: how it writes, compiles and calls a row."""
+"""The interface of a peer: how it writes, compiles and calls a row."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import numpy as np
 from tests.bench.peers.workloads import Array
 
 Function: TypeAlias = Callable[..., Any]
-"""Takes the inputs that are not constants, in order, in the peer's own arrays."""
+"""Called with the inputs that are not constants, in order, as the peer's own arrays."""
 
 Compile: TypeAlias = Callable[[Mapping[int, Any]], Function]
-"""Takes the constants by their places among the inputs."""
+"""Called with the constants by their positions among the inputs."""
 
 
 class CannotExpress(Exception):
-    """The peer has no way to say or to run this row; the text is the reason that the table gives."""
+    """The peer cannot express or run this row; the text is the reason in the report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A row by its name, its inputs, and their names and the file where it is an ONNX model."""
+    """A row with its inputs; for an ONNX model also the names of these and the file."""
 
     row: str
     inputs: Sequence[Array]
@@ -40,9 +40,9 @@ def _numpys(result: Any) -> Sequence[Any]:
 class Engine:
     """A peer in its process.
 
-    `write` says the task in the peer's words, which no time is taken of, and gives what compiles that; what it compiles
-    to may do the rest of the work at its first call. A call returns when its results are there. `place` makes an array
-    the peer's own, `outputs` gives the results of a call as NumPy's.
+    `write` expresses the task in the peer's API, which is not timed, and returns a function that compiles it; some of
+    the compilation may happen at the first call. A call returns when its results are complete. `place` converts an
+    array to the peer's own, `outputs` the results of a call to NumPy's.
     """
 
     version: str
@@ -52,7 +52,7 @@ class Engine:
 
 
 def row_of(rows: Mapping[str, Any], task: Task, reason: str) -> Any:
-    """The entry of the table for a task; `CannotExpress` with the reason where there is none."""
+    """The entry of `rows` for a task; `CannotExpress` with the reason if there is none."""
     if task.row not in rows:
         raise CannotExpress(reason)
     return rows[task.row]

@@ -1,4 +1,4 @@
-"""The peers' virtual environments: made once of pinned requirements, and made anew when these change."""
+"""The peers' virtual environments, created from pinned requirements and recreated when these change."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ FOLDER: Final = ROOT / ".peers"
 def pythons(
     peers: Iterable[Peer], *, install: bool, folder: Path = FOLDER, requirements: Path = REQUIREMENTS
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """The interpreter of each peer by its name, and for those that have none the reason.
+    """The interpreters by name of the peer, and the reasons for peers without one.
 
-    With `install`, environments that are not there, or not of these requirements, are made; this takes minutes and some
-    GB for all.
+    With `install`, missing and outdated environments are created, which takes minutes and some GB for all.
     """
     found: dict[str, Path] = {}
     missing: dict[str, str] = {}
@@ -39,7 +38,7 @@ def pythons(
 
 
 def _environment(requirements: Path, folder: Path, install: bool) -> Path | str:
-    """Its interpreter, or why there is none."""
+    """The interpreter of the environment, or the reason why there is none."""
     digest = hashlib.sha256(requirements.read_bytes()).hexdigest()
     place = folder / requirements.stem
     stamp = place / "installed"

@@ -1,4 +1,4 @@
-"""What the machine is: the processor, its cores and caches, memory, and what else ran."""
+"""A description of the machine: processor, cores, caches, memory, system, and load."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CPU = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def machine() -> dict[str, str]:
-    """By what it is: words for a reader."""
+    """The properties of the machine, by name, as text."""
     info = _fields(Path("/proc/cpuinfo"))
     memory_kb = int(_fields(Path("/proc/meminfo"))["MemTotal"].split()[0])
     numbers = f"family {info.get('cpu family', '?')}, model {info.get('model', '?')}"
@@ -26,7 +26,7 @@ def machine() -> dict[str, str]:
 
 
 def _fields(path: Path) -> dict[str, str]:
-    """The first value of each name."""
+    """The first value of each field in a file of `name: value` lines."""
     fields: dict[str, str] = {}
     for line in path.read_text().splitlines():
         name, _, value = line.partition(":")

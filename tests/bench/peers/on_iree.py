@@ -1,4 +1,4 @@
-"""The rows in IREE, from the StableHLO that JAX writes of them, and the networks through IREE's own ONNX importer."""
+"""The rows in IREE, from StableHLO lowered by JAX, and the networks by IREE's own ONNX importer."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ FLAGS = (
 OPSET = 17
 
 WRITTEN = Path(sys.prefix) / "written"
-"""StableHLO by digest of what it was made of, so that a cold start does not have JAX in it."""
+"""A cache of StableHLO by digest of its sources, so that a cold start does not include JAX."""
 
 
 def compiled(text: bytes, flags: Sequence[str]) -> bytes:
-    """The module's bytes; `CannotExpress` where the compiler refuses it, which says why on standard error."""
+    """The compiled module. `CannotExpress` if the compiler refuses it, with diagnostics on standard error."""
     session = Session()
     session.set_flags(*FLAGS, *flags)
     source = Source.wrap_buffer(session, text + b"\0")
@@ -44,7 +44,7 @@ def compiled(text: bytes, flags: Sequence[str]) -> bytes:
 
 
 def stablehlo(task: Task) -> bytes:
-    """The row as JAX writes it."""
+    """The row as StableHLO, lowered by JAX."""
     rows = Path(__file__).with_name("on_jax.py").read_bytes()
     shapes = [(array.shape, array.dtype.name) for array in task.inputs]
     path = WRITTEN / f"{hashlib.sha256(rows + repr((task.row, shapes)).encode()).hexdigest()}.mlir"
@@ -57,7 +57,7 @@ def stablehlo(task: Task) -> bytes:
             raise CannotExpress("is not written in JAX")
         function = ROWS[task.row]
         if task.row == "G1":
-            # IREE has no fast form of the check that JAX makes of each index.
+            # IREE compiles JAX's bounds check of each index to slow code.
             function = _unchecked
         WRITTEN.mkdir(exist_ok=True)
         path.write_text(jax.jit(lambda *inputs: function(*inputs)).lower(*task.inputs).as_text())
@@ -69,9 +69,7 @@ def _unchecked(table: Any, places: Any) -> Any:
 
 
 def imported(model: Path) -> bytes:
-    """An ONNX model as the importer writes it, of the oldest version that it knows at least. `CannotExpress` where it
-    cannot.
-    """
+    """Import an ONNX model, upgraded to `OPSET` if it is older. `CannotExpress` if the importer refuses it."""
     (version,) = (each.version for each in onnx.load(model, load_external_data=False).opset_import if not each.domain)
     text = model.with_suffix(".mlir")
     command = [sys.executable, "-m", "iree.compiler.tools.import_onnx", str(model), "-o", str(text)]
@@ -82,7 +80,7 @@ def imported(model: Path) -> bytes:
 
 
 def engine(cores: int, variant: str) -> Engine:
-    """IREE on `cores` threads, which with the variant `tiled` lays out the operands of products in tiles."""
+    """IREE on `cores` threads; the variant `tiled` enables data tiling of the operands of products."""
     if cores > 1:
         runtime.flags.parse_flags(f"--task_topology_group_count={cores}")
     config = runtime.Config("local-sync" if cores == 1 else "local-task")

@@ -55,7 +55,7 @@ ROWS: dict[str, Callable[..., Any]] = {
 
 
 def engine(cores: int, variant: str) -> Engine:
-    """JAX, which takes as many threads as it may run on processors; its arrays are copies, aligned as it wants them."""
+    """JAX, with one thread per available processor. Its arrays are copies with its own alignment."""
 
     def write(task: Task) -> Compile:
         function = row_of(ROWS, task, "reads no ONNX")

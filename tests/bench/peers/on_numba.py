@@ -1,4 +1,4 @@
-"""The rows as loops that numba compiles: what a good fused loop gives. Its products would be SciPy's BLAS."""
+"""The rows as fused loops compiled by numba, without products, which numba would take from SciPy's BLAS."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ZERO, ONE, HALF, EPSILON = np.float32(0), np.float32(1), np.float32(0.5), np.flo
 BLOCK, STRIP, TILE = 4096, 64, 16
 
 FAST = {"reassoc", "contract", "nsz", "arcp", "afn"}
-"""What all peers may do to float32: sums in any order, no difference between the zeros; NaN and infinity stay."""
+"""Fast-math flags that all peers may use: sums in any order, no signed zeros; NaN and infinity are preserved."""
 
 
 def chain(x: Any) -> Any:

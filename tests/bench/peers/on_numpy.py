@@ -55,8 +55,8 @@ ROWS: dict[str, Callable[..., Array]] = {
 
 
 def engine(cores: int, variant: str) -> Engine:
-    """NumPy; its products run on as many threads as `OPENBLAS_NUM_THREADS` says, all else on one."""
-    # The square root of what is not chosen.
+    """NumPy. Products run on `OPENBLAS_NUM_THREADS` threads, all else on one."""
+    # Branches that `where` does not select compute roots of negative numbers.
     np.seterr(all="ignore")
 
     def write(task: Task) -> Compile:

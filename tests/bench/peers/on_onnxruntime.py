@@ -53,7 +53,7 @@ def model(task: Task, constants: dict[int, Any]) -> ModelProto:
 
 
 def engine(cores: int, variant: str) -> Engine:
-    """ONNX Runtime on `cores` threads, all its optimizations on."""
+    """ONNX Runtime on `cores` threads, with all optimizations."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = cores, 1
     options.log_severity_level = 3

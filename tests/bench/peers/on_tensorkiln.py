@@ -51,7 +51,7 @@ ROWS: dict[str, Callable[..., Tensor]] = {
 
 
 def graph_of(task: Task, parameters: Collection[int] = ()) -> Graph:
-    """The row as a graph whose inputs at these places are its parameters."""
+    """The row as a graph; the inputs at these positions are parameters."""
     builder = Builder("row")
     inputs = [
         (builder.parameter if place in parameters else builder.input)(array.dtype.name, array.shape)
@@ -67,7 +67,7 @@ def engine(cores: int, variant: str) -> Engine:
 
     def write(task: Task) -> Compile:
         if task.model is not None:
-            # What reads models is no part of what a row takes.
+            # Imported here, so that rows do not pay for the importer.
             from tensorkiln.frontends.onnx import load
 
             model = load(task.model)

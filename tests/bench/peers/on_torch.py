@@ -1,4 +1,4 @@
-"""The rows in PyTorch, and the models of `tests/models` as they were before they were exported; eager or compiled."""
+"""The rows in PyTorch, and the models of `tests/models` before their export; eager or compiled."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _function(task: Task) -> Callable[..., Any]:
 
 
 def engine(cores: int, variant: str) -> Engine:
-    """PyTorch on `cores` threads; with the variant `compiled`, what `torch.compile` makes of each row."""
+    """PyTorch on `cores` threads; the variant `compiled` uses `torch.compile`."""
     torch.set_num_threads(cores)
     torch.set_grad_enabled(False)
 

@@ -1,4 +1,4 @@
-"""Who is measured, and in which environment: each line is a process of its own."""
+"""The measured peers and their environments; each runs in a separate process."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ REQUIREMENTS: Final = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A candidate: `module` has its `engine`, which gets `variant`.
+    """A candidate: `module` has its function `engine`, which gets `variant`.
 
-    `environment` names the file of requirements that its virtual environment is made from; without one it runs in the
-    environment of whoever measures. A peer that `has_weights` is given the weights of a row beforehand, and is measured
-    only where a row has some.
+    `environment` names the requirements file of its virtual environment; without one, the peer runs in the current
+    environment. A peer that `has_weights` gets the weights of a row at compile time, and is measured only on rows that
+    have some.
     """
 
     name: str

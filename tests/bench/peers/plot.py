@@ -1,4 +1,4 @@
-"""A record as a picture: for each case a line, on it a dot for each peer, at its time by ours."""
+"""A plot of a record: a line per case, with a dot per peer at the ratio of its time to ours."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ TITLES: Final = {peer.name: peer.title for peer in PEERS}
 
 WIDTH, LEFT, RIGHT, TOP, STEP, RADIUS = 920, 110, 30, 70, 20, 5
 POWERS: Final = (-2, 6)
-"""The ends of the scale as powers of two; a dot beyond an end is drawn at it."""
+"""The ends of the scale as powers of two; dots beyond are drawn at the end."""
 
 SETTINGS: Final = {"row": (1, "warm", "aligned"), "network": (1, "default", "numpy"), "model": (1, "default", "numpy")}
 
 
 def plot(record: Record) -> str:
-    """An SVG of the cases that we have a time for, on one core."""
+    """An SVG of the cases for which tensorkiln has a time, on one core."""
     lines = [(case, relative) for case in record.kinds if (relative := _relative(record, case))]
     height = TOP + STEP * len(lines) + 30
     body = [*_scale(height), *_legend()]
@@ -42,7 +42,7 @@ def plot(record: Record) -> str:
 
 
 def _relative(record: Record, case: str) -> dict[str, float]:
-    """Each peer's time by ours."""
+    """Each peer's time divided by ours."""
     us = record.us(case, *SETTINGS[record.kinds[case]])
     if "tensorkiln" not in us:
         return {}

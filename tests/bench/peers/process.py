@@ -1,4 +1,4 @@
-"""A peer's process from outside: started on some processors, asked, and given up when it is lost or takes too long."""
+"""Control of a peer's process: start on some processors, send requests, and kill it after a timeout."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ MEMORY: Final = {
         "MALLOC_TOP_PAD_": str(1 << 28),
     },
 }
-"""`default` is what a user has: the C library hands large blocks back to the system at once, so that each result costs
-page faults. With `warm`, what is freed stays in the process, as in a loop that uses its memory again."""
+"""Settings of the allocator. `default`: the C library returns large blocks to the system at once, so that each result
+costs page faults. `warm`: freed memory stays in the process, as in a loop that reuses its buffers."""
 
 THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 class PeerLost(Exception):
-    """The process has ended or did not answer in time; the text says how."""
+    """The process has ended or did not answer in time; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How peers run: on how many cores, and with which of `MEMORY`."""
+    """The number of cores of peers, and the name of their `MEMORY` settings."""
 
     cores: int
     memory: str
 
     def environment(self, home: Path) -> dict[str, str]:
-        """The variables of a peer's process, whose caches and temporary files lie in `home`."""
+        """The environment variables of a peer's process; its caches and temporary files are in `home`."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ}
         places = dict.fromkeys(("HOME", "TMPDIR", "KILN_HOME"), str(home))
         return kept | places | dict.fromkeys(THREADS, str(self.cores)) | MEMORY[self.memory]
 
 
 class PeerProcess:
-    """One peer, ready for questions. `PeerLost` when it does not come up within `limit_s`."""
+    """A running peer. `PeerLost` when it does not start within `limit_s` seconds."""
 
     def __init__(self, peer: Peer, python: Path, setting: Setting, home: Path, limit_s: float) -> None:
         self.peer = peer
@@ -80,7 +80,7 @@ class PeerProcess:
         self.version: str = self._answer(limit_s)["version"]
 
     def ask(self, limit_s: float, do: str, **question: Any) -> dict[str, Any]:
-        """The answer to a question. `PeerLost` without one within `limit_s` seconds; the process has ended then."""
+        """Send a request and return the answer. `PeerLost` after `limit_s` seconds; this kills the process."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps({"do": do, **question}).encode() + b"\n")
@@ -90,7 +90,7 @@ class PeerProcess:
         return self._answer(limit_s)
 
     def close(self) -> None:
-        """End the process: it reads that nothing more is asked, and is killed when that does not end it."""
+        """End the process by closing its standard input; kill it if it does not end within 10 s."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with suppress(BrokenPipeError):
@@ -121,7 +121,7 @@ class PeerProcess:
         return json.loads(line)
 
     def _lost(self) -> PeerLost:
-        """What the process said last."""
+        """The error for an ended process: the last line of its standard error, or its exit status."""
         self._process.wait()
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").split("\n")
@@ -131,6 +131,6 @@ class PeerProcess:
 
 
 def reason(text: str) -> str:
-    """One line of a table: no folders of this machine, nothing that a table would take for its own."""
+    """Convert a text to one line for a table: without paths, without `|`, and shortened."""
     line = re.sub(r"(?:https?:)?(?:/[\w.+~-]+)+/", "", " ".join(text.split())).replace("|", "/")
     return line if len(line) <= LONGEST_REASON else f"{line[:LONGEST_REASON]}…"

@@ -1,4 +1,4 @@
-"""What was measured, as JSON: every median of every round, and every peer that is missing or wrong, with the reason."""
+"""The results of a run, as JSON: the median of every round, and the reason for every missing or wrong peer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.bench.peers.peers import BY_NAME, PEERS
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """Microseconds of a call of a case, the median of each round, and what its inputs and its process were like."""
+    """Microseconds of a call of a case: the median of each round, with the setting and the alignment of inputs."""
 
     case: str
     peer: str
@@ -32,7 +32,7 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Milliseconds from the written case to the end of its first call, less those of a later call."""
+    """Milliseconds of compiling a case and its first call, minus those of a later call."""
 
     case: str
     peer: str
@@ -42,7 +42,7 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Milliseconds from the start of a process to its first result; `is_kept` where an earlier one left its caches."""
+    """Milliseconds from the start of a process to its first result; `is_kept`: with an earlier process's caches."""
 
     peer: str
     is_kept: bool
@@ -51,7 +51,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a peer has no time for a case, or for any where `case` is empty; on so many cores, or any where that is 0."""
+    """Why a peer has no time for a case (all if `case` is empty) on `cores` cores (any number if 0)."""
 
     case: str
     peer: str
@@ -61,7 +61,7 @@ class Problem:
 
 @dataclass(slots=True)
 class Record:
-    """A run. `kinds` has the kind of each case that was asked for, in order."""
+    """The record of a run. `kinds` has the kind of each requested case, in order."""
 
     machine: dict[str, str] = field(default_factory=dict[str, str])
     versions: dict[str, str] = field(default_factory=dict[str, str])
@@ -84,7 +84,7 @@ class Record:
         return {peer.name: found[peer.name] for peer in PEERS if peer.name in found}
 
     def compile_ms(self, cores: int, cases: Iterable[str]) -> dict[str, float]:
-        """The median over those of the cases that a peer has, by peer."""
+        """The median over these cases, by peer, without the cases that a peer lacks."""
         wanted = set(cases)
         by_peer: dict[str, list[float]] = {}
         for entry in self.compiled:
@@ -93,7 +93,7 @@ class Record:
         return {name: statistics.median(taken) for name, taken in by_peer.items()}
 
     def updated(self, newer: Record) -> Record:
-        """This run with what another one on this machine has measured since: a case in a setting is of one run.
+        """Merge a newer run on this machine, which replaces the times and problems of the same cases and settings.
 
         ValueError for runs on different machines.
         """
@@ -123,7 +123,7 @@ class Record:
         )
 
     def write(self, path: Path) -> None:
-        """One entry a line, so that a change shows what has changed."""
+        """Write JSON with one entry per line, for readable diffs."""
         fields = msgspec.to_builtins(self).items()
         path.write_text("{\n" + ",\n".join(f'"{name}": {_lines(value)}' for name, value in fields) + "\n}\n")
 
@@ -133,9 +133,7 @@ class Record:
 
 
 def ratio(us: dict[str, float], *, has_weights: bool = False) -> float | None:
-    """The best peer's time by ours, of those that are given weights beforehand or of those that are not; None without
-    one of the two.
-    """
+    """The best other peer's time divided by ours, with or without bound weights; None if either is missing."""
     alike = {name: taken for name, taken in us.items() if BY_NAME[name].has_weights == has_weights}
     ours = [taken for name, taken in alike.items() if BY_NAME[name].is_ours]
     theirs = [taken for name, taken in alike.items() if not BY_NAME[name].is_ours]
@@ -143,7 +141,7 @@ def ratio(us: dict[str, float], *, has_weights: bool = False) -> float | None:
 
 
 def geometric_mean(values: Iterable[float | None]) -> float | None:
-    """Of those that are there; None without any."""
+    """The geometric mean of the values that are not None; None without any."""
     there = [math.log(value) for value in values if value is not None]
     return math.exp(statistics.fmean(there)) if there else None
 

@@ -1,4 +1,4 @@
-"""A record as Markdown: ratios by setting, times by peer, compile latency, cold start, and who is missing and why."""
+"""A record as Markdown: ratios by setting, times by peer, compile latency, cold start, and missing peers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ BEGIN: Final = "<!-- written by `make bench-peers`: begin -->"
 END: Final = "<!-- written by `make bench-peers`: end -->"
 
 Shape = tuple[int, str, str]
-"""Cores, memory, and where inputs begin."""
+"""Cores, memory setting, and alignment of inputs."""
 
 BUSY: Final = 0.5
-"""The load average of a machine that other programs use."""
+"""A load average above this is reported as a busy machine."""
 
 PLACES: Final = {"aligned": "aligned", "numpy": "as NumPy has them"}
 SMALL: Final = "O1"
-"""The row that is nothing but a call."""
+"""The row that measures the overhead of a call."""
 
 
 def replaced(page: str, text: str) -> str:
@@ -66,7 +66,7 @@ def _shapes(record: Record, kind: str) -> list[Shape]:
 
 
 def _shown(shapes: Sequence[Shape]) -> list[Shape]:
-    """For each number of cores the setting in which kernels show most, and that of somebody who sets nothing."""
+    """For each number of cores, the setting with the least overhead beside kernels, and the default setting."""
     by_cores = {cores: [shape for shape in shapes if shape[0] == cores] for cores, _, _ in shapes}
     wanted = (("warm", "aligned"), ("default", "numpy"))
     found = [[shape for shape in alike if shape[1:] in wanted] or alike[:1] for alike in by_cores.values()]
@@ -151,7 +151,7 @@ def _problems(record: Record) -> str:
 
 
 def _cases(record: Record, cases: Sequence[str]) -> str:
-    """The names, or that of the kind where all of it is meant."""
+    """The names of cases, or `every <kind>` for all cases of a kind."""
     names: list[str] = []
     rest = set(cases)
     for kind in ("row", "network", "model"):
@@ -169,7 +169,7 @@ def _cell(us: float | None, best: float) -> str:
 
 
 def milliseconds(us: float) -> str:
-    """Three digits that count."""
+    """Milliseconds with three significant digits."""
     ms = us / 1e3
     digits = next((digits for digits, least in ((0, 100), (1, 10), (2, 1), (3, 0.1), (4, 0.01)) if ms >= least), 5)
     return f"{ms:.{digits}f}"

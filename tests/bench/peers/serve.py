@@ -1,7 +1,7 @@
-"""A peer's process: `python -m tests.bench.peers.serve MODULE CORES [VARIANT]` answers questions, a line of JSON each.
+"""A peer's process: `python -m tests.bench.peers.serve MODULE CORES [VARIANT]` answers requests, one line of JSON each.
 
-It imports the standard library, NumPy and the peer's module, so that it runs in any peer's environment. What goes wrong
-in a peer ends its process, which says on standard error what it was; whoever asks goes on without it.
+It imports only the standard library, NumPy and the peer's module, so that it runs in any peer's environment. An error
+in a peer ends the process with a message on standard error; the benchmark continues without it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ SAMPLE_S = 0.001
 """The least time of a sample, so that the clock's resolution does not matter."""
 
 LINE = 64
-"""Bytes of a cache line, which are those of the longest vector too."""
+"""Bytes of a cache line, and of the longest vector."""
 
 PLACES = {"aligned": 0, "numpy": 16}
-"""How many bytes behind the begin of a cache line the inputs begin; NumPy's large arrays follow 16 of malloc's."""
+"""Offsets of inputs from a cache line, in bytes; NumPy's large arrays start after 16 bytes of malloc."""
 
 
 def placed(array: Array, place: str) -> Array:
-    """A copy that begins where `place` says."""
+    """A copy with the alignment `place`."""
     room = np.empty(array.nbytes + 2 * LINE, np.uint8)
     start = -room.ctypes.data % LINE + PLACES[place]
     copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -42,7 +42,7 @@ def placed(array: Array, place: str) -> Array:
 
 
 def timed(call: Callable[[], object], budget_s: float) -> float:
-    """The median of seconds per call, over samples that take `budget_s` together; the first call is not counted."""
+    """Median seconds per call, over samples for `budget_s` seconds; the first call is not counted."""
     began = time.perf_counter()
     call()
     repeats = max(1, round(SAMPLE_S / (time.perf_counter() - began)))
@@ -59,16 +59,16 @@ def timed(call: Callable[[], object], budget_s: float) -> float:
 
 
 class Served:
-    """The row that the process has prepared: a call for each place of its inputs."""
+    """The prepared row: a call for each alignment of its inputs."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._calls: dict[str, Callable[[], Any]] = {}
 
     def prepare(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Write, compile and call the row: the seconds that the first call took longer, with its compile, than another.
+        """Write, compile and call the row. Returns the seconds of compile and first call minus those of a later call.
 
-        With `once` the first call is all.
+        With `once`, only compile and call it.
         """
         self._calls.clear()
         arrays = [np.load(path) for path in question["inputs"]]
@@ -103,7 +103,7 @@ class Served:
         return {"seconds": timed(self._calls[question["place"]], question["budget_s"])}
 
     def results(self, question: dict[str, Any]) -> dict[str, Any]:
-        """What each call gives now, saved in `folder`: the files of its results by the place of its inputs."""
+        """Call the row and save the results in `folder`; returns the files by the alignment of inputs."""
         saved: dict[str, list[str]] = {}
         for place, call in self._calls.items():
             saved[place] = []
@@ -125,7 +125,7 @@ def _call(function: Callable[..., Any], inputs: Sequence[Any]) -> Callable[[], A
 
 
 def main() -> None:
-    """Answer each line of standard input with a line of standard output; what a peer prints goes to standard error."""
+    """Answer each line of standard input with a line of standard output; prints of a peer go to standard error."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     module, cores, *variant = sys.argv[1:]

@@ -1,6 +1,6 @@
-"""Measuring by turns: a case is prepared by every peer, then timed in rounds in which each peer has its turn.
+"""Interleaved measurement: every peer prepares a case, then each round times all peers.
 
-So a slow moment of the machine falls on all of them alike. Every result is checked, before and after it is timed.
+A slow moment of the machine so affects all of them. Results are checked before and after the timing.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from tests.bench.peers.workloads import BY_NAME
 ROUNDS = 5
 STARTUP_S = 120.0
 PATIENCE_S = 120.0
-"""What a peer may take to compile a case, and beyond its budget to time it."""
+"""The time limit of compiling a case, and of timing it beyond the budget."""
 
 SPIN_S = 0.03
-"""How long another peer's threads may go on looking for work: OpenBLAS's do for 2^26 cycles."""
+"""How long idle threads of another peer may spin: OpenBLAS's spin for 2^26 cycles."""
 
 _FIRST = BY_NAME["E2"]
-"""What each process does before anything is timed, small: a first compile loads much that a second does not."""
+"""A small row that warms up each process, since a first compile loads more than later ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Seconds for a peer to time a case with its inputs at one place, over all rounds."""
+    """The seconds in which a peer times a case with one alignment of inputs, over all rounds."""
 
     seconds: float
     rounds: int = ROUNDS
@@ -44,7 +44,7 @@ class Budget:
 
 
 class Turns:
-    """The processes of all peers in one setting; a peer that is lost is started anew for the next case."""
+    """The processes of all peers in one setting; a lost peer is restarted for the next case."""
 
     def __init__(
         self, peers: Sequence[Peer], pythons: Mapping[str, Path], setting: Setting, budget: Budget, record: Record
@@ -68,7 +68,7 @@ class Turns:
         self._stack.close()
 
     def measure(self, case: Case, places: Sequence[str]) -> None:
-        """Add what the peers take for a case to the record, and why those that do not take part do not."""
+        """Measure a case on all peers; record the times, and the problems of peers without one."""
         with tempfile.TemporaryDirectory(dir=self._folder) as name:
             folder = Path(name)
             asked = case.make(folder)
@@ -124,7 +124,7 @@ class Turns:
     def _rounds(
         self, case: Case, able: dict[str, PeerProcess], places: Sequence[str]
     ) -> dict[tuple[str, str], list[float]]:
-        """Seconds of each round by peer and place. The peer that begins is another one in each."""
+        """The seconds of each round by peer and alignment; each round starts with another peer."""
         taken: dict[tuple[str, str], list[float]] = {}
         share = self._budget.seconds / self._budget.rounds
         for number in range(self._budget.rounds):
@@ -160,7 +160,7 @@ class Turns:
             self._record.times.append(Time(case.name, peer, *setting, place, rounds_us))
 
     def _ask(self, process: PeerProcess, case: Case, do: str, **question: object) -> dict[str, Any] | None:
-        """The answer, or None from a peer that is lost, which is a problem and ends its process."""
+        """The answer of a peer; None if it is lost, which is recorded as a problem."""
         try:
             return process.ask(self._budget.patience_s + self._budget.seconds, do, **question)
         except PeerLost as lost:

@@ -1,6 +1,6 @@
-"""The rows: what each computes, on what, and what is right. Every peer reads this in its own environment.
+"""The rows: functions, inputs and expected results. Imports only NumPy, since every peer's environment loads it.
 
-NumPy is all that it imports. What a row is in the words of a peer stands in that peer's file.
+Each peer's own file has its implementation of the rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 Shape: TypeAlias = tuple[int, ...]
 
 EPSILON = 1e-5
-"""Of the layer normalization."""
+"""The epsilon of layer normalization."""
 
 LARGE, MEDIUM = 1 << 24, 1 << 20
 
@@ -24,9 +24,9 @@ LARGE, MEDIUM = 1 << 24, 1 << 20
 class Row:
     """A function of float32 arrays of `shapes`; `expected` computes it in float64 from the same arrays.
 
-    `small` are shapes for tests. `weights` are the places of the inputs that stay the same from call to call, which
-    some peers may have beforehand. `scales` multiply the inputs at their places. With `below`, the last input holds
-    int32 indices from 0 up to the length of the first.
+    `small` are shapes for tests. `weights` are the positions of inputs that are constant between calls, which some
+    peers get at compile time. `scales` are factors of the inputs. With `below`, the last input has int32 indices below
+    the length of the first.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Row:
     below: bool = False
 
     def inputs(self, *, is_small: bool = False) -> list[Array]:
-        """The arguments, the same at each call."""
+        """The inputs; every call returns the same."""
         rng = np.random.default_rng(0)
         shapes = self.small if is_small else self.shapes
         scales = self.scales or (1.0,) * len(shapes)
@@ -84,7 +84,7 @@ def _attention(q: Array, k: Array, v: Array) -> Array:
 
 
 def convolution(x: Array, weight: Array) -> Array:
-    """A 3x3 convolution with a margin of one zero, as a product with the windows copied out, in the inputs' dtype."""
+    """A 3x3 convolution with padding 1, as a product with copied windows, in the inputs' dtype."""
     padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
     images, channels, rows, columns, *_ = windows.shape

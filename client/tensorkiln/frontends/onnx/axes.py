@@ -1,4 +1,4 @@
-"""Axes and slices, which older opsets spell as attributes and newer ones as inputs."""
+"""Axes and slices: attributes in older opsets, inputs in newer ones."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _by_axis(
 
 
 def _start(node: Node, start: Dim, dim: Dim, step: int) -> Dim:
-    """Backwards from before the first element, ONNX begins with that element; Python has nothing to begin with."""
+    """ONNX clamps a backward start before the first element to that element; Python would give an empty slice."""
     if isinstance(start, Expr) or start >= 0 or step > 0:
         return start
     low, high = node.builder.bounds(dim)
@@ -73,7 +73,7 @@ def _start(node: Node, start: Dim, dim: Dim, step: int) -> Dim:
 
 
 def _end(end: Dim, step: int) -> Dim | None:
-    """ONNX spells a slice backwards through the first element by an end below any axis."""
+    """None for a backward slice that includes the first element, which ONNX marks by an end of at most -INT32_MAX."""
     if isinstance(end, Expr) or step > 0:
         return end
     return None if end <= -int(np.iinfo(np.int32).max) else end

@@ -1,6 +1,6 @@
-"""If, Loop and Scan, whose subgraphs are run while the model is imported, as often as is known by then.
+"""If, Loop and Scan: subgraphs are unrolled during the import if the number of turns is known by then.
 
-A Loop of which that is not known stays one.
+Otherwise a Loop becomes a loop of the graph.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _one_of_two(node: Node, condition: Tensor) -> list[Held]:
     first = node.builder.node_count
     left, right = (node.run(node.subgraph(name), (), f"{node.name}/{name}") for name in ("then_branch", "else_branch"))
     if node.builder.has_since(first, "while"):
-        # The condition may be what makes a loop in the branch terminate.
+        # The loop may terminate only if the condition holds.
         node.fail(f"a branch has a loop of computed turns, and the condition is computed{node.advice(condition)}")
     if len(left) != len(right):
         node.invalid(f"its branches give {len(left)} and {len(right)} values")
@@ -79,7 +79,7 @@ def loop(node: Node) -> list[Held]:
         if is_asked:
             condition = node.as_value(first, "the condition of a turn")
             if isinstance(condition, Tensor):
-                # The turns unrolled so far are left without readers.
+                # Nothing reads the turns unrolled so far.
                 return computed_loop(node, body, begun)
             goes_on = _flag(node, condition)
         carried = _collected(node, scanned, carried, results)

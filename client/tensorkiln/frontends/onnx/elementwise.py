@@ -39,7 +39,7 @@ def _mean(node: Node) -> Value:
 
 
 def _divide(left: Tensor, right: Tensor) -> Tensor:
-    """Integers divide as C's do."""
+    """Divide; integers truncate, as in C."""
     return left / right if left.dtype.is_float else build.truncating_divide(left, right)
 
 
@@ -49,7 +49,7 @@ def _modulo(node: Node) -> Value:
 
 
 def _power(node: Node) -> Value:
-    """The result has the type of the base."""
+    """Pow, with the base's element type as the result's."""
     base, exponent = operands(node)
     if base.dtype is exponent.dtype:
         return base**exponent
@@ -85,7 +85,7 @@ def _prelu(node: Node) -> Value:
 
 
 def _selu(node: Node) -> Value:
-    """The defaults of ONNX are those of the paper (Klambauer 2017) in float32."""
+    """Selu. ONNX's defaults are the constants of Klambauer et al. 2017 in float32."""
     alpha = node.number("alpha", 1.67326319217681884765625)
     return build.elu(node.tensor(0), alpha) * node.number("gamma", 1.05070102214813232421875)
 
@@ -137,13 +137,13 @@ def _is_inf(node: Node) -> Value:
 
 
 def saturates(node: Node) -> bool:
-    """Whether what is beyond a narrow float becomes its greatest number, and not infinity or NaN."""
+    """Whether a cast to a narrow float clamps to its greatest number, instead of giving infinity or NaN."""
     return bool(node.integer("saturate", 1))
 
 
 def cast_target(node: Node) -> np.dtype[Any]:
-    """The element type that a Cast asks for. UnsupportedGraphError for strings, InvalidGraphError for none at all."""
-    node.ignore("round_mode")  # It concerns float8_e8m0fnu, which graphs do not have.
+    """The target type of a Cast. UnsupportedGraphError for strings, InvalidGraphError for an unknown type."""
+    node.ignore("round_mode")  # Only for float8_e8m0fnu, which graphs do not have.
     kind = node.integer("to")
     if kind == TensorProto.STRING:
         node.fail("the element type string is not supported")

@@ -16,18 +16,18 @@ from .node import Node
 from .value import Value
 
 MAX_FRAMED = 1 << 24
-"""Of all frames of a signal: a table says where their elements are."""
+"""The most elements of all frames of a signal, or of a mel table; the frames' positions are a table, too."""
 
 
 def _parts(node: Node, signal: Tensor) -> Complex | Tensor:
-    """The signal, whose last axis holds a real part and perhaps an imaginary one, without that axis."""
+    """The signal without its last axis, which holds a real part, or a real and an imaginary one."""
     if signal.shape[-1] not in (1, 2):
         node.fail(f"a signal of {signal.shape[-1]} parts is neither real nor complex")
     return from_pairs(signal) if signal.shape[-1] == 2 else signal[..., 0]
 
 
 def _of_length(x: Tensor, length: int) -> Tensor:
-    """Cut, or filled up by zeros, along the last axis but one."""
+    """`x` truncated or zero-padded to `length` along the last axis but one."""
     extent = x.shape[-2]
     assert isinstance(extent, int), "the signal's length is known"
     edges = [(0, 0)] * (x.rank - 2)
@@ -35,7 +35,7 @@ def _of_length(x: Tensor, length: int) -> Tensor:
 
 
 def _transformed(node: Node, signal: Tensor, is_inverse: bool) -> Tensor:
-    """The transform along the last axis but one, rounded once."""
+    """The Fourier transform along the last axis but one."""
     return pairs(transform(_parts(node, signal), is_inverse, node.parameter, node.fail))
 
 
@@ -85,7 +85,7 @@ def stft(node: Node) -> Value:
 
 
 def mel_weight_matrix(node: Node) -> Value:
-    """Triangular filters, their corners at equal distances in mel (O'Shaughnessy 1987), as ONNX places them in bins."""
+    """Triangular filters with corners evenly spaced in mel (O'Shaughnessy 1987), in the bins that ONNX specifies."""
     bins, length, rate, low, high = (value.reshape(-1)[0] for value in node.hosts())
     rows = int(length) // 2 + 1
     if rows * int(bins) > MAX_FRAMED:

@@ -80,7 +80,7 @@ def _terms(node: Node, operands: Sequence[Tensor]) -> tuple[list[str], str]:
 
 
 def _single(x: Tensor, term: str) -> tuple[Tensor, str]:
-    """An operand with each letter once; a repeated letter takes the diagonal."""
+    """An operand with each letter once: the diagonal for a repeated letter."""
     for letter in term:
         while term.count(letter) > 1:
             first, second = term.index(letter), term.rindex(letter)

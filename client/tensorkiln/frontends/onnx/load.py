@@ -1,4 +1,4 @@
-"""A model, node by node, into a graph."""
+"""Import of an ONNX model as a graph."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _read(model: Source) -> ModelProto:
 
 
 def _refuse_damage(proto: ModelProto) -> None:
-    """InvalidGraphError for what protobuf accepts: no graph, an unknown element type, a name that is not text."""
+    """InvalidGraphError for a missing graph, an unknown element type, or a name that is not UTF-8."""
     if not proto.HasField("graph"):
         raise InvalidGraphError("this is not an ONNX model: it has no graph")
     graph = proto.graph
@@ -153,10 +153,10 @@ def _names(graph: GraphProto) -> Iterator[object]:
 
 
 def _opsets(proto: ModelProto) -> dict[str, int]:
-    """The version of each domain; that of ONNX's own operators is one that we know."""
+    """The version of each domain. UnsupportedGraphError for an unsupported version."""
     versions = {entry.domain if entry.domain != "ai.onnx" else "": entry.version for entry in proto.opset_import}
     newest = defs.onnx_opset_version()
-    # A model that has none of ONNX's own operators need not say their version.
+    # A model without operators of ONNX's own domain may omit its version.
     version = versions.setdefault("", newest)
     if not MIN_OPSET <= version <= newest:
         raise UnsupportedGraphError(f"the model is of opset {version}; supported are {MIN_OPSET} to {newest}")

@@ -1,4 +1,4 @@
-"""BatchNormalization, LRN, Softmax and LayerNormalization as inference computes them."""
+"""BatchNormalization, LRN, Softmax, LayerNormalization and related operators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .value import Value
 
 
 def batch_normalization(node: Node) -> Value | Sequence[Value]:
-    """With known weights, one factor and one offset a channel, computed here in float64."""
+    """BatchNormalization. Known weights become one factor and one offset per channel, computed in float64."""
     refuse_training(node)
     if node.integer("spatial", 1) != 1:
         node.fail("statistics of each position (spatial=0) are not supported")
@@ -48,7 +48,7 @@ def batch_normalization(node: Node) -> Value | Sequence[Value]:
 
 
 def _trained(node: Node) -> list[Tensor]:
-    """Normalised by the batch's mean and variance; then the updated running mean and variance."""
+    """`x` normalised by the batch's mean and variance, then the updated running mean and variance."""
     x, momentum, eps = node.tensor(0), node.number("momentum", 0.9), node.number("epsilon", 1e-5)
     over = [axis for axis in range(x.rank) if axis != 1]
     mean, variance = x.mean(over), x.var_(over)
@@ -73,7 +73,7 @@ def local_response_normalization(node: Node) -> Value:
 
 
 def _normalised_axes(node: Node, rank: int) -> list[int]:
-    """Before opset 13, the input is taken as a matrix whose rows begin at `axis`."""
+    """The axes of a softmax. Before opset 13, it covers all axes from `axis` on."""
     if node.opset >= 13:
         return [node.integer("axis", -1)]
     axis = node.integer("axis", 1)
@@ -110,7 +110,7 @@ def layer_normalization(node: Node) -> list[Tensor]:
 
 
 def lp_normalization(node: Node) -> Value:
-    """Divided by the norm along an axis; what has none stays zero."""
+    """Divide by the norm along an axis; where the norm is 0, the result is 0."""
     x, axis, power = node.tensor(0), node.integer("axis", -1), node.integer("p", 2)
     if power not in (1, 2):
         node.invalid(f"p is {power}, and 1 or 2 is taken")
@@ -119,7 +119,7 @@ def lp_normalization(node: Node) -> Value:
 
 
 def mean_variance_normalization(node: Node) -> Value:
-    """The body that ONNX gives adds 1e-9 to the deviation; so do its expected results."""
+    """Subtract the mean and divide by the deviation plus 1e-9, as in ONNX's function body."""
     x = node.tensor(0)
     over = node.integers("axes", [0, 2, 3])
     centred = x - x.mean(over, keepdims=True)

@@ -1,4 +1,4 @@
-"""Every operator that an import knows, by its ONNX name."""
+"""The supported operators, by ONNX name."""
 
 from __future__ import annotations
 
@@ -81,10 +81,10 @@ OPERATORS: Mapping[str, Callable[[Node], Held | Sequence[Held]]] = MappingProxyT
 DOMAINS: Mapping[str, Mapping[str, Callable[[Node], Held | Sequence[Held | Absent]]]] = MappingProxyType(
     {"": OPERATORS, ml.DOMAIN: ml.OPERATORS, optimizers.DOMAIN: optimizers.OPERATORS}
 )
-"""The operators of each domain of ONNX that an import knows."""
+"""The supported operators of each domain."""
 
 
 def results_of(node: Node) -> Sequence[Held | Absent]:
-    """The outputs of a node that an import knows, computed by the graph or here."""
+    """The outputs of a node with a supported operator, computed by the graph or at import."""
     result = DOMAINS[node.domain][node.op](node)
     return [result] if isinstance(result, Tensor | np.ndarray | Items | Nothing) else result

@@ -1,4 +1,4 @@
-"""Steps of optimizers, of the domain ai.onnx.preview.training: new weights and states of gradients."""
+"""Optimizer steps of the domain ai.onnx.preview.training: new weights and states from gradients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DOMAIN: Final = "ai.onnx.preview.training"
 
 
 def _grouped(node: Node, kinds: int) -> list[list[Tensor]]:
-    """Weights, gradients and states, all weights first, as one list for each weight."""
+    """Regroup the inputs (all weights, all gradients, all states) to one list per weight."""
     given = node.tensors()[2:]
     if len(given) % kinds:
         node.invalid(f"{len(given)} weights, gradients and states are not {kinds} for each weight")

@@ -15,7 +15,7 @@ Widths: TypeAlias = "list[tuple[int, int]]"
 
 
 def pad_(node: Node) -> Value:
-    """A negative width cuts; the other modes repeat elements of what is left."""
+    """Pad. Negative widths crop first; modes other than `constant` repeat elements of the cropped tensor."""
     x = node.tensor(0)
     mode = node.choice("mode", ("constant", *_EDGES), "constant")
     widths, value = _widths(node, x.rank), _fill(node)
@@ -52,7 +52,7 @@ def _widths(node: Node, rank: int) -> Widths:
 
 
 def _fill(node: Node) -> float | Tensor:
-    """The value of the padding; from opset 11 on it may be computed at run time."""
+    """The padding value; since opset 11 it may be computed at run time."""
     if node.opset < 11:
         return node.number("value", 0.0)
     if not node.has(2):

@@ -17,7 +17,7 @@ MAX_SIZES = 1 << 12
 
 
 class KeyMissingError(Exception):
-    """A model draws random numbers, but its graph has no key."""
+    """A node draws random numbers, but the graph has no key."""
 
 
 class Parameters:

@@ -16,7 +16,7 @@ from .window import window_attributes
 def maximum_pool(node: Node) -> Value | Sequence[Value]:
     if node.is_read(1):
         return pooled_with_indices(node)
-    node.ignore("storage_order")  # It orders the second output, the indices.
+    node.ignore("storage_order")  # Only affects the second output, the indices.
     x = node.tensor(0)
     kernel = node.integers("kernel_shape")
     window = window_attributes(node, x, kernel)

@@ -52,7 +52,7 @@ def resize(node: Node) -> Value:
 
 
 def _as(dtype: DType, x: Tensor) -> Tensor:
-    """Integers that were resized as floats, rounded and saturated once."""
+    """Cast to `dtype`; for integers, round and saturate first."""
     if x.dtype is dtype or not dtype.is_integer:
         return x.cast(dtype)
     return build.rint(x).clip(float(dtype.min), float(dtype.max)).cast(dtype)
@@ -101,7 +101,7 @@ def _targets(node: Node, x: Tensor, chosen: Sequence[int]) -> list[tuple[Dim, fl
 
 
 def _scale(dim: Dim, size: Dim) -> float:
-    """NaN where that depends on symbols."""
+    """The scale from `dim` to `size`; NaN if it depends on symbols."""
     if size == dim:
         return 1.0
     if isinstance(dim, int) and isinstance(size, int):

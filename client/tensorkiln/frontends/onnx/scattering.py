@@ -1,4 +1,4 @@
-"""Elements put at computed positions, and those read there by tuples of indices."""
+"""Scatter, GatherND, and selection of elements by flags."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _depth(node: Node, indices: Tensor, rank: int) -> int:
 
 
 def tensor_scatter(node: Node) -> Value:
-    """Write each sequence of a batch to its cache from its own position on; `circular` wraps around."""
+    """Write each sequence of a batch to its cache, starting at its own position; `circular` wraps around."""
     cache, update = node.tensor(0), node.tensor(1)
     axis = node.integer("axis", -2) % cache.rank
     is_circular = node.choice("mode", ("linear", "circular"), "linear") == "circular"

@@ -44,7 +44,7 @@ class Work:
     )
 
     def once(self, proto: object, values: Callable[[], Mapping[str, Held]]) -> Mapping[str, Held]:
-        """The values in a part of the model, read once, so that a body that runs often has one copy of its weights."""
+        """The initializers of a graph, read once, so that all turns of a body share its weights."""
         if id(proto) not in self.kept:
             # Keep the object alive, since its id is the key.
             self.kept[id(proto)] = (proto, values())

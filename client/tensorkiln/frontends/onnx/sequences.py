@@ -94,7 +94,7 @@ def _sizes(node: Node, extent: Dim) -> list[int]:
 
 
 def concat(node: Node) -> Held:
-    """All elements along an axis of theirs, or along a new one."""
+    """Concatenate the elements along an axis, or stack them along a new one."""
     values, axis, is_new = node.items(0), node.integer("axis"), node.integer("new_axis", 0) == 1
     if not values:
         node.invalid("the sequence has no element to join")
@@ -116,7 +116,7 @@ def _are_few(values: Sequence[Host]) -> bool:
 
 
 def sequence_map(node: Node) -> Sequence[Held]:
-    """What the body makes of each element, beside the elements of other sequences and of tensors, which stay."""
+    """Run the body for each element, together with the same element of the other sequences and with whole tensors."""
     body = node.subgraph("body")
     count = len(node.items(0))
     others = [node.held(place) for place in range(len(node.inputs))]

@@ -11,9 +11,9 @@ from .node import Node
 from .value import Host, Value
 
 MAX_BOXES: Final = 1 << 18
-"""Of all images and classes: each is looked at by itself."""
+"""The most boxes of all images and classes together, since each is processed on its own."""
 MAX_COMPARED: Final = 1 << 28
-"""Pairs of boxes: each box may be compared with all that are left."""
+"""The most pairs of a box and a kept box, since each box may be compared with all kept ones."""
 
 
 def non_max_suppression(node: Node) -> Value:
@@ -45,7 +45,7 @@ def non_max_suppression(node: Node) -> Value:
 
 
 def _corners(boxes: Host, is_centre: bool) -> Host:
-    """(boxes, 4): the lesser and the greater of both axes, in float32."""
+    """(boxes, 4): the lower corner, then the upper corner, in float32."""
     if is_centre:
         middle, half = boxes[:, :2], boxes[:, 2:] / np.float32(2)
         return np.concatenate([middle - half, middle + half], 1)
@@ -64,7 +64,7 @@ def _left(corners: Host, scores: Host, most: int, overlap: float, least: float) 
 
 
 def _shared(box: Host, others: Host) -> Host:
-    """The intersection with each other box over their union; 0 where either has no area."""
+    """The intersection over union with each other box; 0 where either has no area."""
     sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
     common = np.where((sides > 0).all(1), sides.prod(1), 0)
     own, area = np.prod(box[2:] - box[:2]), np.prod(others[:, 2:] - others[:, :2], 1)

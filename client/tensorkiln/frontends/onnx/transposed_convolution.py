@@ -35,7 +35,7 @@ def transposed_convolution(node: Node) -> Value:
 def _cut(
     node: Node, x: Tensor, window: WindowAttributes, reaches: Sequence[int], extra: Sequence[int]
 ) -> list[tuple[Dim, Dim]]:
-    """What is cut from both ends of each axis: the pads, or what is more than a stated or a matching size."""
+    """The elements to cut from both ends of each axis: the pads, or the excess over `output_shape` or a SAME size."""
     mode = node.choice("auto_pad", ("NOTSET", "", "VALID", "SAME_UPPER", "SAME_LOWER"), "NOTSET")
     dims, strides = x.shape[2:], window.strides
     if node.is_set("output_shape"):
@@ -49,7 +49,7 @@ def _cut(
         total = (dim - 1) * stride + reach + 1 + more - size
         half = total // 2
         if node.is_set("output_shape") and _may_be_negative(node, total, size):
-            # More than there is: zeros after the last element, as the reference and ONNX Runtime have it.
+            # The output is larger than the spread input: append zeros, as the reference and ONNX Runtime do.
             found.append((0, total))
         else:
             found.append((half, total - half) if mode == "SAME_UPPER" else (total - half, half))

@@ -1,6 +1,6 @@
-"""A Scan whose turns do not need each other, as one turn: its elements lie along a last axis that every value gets.
+"""A Scan of independent turns, run as one turn: every value gets a last axis, which runs over the turns.
 
-The distances of nearest neighbours are written so, with a turn for each example that was learned.
+Exporters write the distances of nearest neighbours as such a Scan, with one turn per training example.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ ELEMENTWISE: Final = frozenset(
 REDUCTIONS: Final = frozenset(
     {"ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare"}
 )
-"""Over axes that are counted from the first, which a last axis does not change."""
+"""Reductions; their axes must be counted from the first, so that a new last axis does not change them."""
 
 
 def at_once(node: Node, body: GraphProto, carried: Sequence[Value], scanned: Sequence[Value]) -> list[Tensor] | None:
-    """What the turns collect, the turns along the last axis; None where they may need each other.
+    """The collected outputs, with the turns along the last axis; None if the turns may depend on each other.
 
-    `scanned` are tensors along whose first axis the turns go. What is carried has to stay as it is.
+    The turns run over the first axis of each of `scanned`. The body must return carried values unchanged.
     """
     ranks = {entry.name: len(value.shape) for entry, value in zip(body.input, carried, strict=False)}
     elements = body.input[len(carried) :]
@@ -64,7 +64,7 @@ def _is_kept(body: GraphProto, count: int) -> bool:
 
 
 def _is_separate(body: GraphProto, ranks: dict[str, int]) -> bool:
-    """Whether a last axis of its own changes nothing in what the body makes of the others. `ranks` gets all names."""
+    """Whether the body computes the same with an extra last axis. Adds the rank of every computed name to `ranks`."""
     constants = {tensor.name: tensor for tensor in body.initializer}
     for each in body.node:
         if each.domain not in ("", "ai.onnx") or len(each.output) != 1:
@@ -89,7 +89,7 @@ def _is_separate(body: GraphProto, ranks: dict[str, int]) -> bool:
 
 
 def _axes(node: NodeProto, constants: dict[str, TensorProto]) -> list[int]:
-    """None at all where they are not written down."""
+    """The axes of a reduction; empty if they are omitted or computed."""
     if len(node.input) > 1:
         known = constants.get(node.input[1])
         return [] if known is None else [int(axis) for axis in numpy_helper.to_array(known).reshape(-1).tolist()]

@@ -1,4 +1,4 @@
-"""Windows whose elements' positions are needed: MaxPool with indices, MaxUnpool, Col2Im."""
+"""Operators on positions in windows: MaxPool with indices, MaxUnpool, Col2Im."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .window import window_attributes
 
 
 def pooled_with_indices(node: Node) -> list[Tensor]:
-    """The greatest element of each window, and where it is in the flattened input; the first of equal ones."""
+    """The maximum of each window and its position in the flattened input; the first of equal elements."""
     x, kernel = node.tensor(0), node.integers("kernel_shape")
     found = window_attributes(node, x, kernel)
     if node.integer("ceil_mode", 0):
@@ -28,7 +28,7 @@ def pooled_with_indices(node: Node) -> list[Tensor]:
     rank, spatial = len(kernel), x.shape[2:]
     over = window(x, kernel, found.strides, found.dilations, rank)
     widths = [(0, 0), (0, 0), *found.padding]
-    # Where the last spatial axis varies fastest, unless `storage_order` says that the first does.
+    # Row-major positions; column-major if `storage_order` is set.
     order = list(range(rank)) if not node.integer("storage_order", 0) else list(reversed(range(rank)))
     places = build.arange(x.builder, product(spatial)).reshape([spatial[axis] for axis in order]).permute(order)
     lowest = float("-inf") if x.dtype.is_float else x.dtype.min
@@ -48,7 +48,7 @@ def pooled_with_indices(node: Node) -> list[Tensor]:
 
 
 def max_unpool(node: Node) -> Value:
-    """Each element put where MaxPool found it, zeros elsewhere."""
+    """Write each element to its MaxPool position, with zeros elsewhere."""
     x, indices = node.tensor(0), node.tensor(1)
     kernel = node.integers("kernel_shape")
     found = window_attributes(node, x, kernel)
@@ -64,7 +64,7 @@ def max_unpool(node: Node) -> Value:
 
 
 def col2im(node: Node) -> Value:
-    """Columns of blocks back to an image; where blocks overlap they add up."""
+    """Convert columns of blocks to an image; overlapping blocks are summed."""
     x = node.tensor(0)
     image, block = (axes.integers(node, node.host(place)) for place in (1, 2))
     rank = len(image)

@@ -18,7 +18,7 @@ from ...expr import Dim
 Host: TypeAlias = "np.ndarray[Any, Any]"
 Value: TypeAlias = "Tensor | Host"
 Held: TypeAlias = "Value | Items | Nothing"
-"""What a name stands for. Graphs have tensors only, so sequences and optionals are resolved during the import."""
+"""The value of a name. Graphs have only tensors, so the import resolves sequences and optionals."""
 MAX_GROWN_ELEMENTS = 1 << 28
 """The most elements of a host value computed from smaller ones; the graph computes larger values."""
 

@@ -86,7 +86,7 @@ def _target(node: Any) -> tuple[str, list[str]]:
 
 
 def argument(value: Any, names: Mapping[str, str]) -> Argument:
-    """An argument of a node. UnsupportedGraphError for what is neither a value, a number, a list nor a type."""
+    """Convert an argument of a node: values, numbers, lists and types; objects of other types become text."""
     import torch
 
     if isinstance(value, torch.fx.Node):

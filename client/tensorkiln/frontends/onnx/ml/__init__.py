@@ -1,4 +1,4 @@
-"""The domain ai.onnx.ml, to which scikit-learn's estimators are exported."""
+"""Operators of the domain ai.onnx.ml, which exporters of scikit-learn's estimators use."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from ..value import Absent, Host, Value
 
 
 def _listed(node: Node, names: Sequence[tuple[str, Any]], what: str) -> Host:
-    """The given attribute among these, in its element type. UnsupportedGraphError for strings, or without any."""
+    """The first of `names` that the node sets, else `<what>_tensor`. UnsupportedGraphError for strings, or for none."""
     for name, dtype in names:
         if node.is_set(name):
             return np.asarray(node.numbers(name) if dtype is np.float32 else node.integers(name), dtype)

@@ -1,4 +1,4 @@
-"""Features chosen, joined and named."""
+"""Selection, concatenation and naming of features."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def array_feature_extractor(node: Node) -> Value:
 
 
 def feature_vectorizer(node: Node) -> Value:
-    """All inputs side by side, each cut or filled with zeros to its size."""
+    """Concatenate the inputs, each truncated or zero-padded to its size."""
     sizes = node.integers("inputdimensions")
     if len(sizes) != len(node.inputs):
         node.invalid(f"{len(sizes)} inputdimensions do not fit {len(node.inputs)} inputs")
@@ -39,7 +39,7 @@ def _sized(x: Tensor, size: int) -> Tensor:
 
 
 def zip_map(node: Node) -> Value:
-    """The scores as they are, a column a class in the order of its labels, where ONNX has a list of maps."""
+    """The unchanged scores, one column per label, in place of ONNX's list of maps."""
     node.ignore("classlabels_int64s", "classlabels_strings")
     return node.value(0)
 

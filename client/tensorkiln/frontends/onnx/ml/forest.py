@@ -45,7 +45,7 @@ class Forest:
     depth: int
 
     def leaves(self, root: int) -> list[int]:
-        """All leaves of a tree, whose nodes may have several parents."""
+        """The leaves of a tree, sorted; a node may have several parents."""
         found, seen, waiting = set[int](), {root}, [root]
         while waiting:
             number = waiting.pop()
@@ -95,7 +95,7 @@ class Growing:
         self._weights.append((number, target, weight))
 
     def forest(self, roots: Sequence[int]) -> Forest:
-        """The finished forest. UnsupportedGraphError for a too deep tree, or too many weights."""
+        """The finished forest. UnsupportedGraphError above `MAX_DEPTH` or `MAX_GROWN_ELEMENTS` weights."""
         shape = (len(self._features), self._targets)
         if shape[0] * shape[1] > MAX_GROWN_ELEMENTS:
             self._node.fail(f"{shape[0]} nodes of {shape[1]} targets are more than {MAX_GROWN_ELEMENTS} weights")

@@ -14,7 +14,7 @@ from .scores import best, both, label_count, labels, numbers, regressed, rows, t
 
 
 def _scores(node: Node, x: Tensor, targets: int | None) -> Tensor:
-    """A row of scores for each row of `x`, one for each target; how many these are the coefficients may say."""
+    """Scores (rows, targets). With `targets` None, the coefficients determine the number of targets."""
     features = x.shape[1]
     coefficients = np.asarray(node.numbers("coefficients"))
     if not isinstance(features, int):

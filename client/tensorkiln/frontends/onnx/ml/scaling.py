@@ -1,4 +1,4 @@
-"""Features one by one: moved, scaled, brought to a norm, cut in two, and filled in where they are missing."""
+"""Scaling, normalization, thresholds, and replacement of missing features."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .scores import numbers
 
 
 def _by_feature(node: Node, values: list[float] | list[int], x: Tensor, name: str) -> Tensor:
-    """One value for all features, or one for each."""
+    """An attribute with one value for all features or one per feature."""
     if len(values) not in (1, x.shape[-1]):
         node.invalid(f"{len(values)} values of {name} do not fit {x.shape[-1]} features")
     return node.parameter(np.asarray(values, x.dtype.numpy))
@@ -32,7 +32,7 @@ def scaler(node: Node) -> Value:
 
 
 def normalizer(node: Node) -> Value:
-    """Each row by its norm; a row whose norm is 0 stays as it is. `MAX` is the greatest element, whatever its sign."""
+    """Divide each row by its norm unless that is 0. The norm `MAX` is the greatest element, not its magnitude."""
     x = numbers(node)
     norm = _NORMS[node.choice("norm", _NORMS, "MAX")](x)
     return build.where(build.equal(norm, 0.0), x, x / norm).cast(DType.FLOAT32)
@@ -50,7 +50,7 @@ def binarizer(node: Node) -> Value:
     x = node.tensor(0)
     threshold = node.number("threshold", 0.0)
     if not x.dtype.is_float:
-        # An integer is above a number when it is above the integer below that.
+        # For integers, x > threshold is x > floor(threshold).
         bound = math.floor(threshold)
         if not x.dtype.min <= bound <= x.dtype.max:
             node.fail(f"the threshold {threshold} is not a value of {x.dtype}")
@@ -59,7 +59,7 @@ def binarizer(node: Node) -> Value:
 
 
 def imputer(node: Node) -> Value:
-    """The value of its feature wherever one is missing: NaN, or the number that stands for that."""
+    """Replace missing elements by the value of their feature. An attribute has the number, or NaN, that marks them."""
     x = node.tensor(0)
     if x.dtype.is_float:
         node.ignore("imputed_value_int64s", "replaced_value_int64")

@@ -1,4 +1,4 @@
-"""From the scores of classifiers to probabilities and to the label of the best class."""
+"""Probabilities and labels from the scores of classifiers."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from ..node import Node
 from ..value import Absent, Value
 
 NEAR_ZERO: Final = 1e-7
-"""Scores that `SOFTMAX_ZERO` takes for nothing."""
+"""`SOFTMAX_ZERO` treats scores up to this magnitude as 0."""
 _WINITZKI: Final = 0.147
 
 
 def numbers(node: Node, position: int = 0) -> Tensor:
-    """An input as the floats that scores are computed in: float64 stays, anything else becomes float32."""
+    """An input as float64 if it is that, else as float32."""
     x = node.tensor(position)
     return x if x.dtype is DType.FLOAT64 else x.cast(DType.FLOAT32)
 
 
 def rows(node: Node, x: Tensor) -> Tensor:
-    """Examples as a matrix, one a row; a vector is one example."""
+    """`x` as a matrix with one example per row; a vector is one example."""
     if x.rank == 1:
         return x.unsqueeze(0)
     return x if x.rank == 2 else node.invalid(f"examples are the rows of a matrix, not of rank {x.rank}")
 
 
 def transformed(node: Node, scores: Tensor, how: str | None = None) -> Tensor:
-    """Scores, a row an example, by the node's `post_transform`."""
+    """Apply `how`, by default the node's `post_transform`, to scores (examples, classes)."""
     return _TRANSFORMS[how or transform(node)](scores)
 
 
@@ -73,12 +73,12 @@ _TRANSFORMS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def label_count(node: Node, numbers: str) -> int:
-    """How many classes the node names, by integers or by strings."""
+    """The number of class labels, integers or strings."""
     return max(len(node.integers(numbers, [])), len(node.strings("classlabels_strings", [])))
 
 
 def labels(node: Node, numbers: str, position: Tensor) -> Value | Absent:
-    """The labels of the classes at int64 positions; strings are no data of graphs."""
+    """The labels of the classes at int64 positions; string labels are absent."""
     if node.strings("classlabels_strings", []):
         return Absent(
             f"{node.op} {node.name} gives labels that are strings, which graphs do not have; take this output out of "
@@ -93,10 +93,10 @@ def best(scores: Tensor) -> Tensor:
 
 
 def both(node: Node, score: Tensor, is_probability: bool) -> Tensor:
-    """Two columns of the one score (N, 1) of the second of two classes.
+    """Both columns (N, 2) of two classes, from the score (N, 1) of the second.
 
-    A probability leaves the rest of 1 to the first class; a distance counts against it. UnsupportedGraphError for a
-    `post_transform` of which ONNX Runtime has another notion than the standard.
+    The first class has 1 - score if the score is a probability, else -score. UnsupportedGraphError for a
+    `post_transform` for which ONNX Runtime differs from the standard.
     """
     how = transform(node)
     if how == "LOGISTIC":
@@ -107,8 +107,8 @@ def both(node: Node, score: Tensor, is_probability: bool) -> Tensor:
 
 
 def regressed(node: Node, scores: Tensor) -> Tensor:
-    """The scores of a regression by the node's `post_transform`, which is one of several targets, if any."""
+    """Apply the node's `post_transform` to the scores of a regression. UnsupportedGraphError for a single target."""
     if scores.shape[1] == 1 and transform(node) != "NONE":
-        # ONNX Runtime leaves a single target as it is; the standard does not specify this case.
+        # ONNX Runtime does not transform a single target; the standard does not specify this case.
         node.fail(f"post_transform {transform(node)} of one target is not supported")
     return transformed(node, scores)

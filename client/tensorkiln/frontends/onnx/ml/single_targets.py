@@ -11,7 +11,7 @@ from ..value import Host
 from .forest import HOLDS, Forest, Growing
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
-"""The modes by TreeEnsemble's numbers."""
+"""The modes in the order of TreeEnsemble's numbers."""
 
 
 def single_targets(node: Node) -> Forest:

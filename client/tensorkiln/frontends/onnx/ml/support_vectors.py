@@ -16,11 +16,11 @@ from .coupling import coupled
 from .scores import best, both, label_count, labels, numbers, regressed, rows, transformed
 
 CLAMP = 1e-7
-"""Of the probabilities of pairs, as libsvm has it."""
+"""Pairwise probabilities are clipped to [CLAMP, 1 - CLAMP], as in libsvm."""
 
 
 def _kernels(node: Node, x: Tensor, vectors: Host) -> Tensor:
-    """(rows, vectors): the kernel of each row with each vector, one in each row of `vectors`."""
+    """(rows, vectors): the kernel of each row of `x` with each row of `vectors`."""
     kind = node.choice("kernel_type", ("LINEAR", "POLY", "RBF", "SIGMOID"), "LINEAR")
     gamma, constant, degree = node.numbers("kernel_params", [0.0, 0.0, 0.0])
     if kind == "POLY" and not degree.is_integer():
@@ -37,7 +37,7 @@ def _kernels(node: Node, x: Tensor, vectors: Host) -> Tensor:
 
 
 def _linear(node: Node, x: Tensor, coefficients: Host) -> Tensor:
-    """Without support vectors the coefficients are those of the features, a row a score."""
+    """Scores without support vectors: `coefficients` is (scores, features)."""
     node.ignore("kernel_type", "kernel_params")
     weights = np.ascontiguousarray(coefficients.T).astype(x.dtype.numpy)
     return x @ node.parameter(weights) + node.numbers("rho")[0]
@@ -60,7 +60,7 @@ def svm_regressor(node: Node) -> Value:
 
 
 def svm_classifier(node: Node) -> Sequence[Value | Absent]:
-    """Classification by the votes of all pairs of classes; the second output holds scores or probabilities."""
+    """Classification by a vote of each pair of classes; the second output holds scores or probabilities."""
     x = rows(node, numbers(node))
     count = label_count(node, "classlabels_ints")
     sizes = node.integers("vectors_per_class", [])
@@ -79,7 +79,7 @@ def svm_classifier(node: Node) -> Sequence[Value | Absent]:
     rho = np.asarray(node.numbers("rho"), x.dtype.numpy)
     weights = _by_pair(coefficients.reshape(count - 1, -1), sizes, pairs).astype(x.dtype.numpy)
     scores = _kernels(node, x, vectors) @ node.parameter(weights) + node.parameter(rho)
-    # As in libsvm, the votes decide even if there are probabilities.
+    # As in libsvm, the votes determine the label even if there are probabilities.
     found = labels(node, "classlabels_ints", best(_votes(node, scores, count, pairs)))
     if node.numbers("prob_a", []):
         shown = transformed(node, _probabilities(node, scores, count))
@@ -90,7 +90,10 @@ def svm_classifier(node: Node) -> Sequence[Value | Absent]:
 
 
 def _by_pair(coefficients: Host, sizes: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Host:
-    """(vectors, pairs): libsvm keeps those of a class against every other in the rows of these, its own left out."""
+    """The weights (vectors, pairs) from libsvm's coefficients (classes - 1, vectors).
+
+    A vector's column has its coefficients against the other classes, in order.
+    """
     starts = np.cumsum([0, *sizes])
     weights = np.zeros((starts[-1], len(pairs)))
     for place, (first, second) in enumerate(pairs):
@@ -101,7 +104,7 @@ def _by_pair(coefficients: Host, sizes: Sequence[int], pairs: Sequence[tuple[int
 
 
 def _votes(node: Node, scores: Tensor, count: int, pairs: Sequence[tuple[int, int]]) -> Tensor:
-    """(rows, classes): each pair votes for its first class above 0, else for its second."""
+    """Votes (rows, classes): a pair votes for its first class if its score is positive, else for its second."""
     first, second = np.zeros((len(pairs), count)), np.zeros((len(pairs), count))
     for place, (one, other) in enumerate(pairs):
         first[place, one] = second[place, other] = 1
@@ -111,7 +114,7 @@ def _votes(node: Node, scores: Tensor, count: int, pairs: Sequence[tuple[int, in
 
 
 def _probabilities(node: Node, scores: Tensor, count: int) -> Tensor:
-    """Platt's: a sigmoid of the score of each pair, and what the pairs together say of each class."""
+    """Class probabilities by Platt scaling: a sigmoid of the score of each pair, then `coupled`."""
     slopes, offsets = (np.asarray(node.numbers(name), scores.dtype.numpy) for name in ("prob_a", "prob_b"))
     logits = scores * node.parameter(slopes) + node.parameter(offsets)
     return coupled(build.clip(build.sigmoid(-logits), CLAMP, 1 - CLAMP), count)

@@ -18,11 +18,11 @@ from .single_targets import single_targets
 
 AGGREGATES: Final = ("AVERAGE", "SUM", "MIN", "MAX")
 TRANSFORMS: Final = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
-"""In the order of TreeEnsemble's numbers."""
+"""Both in the order of TreeEnsemble's numbers."""
 
 
 def reached(node: Node, x: Tensor, forest: Forest) -> Tensor:
-    """The leaf of each row (rows, features) in each tree: its number, int64 (rows, trees)."""
+    """The number of the leaf of each row of `x` (rows, features) in each tree: int64 (rows, trees)."""
     most = int(forest.features.max(initial=0))
     if x.builder.bounds(x.shape[1])[0] <= most:
         node.invalid(f"a node asks for the feature {most} of {x.shape[1]}")
@@ -72,7 +72,7 @@ def _based(node: Node, total: Tensor, targets: int) -> Tensor:
 
 
 def tree_classifier(node: Node) -> Sequence[Value | Absent]:
-    """A score for each class; where all leaves count for one of two classes, the score of the second."""
+    """One score per class. If all leaves of two classes weigh for the first label, the score is that of the second."""
     x = rows(node, numbers(node))
     count = label_count(node, "classlabels_int64s")
     forest = listed(node, "class", count)
@@ -83,7 +83,7 @@ def tree_classifier(node: Node) -> Sequence[Value | Absent]:
     if count < 3:
         found = np.flatnonzero(counted).tolist()
         node.fail(f"of {count} classes the leaves count for {found}, not only for the first of two")
-    # A class without a score counts as 0 here, and not at all in ONNX Runtime: it must not be the first of the best.
+    # A class without a score has 0 here, but none in ONNX Runtime: refuse trees in which 0 could be the best score.
     may_be_least = (forest.weights[forest.is_given] <= 0).any()
     if may_be_least and not floats(node, "base_values").size and not _counts_for_all(forest):
         node.fail("leaves count 0 or less for classes, and do not count for all of them; give base_values")
@@ -93,13 +93,13 @@ def tree_classifier(node: Node) -> Sequence[Value | Absent]:
 
 
 def _counts_for_all(forest: Forest) -> bool:
-    """Whether each target is counted by all leaves of some tree, so that every row has a score for it."""
+    """Whether for each target some tree has a weight in all of its leaves, so that every row has a score for it."""
     each = [forest.is_given[forest.leaves(root)].all(0) for root in forest.roots.tolist()]
     return bool(np.any(each, axis=0).all())
 
 
 def _of_two(node: Node, score: Tensor, is_probability: bool) -> Sequence[Value | Absent]:
-    """Weights that are never negative are probabilities, which the second class has to have more than half of."""
+    """Labels and scores of two classes. The second is chosen for a probability above 0.5, or another score above 0."""
     base = floats(node, "base_values")
     if base.size > 1:
         node.fail(f"{base.size} base_values for one score are not supported")
@@ -112,7 +112,7 @@ def _of_two(node: Node, score: Tensor, is_probability: bool) -> Sequence[Value |
 
 
 def tree_ensemble(node: Node) -> Value:
-    """The newest form, in which a leaf counts for one target."""
+    """TreeEnsemble, which replaces the two older operators; a leaf has one target."""
     x = rows(node, node.tensor(0))
     how, after = node.integer("aggregate_function", 1), node.integer("post_transform", 0)
     if not 0 <= how < len(AGGREGATES) or not 0 <= after < len(TRANSFORMS):
