@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 
@@ -131,7 +132,7 @@ def reading() -> Iterator[Row]:
 def serving() -> Generator[Server]:
     """A service with an empty store."""
     with tempfile.TemporaryDirectory() as home:
-        settings = {"compile_deadline_s": DEADLINE_S, "compile_memory_mib": MEMORY_MIB}
+        settings: dict[str, Any] = {"compile_deadline_s": DEADLINE_S, "compile_memory_mib": MEMORY_MIB}
         with Server(Path(home), fails=True, **settings) as server:
             yield server
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,12 @@ from tests.service.server import Server
 @pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A service whose compiler fails as graphs say, with tight limits, for tests that look at differences."""
-    tight = {"compile_deadline_s": 10, "compile_memory_mib": 256, "compile_file_mib": 8, "compile_output_mib": 32}
+    tight: dict[str, Any] = {
+        "compile_deadline_s": 10,
+        "compile_memory_mib": 256,
+        "compile_file_mib": 8,
+        "compile_output_mib": 32,
+    }
     with Server(tmp_path_factory.mktemp("seen"), fails=True, **tight) as running:
         yield running
 

@@ -20,6 +20,12 @@ DRAWN = "() => new Promise(drawn => requestAnimationFrame(() => requestAnimation
 pytestmark = pytest.mark.xdist_group("chromium")
 
 
+def length_of(stage: str) -> str:
+    """What the page says of a stage's text. The note about a node can be the same for two stages in a row."""
+    lines = compiled_layer().dumps[stage].rstrip().count("\n") + 1
+    return f"{lines} lines"
+
+
 def test_a_node_is_found_in_the_text_of_every_stage(browser: Any, tmp_path: Path) -> None:
     below = ("to-linalg", "schedule", "realise", "lower", "entries", "translate", "codegen")
     with opened(browser, report_of_layer().html(), tmp_path) as page:
@@ -30,9 +36,7 @@ def test_a_node_is_found_in_the_text_of_every_stage(browser: Any, tmp_path: Path
             page.locator(".outline-node").click()
             number = chosen.inner_text().split()[0]
             right.locator("select").select_option(stage)
-            # The note about the node can be the same for two stages in a row: wait for the length of the text.
-            lines = compiled_layer().dumps[stage].rstrip().count("\n") + 1
-            becomes(right.locator(".note:not(.known)").first.inner_text, f"{lines} lines")
+            becomes(right.locator(".note:not(.known)").first.inner_text, length_of(stage))
             becomes(right.locator(".known").inner_text, f"{number} unary exp2")
             page.evaluate(DRAWN)
             # The lines that come from this node alone, and one of them that leads back to it.
@@ -83,6 +87,7 @@ def test_without_the_origins_of_lines_a_node_is_known_by_its_loops_and_kernel(br
         right = page.locator(".pane:nth-child(2)")
         for stage, known in stages.items():
             right.locator("select").select_option(stage)
+            becomes(right.locator(".note:not(.known)").first.inner_text, length_of(stage))
             becomes(right.locator(".known").inner_text, f"{number} unary exp2{known}")
             if not known:
                 right.locator(".line.node", has_text='"kiln.unary"').wait_for()

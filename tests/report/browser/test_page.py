@@ -27,13 +27,22 @@ OTHER_BARS = 95
 SELECTED = ".kernel-row[aria-selected=true]"
 
 
+SCROLLED_UP = """rows => {
+  rows.scrollTop = 0;
+  const drawn = () => new Promise(requestAnimationFrame);
+  return drawn().then(drawn).then(() => rows.scrollTop);
+}"""
+"""Scrolls to the top; the place of the rows when they have been drawn twice."""
+
+
 def click_from_the_top(page: Page, text: str | re.Pattern[str]) -> None:
     """Click the number of the first line with a text, near the top of the right pane, which may scroll by itself."""
     found = page.locator(".pane:nth-child(2) .line", has_text=text).first.locator(".gutter")
 
     def is_clicked() -> bool:
-        page.locator(".pane:nth-child(2) [role=document]").evaluate("rows => { rows.scrollTop = 0 }")
-        return found.evaluate_all("rows => rows.map(row => row.click()).length") == 1
+        # Until the rows are drawn again, those of the place before are there.
+        place = page.locator(".pane:nth-child(2) [role=document]").evaluate(SCROLLED_UP)
+        return place == 0 and found.evaluate_all("rows => rows.map(row => row.click()).length") == 1
 
     becomes(is_clicked, True)
 
