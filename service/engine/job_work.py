@@ -149,7 +149,7 @@ class JobWork:
             try:
                 return await attempt()
             except (UnavailableError, RateLimitedError) as error:
-                _log.error("a job has to wait", reason=error.message)
+                _log.error("the attempt of a job was refused; it is tried again", reason=error.message)
                 await queue_time().sleep(pause)
                 pause = min(2 * pause, _MAX_PAUSE_S)
 

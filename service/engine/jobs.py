@@ -70,7 +70,7 @@ class Jobs:
         try:
             await self._take_over_jobs()
         except FullStoreError as error:
-            _log.error("the jobs of lost services have to wait", reason=error.message)
+            _log.error("the store is full: jobs of lost services are taken over later", reason=error.message)
         published: dict[str, int] = {}
         loops = (
             periodically("write its heartbeat", BEAT_S, self._send_heartbeat),
@@ -293,7 +293,11 @@ class Jobs:
             if isinstance(error, UnavailableError):
                 # If the store is down, the other jobs would fail too. If only this one fails, it comes last next time.
                 self._put_off.add(identifier)
-                _log.error("a job cannot be run now", job=identifier, reason=error.message)
+                _log.error(
+                    "a job of a lost service could not be taken over; it is tried again",
+                    job=identifier,
+                    reason=error.message,
+                )
                 return
             self._put_off.discard(identifier)
             if error is not None:  # A defect in one job must not stop the others.

@@ -111,7 +111,7 @@ def _serve(settings: Settings, begun: ForkServers, listener: Listener, place: in
     grace_s = settings.grace_s
     if not settings.timeouts.lets_finish(grace_s):
         _log.warning(
-            "an answer may take longer than KILN_SHUTDOWN_GRACE_S, and is then cut short by a shutdown",
+            "answers may take longer than KILN_SHUTDOWN_GRACE_S; a shutdown would end them",
             shutdown_grace_s=grace_s,
             answer_s=settings.timeouts.answer_s,
         )

@@ -88,7 +88,7 @@ class Nearest:
                 self._add(_of_target(action, scope), entry, MAX_OF_TARGET),
             )
         except UnavailableError as error:
-            _log.warning("the entry that explains misses was not stored", reason=error.message)
+            _log.warning("the index of misses was not updated", reason=error.message)
 
     async def to(self, action: Action, scope: str) -> Neighbour | None:
         """The stored program with the fewest components that differ: of the same graph, if there is one.
@@ -103,7 +103,7 @@ class Nearest:
             found = await self._first(action, of_graph, _of_graph(action, scope))
             return found or await self._first(action, of_target, _of_target(action, scope))
         except UnavailableError as error:
-            _log.warning("the entries that explain misses could not be read", reason=error.message)
+            _log.warning("the index of misses could not be read", reason=error.message)
             return None
 
     async def _first(self, action: Action, entries: Iterable[_Entry], path: str) -> Neighbour | None:

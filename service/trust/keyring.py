@@ -66,7 +66,12 @@ class Keyring:
                 raise
             self._tries_at = clock.monotonic() + TRY_EVERY_S
             left = int(newest.exp - clock.time()) // DAY_S
-            _log.error("the signing key has no successor", key=newest.kid, days_left=left, reason=str(error))
+            _log.error(
+                "the signing key could not be rotated; it is tried again",
+                key=newest.kid,
+                days_left=left,
+                reason=str(error),
+            )
             return newest
 
     def public(self) -> Mapping[str, PublicKey]:

@@ -114,7 +114,7 @@ class Notary:
         if self.vouches({**content, _PLACES[kind]: place}, record.get(SEAL)):
             return content
         count_corrupt(kind)
-        _log.error("the signature of a sealed record is invalid; it is made again", kind=kind)
+        _log.error("a sealed record has no valid signature; it is made again", kind=kind)
         return None
 
     def vouches(self, content: Mapping[str, Any], seal: Any) -> bool:

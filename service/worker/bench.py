@@ -124,7 +124,7 @@ class Bench:
         try:
             return await self._ledger.take(self._name)
         except InfrastructureError as error:
-            _log.error("orders cannot be taken", reason=error.message)
+            _log.error("no order could be claimed from the store; it is tried again", reason=error.message)
             await asyncio.sleep(_PAUSE_S)
             return None
 
@@ -147,7 +147,7 @@ class Bench:
                 _log.error("an order failed because of a defect of the worker", exc_info=error)
             finally:
                 await self._crashes.settle()
-                _log.info("an order is over", outcome=outcome, order=task.id, attempt=task.attempt)
+                _log.info("an order ended", outcome=outcome, order=task.id, attempt=task.attempt)
         return outcome
 
     async def _carry_out(self, task: Task) -> str:

@@ -38,4 +38,4 @@ def test_sigquit_has_a_worker_give_back_what_it_has_begun(tmp_path: Path) -> Non
         found = ended(farm.urls, held)
         assert farm.services[0].lines("a worker was lost") == [], "nobody had to wait for the end of a lease"
     assert (found["state"], found["error"]["code"]) == ("failed", "compile.deadline_exceeded")
-    assert next(line["outcome"] for line in farm.workers[0].lines("an order is over")) == "given back"
+    assert next(line["outcome"] for line in farm.workers[0].lines("an order ended")) == "given back"

@@ -34,12 +34,12 @@ def test_a_worker_tells_its_figures_and_sends_the_spans_of_its_compiles(
             assert httpx2.get(f"http://{address}/readyz", timeout=30).status_code == 200
             served = httpx2.get(f"{farm.urls[0]}/metrics", timeout=30).text
             log = farm.workers[0].log
-            while '"an order is over"' not in log.read_text():
+            while '"an order ended"' not in log.read_text():
                 time.sleep(0.05)
             assert farm.stop() == [0, 0]
     assert counted(figures, "kiln_compile_seconds_count", "codegen") == 1
     assert counted(served, "kiln_compile_seconds_count", "codegen") == 0
-    assert [line for line in log.read_text().splitlines() if '"an order is over"' in line and TRACE in line]
+    assert [line for line in log.read_text().splitlines() if '"an order ended"' in line and TRACE in line]
     traced = {span.name for span in spans.received if span.trace == TRACE}
     assert {"POST /compile", "sandbox prepare", "sandbox compile", "stage codegen"} <= traced
 

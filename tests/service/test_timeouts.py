@@ -94,8 +94,8 @@ def test_a_shutdown_waits_by_default_for_the_longest_answer(compile_s: float, qu
 @pytest.mark.xdist_group("pair")
 def test_a_grace_below_an_answer_is_told_at_start(patient: Server, unusual: Server) -> None:
     """The one has no grace of its own, the other 199 s: a second less than an answer may take."""
-    assert ("cut short by a shutdown" in patient.log()) is False
-    assert ("cut short by a shutdown" in unusual.log()) is True
+    assert ("a shutdown would end them" in patient.log()) is False
+    assert ("a shutdown would end them" in unusual.log()) is True
 
 
 def test_the_documents_state_how_long_a_service_takes_to_stop() -> None:
