@@ -139,7 +139,7 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
         if number > 0 or together == 1
     }
 
-    busy, streams = streams_beside(body)
+    ahead = streams_beside(body)
     first = {sweep.first: sweep for sweep in sweeps}
     results = {number: result for sweep in sweeps for number, result in sweep.results.items()}
 
@@ -154,7 +154,7 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
                 emit_result(emit, results[number], here)
             elif number in sums:
                 emit_sum(emit, sums[number], totals[number], here)
-            elif number == busy and streams:
+            elif streams := ahead.get(number):
                 emit_beside(emit, body, stage, streams, here)
             else:
                 for piece, loops in pieces_of(body, stage, inner_loops(body, stage)):

@@ -8,7 +8,7 @@ without; prefetches of a whole row at once give 2.8.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,14 +28,14 @@ from passes.schedule.work import moved_bytes, operations
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
+from .cost import CACHE_LINE
+
 MUCH: Final = 16
 """Least operations per element for a stage to hide memory: an exponential has more, a few sums and products fewer."""
 LARGE: Final = 2 << 20
 """Bytes that a kernel moves above which they are not in a core's own caches."""
 CHUNK: Final = 128
 """Elements of a chunk: a few cache lines, which a core can request at the same time."""
-LINE: Final = 64
-"""Bytes of a cache line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Stream:
     is_written: bool = False
 
 
-def streams_beside(body: KernelBody) -> tuple[int, tuple[Stream, ...]]:
-    """The number of the first map that computes much, and the memory to request while it runs: the next row of what
-    earlier stages read, and what later ones store. No memory if the kernel moves few bytes.
+def streams_beside(body: KernelBody) -> Mapping[int, Sequence[Stream]]:
+    """The memory to request while a stage runs, by its number: beside the first map that computes much, the next row of
+    what earlier stages read, and what later ones store. Empty if the kernel moves few bytes.
     """
     number = next((number for number, stage in enumerate(body.stages) if _computes_much(body, stage)), 0)
     if number == 0 or moved_bytes(body, at_upper_bounds(body.function.symbols)) < LARGE:
-        return 0, ()
+        return {}
     (along,) = inner_loops(body, body.stages[number])
     found: dict[Stream, None] = {}
     for earlier in body.stages[:number]:
@@ -64,7 +64,7 @@ def streams_beside(body: KernelBody) -> tuple[int, tuple[Stream, ...]]:
     for later in body.stages[number + 1 :]:
         for start, operand in _stored(body, later, along):
             found[Stream(operand, start, is_written=True)] = None
-    return number, tuple(found)
+    return {number: tuple(found)}
 
 
 def _computes_much(body: KernelBody, stage: Stage) -> bool:
@@ -76,10 +76,12 @@ def _computes_much(body: KernelBody, stage: Stage) -> bool:
 def _read(body: KernelBody, stage: Stage, along: Loop) -> list[tuple[Dim, int]]:
     """The starts of the contiguous reads of arguments by a stage with one loop as long as `along`, and the operands."""
     own = _only_loop(body, stage, along)
+    if own is None:
+        return []
     accesses = [
         linear_access(load, body.nodes, [own.name])
         for load in loads(stage.elements, body.nodes)
-        if own is not None and not load.conditions and load.operand < len(body.function.arguments)
+        if not load.conditions and load.operand < len(body.function.arguments)
     ]
     return [(each.offset, each.load.operand) for each in accesses if each is not None and each.strides == (1,)]
 
@@ -109,7 +111,7 @@ def emit_beside(
         for stream in streams:
             base = emit.memory.bases[stream.operand]
             first = expr.add(stream.start, expr.mul(expr.symbol(block.name), CHUNK))
-            per_line = LINE // body.operands[stream.operand].dtype.itemsize
+            per_line = CACHE_LINE // body.operands[stream.operand].dtype.itemsize
             for ahead in range(0, CHUNK, per_line):
                 view = strided_view(base, expr.add(first, ahead), (per_line,), (1,), here)
                 prefetch(view, NEAREST_CACHE, here, is_written=stream.is_written)
