@@ -51,7 +51,7 @@ class Guard:
 
     def _telling(self, scope: Scope, send: Send) -> Send:
         """`send`, whose answer says whether a credential was sent that nobody looked at."""
-        if not self._authenticator.has_no_keys or "authorization" not in Headers(scope=scope):
+        if "authorization" not in Headers(scope=scope) or not self._authenticator.has_no_keys:
             return send
 
         async def told(message: Message) -> None:

@@ -122,8 +122,6 @@ const told = (place, action) => () => action().catch((error) => place.replaceChi
 function showProgram(program) {
   const made = element("article");
   const stage = element("div");
-  const link = element("a", "short link");
-  link.href = `/explore#${program.digest}`;
   const facts = element("dl");
   fact(facts, "Target", target(program.target));
   fact(facts, "Digest", program.digest);
@@ -135,7 +133,7 @@ function showProgram(program) {
     each.dump ? button(each.name, told(stage, () => stageOf(program.digest, each.name, stage))) : each.name,
     `${(each.seconds * 1e3).toFixed(1)} ms`,
   ]);
-  made.append(element("h3", title(program)), link, " ", button("report", told(stage, () => reportOf(program))), facts);
+  made.append(element("h3", title(program)), linkTo(program, "short link"), " ", button("report", told(stage, () => reportOf(program))), facts);
   made.append(table(["kernel", "entry"], program.kernels.map((each) => [each.name, each.entry ?? ""])));
   made.append(table(["stage", "time"], stages), stage);
   return made;
@@ -144,8 +142,8 @@ function showProgram(program) {
 // A program that was compiled from its canonical graph has no name.
 const title = (program) => program.name || program.digest.slice(0, 12);
 
-function linkTo(program) {
-  const link = element("a", title(program));
+function linkTo(program, text) {
+  const link = element("a", text);
   link.href = `/explore#${program.digest}`;
   return link;
 }
@@ -154,7 +152,7 @@ function linkTo(program) {
 function announce(programs) {
   if (!programs.length) return;
   const line = element("li", "compiled: ");
-  programs.forEach((program, index) => line.append(index ? ", " : "", linkTo(program)));
+  programs.forEach((program, index) => line.append(index ? ", " : "", linkTo(program, title(program))));
   $("progress").append(line);
 }
 
