@@ -16,7 +16,6 @@ from tensorkiln.bundle import write_bundle
 from tensorkiln.cli.app import app
 from tensorkiln.program import Program
 from tensorkiln.runtime.cuda import native
-from tensorkiln.runtime.cuda.peak import peak_of
 from tests.compiled import compiled
 from tests.gpu.benches import BENCHES
 from tests.simt.driver import HOPPER, EmulatedDriver
@@ -27,7 +26,7 @@ from .test_compiled import ARCH, codes
 
 
 def test_an_h100_moves_and_computes_what_its_data_sheet_says() -> None:
-    peak = peak_of(HOPPER)
+    peak = HOPPER.peak
     assert peak is not None
     assert peak.gb_per_s == pytest.approx(3350, rel=0.01)
     assert peak.gflop_per_s == pytest.approx(66_900, rel=0.01)
@@ -38,14 +37,14 @@ def test_the_compiler_counts_as_many_products_per_cycle(name: str) -> None:
     device, digits = DEVICES[name], name.removeprefix("sm_")
     capability = (int(digits[:-1]), int(digits[-1]))
     clocks = {"multiprocessors": device.multiprocessors, "clock_khz": round(device.gigahertz * 1e6)}
-    peak = peak_of(replace(HOPPER, capability=capability, **clocks))
+    peak = replace(HOPPER, capability=capability, **clocks).peak
     assert peak is not None
     assert peak.gflop_per_s == pytest.approx(2 * device.multiprocessors * device.lanes * device.gigahertz)
 
 
 @pytest.mark.parametrize("field", ["multiprocessors", "clock_khz", "memory_khz", "memory_bits"])
 def test_what_the_driver_leaves_out_is_not_guessed(field: str) -> None:
-    assert peak_of(replace(HOPPER, **{field: 0})) is None
+    assert replace(HOPPER, **{field: 0}).peak is None
 
 
 def triad(driver: EmulatedDriver) -> Program:
@@ -57,7 +56,7 @@ def triad(driver: EmulatedDriver) -> Program:
 def test_a_profile_has_the_peak_of_its_gpu_and_a_roof(tmp_path: Path) -> None:
     symbols = dict.fromkeys(TRIAD.calls[0], 3)
     profile = triad(EmulatedDriver({})).profile(*TRIAD.inputs(TRIAD.graph(), symbols, 0), **symbols)
-    assert profile.peak == peak_of(HOPPER) == pickle.loads(pickle.dumps(profile)).peak
+    assert profile.peak == HOPPER.peak == pickle.loads(pickle.dumps(profile)).peak
     profile.save(tmp_path / "x.svg")
     assert "polyline" in (tmp_path / "x.svg").read_text()
     assert "3352 GB/s, 66908 GFLOP/s" in (tmp_path / "x.svg").read_text()
@@ -81,7 +80,7 @@ def bench(bundle: Path, driver: EmulatedDriver, monkeypatch: pytest.MonkeyPatch,
 
 def test_bench_tells_the_share_of_the_gpu(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = json.loads(bench(bundle, EmulatedDriver({}), monkeypatch, "--json"))
-    peak = peak_of(HOPPER)
+    peak = HOPPER.peak
     assert peak is not None
     assert found["machine"] == {"gb_per_s": peak.gb_per_s, "gflop_per_s": peak.gflop_per_s}
     for item in [found["call"], *found["items"]]:

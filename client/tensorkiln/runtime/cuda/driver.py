@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from ...errors import DeviceError
+from ..machine import Machine
 
 ALIGNMENT: Final = 256
 """Bytes that every allocation is aligned to, by the CUDA C++ Programming Guide, "Device Memory Accesses"."""
@@ -49,6 +50,19 @@ class DeviceProperties:
     clock_khz: int
     memory_khz: int
     memory_bits: int
+
+    @property
+    def peak(self) -> Machine | None:
+        """The peak of the memory and of float32 arithmetic; None where the driver leaves out a clock or a width.
+
+        Memory moves its width twice per cycle of its clock. Each multiprocessor starts 64 fused multiply-adds per cycle
+        at compute capabilities 7.x and 8.0, and 128 from 8.6 on; one counts as two operations (CUDA C++ Programming
+        Guide, "Throughput of Native Arithmetic Instructions"). Tensor cores are left out, since no kernel uses them.
+        """
+        lanes = 64 if self.capability <= (8, 0) else 128
+        moved = 2 * self.memory_khz * self.memory_bits / 8 / 1e6
+        computed = 2 * self.multiprocessors * lanes * self.clock_khz / 1e6
+        return Machine(gb_per_s=moved, gflop_per_s=computed) if moved and computed else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,6 @@ from .launches import DeviceLaunch, demanded_alignments, device_launches, requir
 from .loaded import CudaProgram, Lane, load_program
 from .memory import DeviceBlock
 from .operands import DeviceOperand, Operand, operands_of
-from .peak import peak_of
 from .resident import make_resident
 from .streams import Stream
 from .timing import run_timed
@@ -151,7 +150,7 @@ class CudaExecutor:
 
     def peak(self) -> Machine | None:
         """What the GPU moves and computes at most."""
-        return peak_of(self._loaded.session().context.driver.properties)
+        return self._loaded.session().context.driver.properties.peak
 
     def planned_peak_bytes(self, symbols: Mapping[str, int]) -> int:
         """Bytes of device memory that a call at `symbols` allocates when all its arrays come from the host."""
