@@ -2,24 +2,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.identity.guarded import Guarded
-from tests.service.server import Server
+from tests.service.server import TIGHT, Server
 
 
 @pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A service whose compiler fails as graphs say, with tight limits, for tests that look at differences."""
-    tight: dict[str, Any] = {
-        "compile_deadline_s": 10,
-        "compile_memory_mib": 256,
-        "compile_file_mib": 8,
-        "compile_output_mib": 32,
-    }
-    with Server(tmp_path_factory.mktemp("seen"), fails=True, **tight) as running:
+    with Server(tmp_path_factory.mktemp("seen"), fails=True, **TIGHT) as running:
         yield running
 
 

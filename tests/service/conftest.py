@@ -9,7 +9,7 @@ import pytest
 
 from tests.identity.guarded import Guarded
 from tests.observe.figures import Figures
-from tests.service.server import Server
+from tests.service.server import TIGHT, Server
 
 # Tests that use the same of these services, `server` aside, are in one xdist_group: it is started once.
 
@@ -21,13 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     On a machine that runs other tests, a compile takes several times what it takes on one that is idle.
     """
     home = tmp_path_factory.mktemp("kiln")
-    tight: dict[str, Any] = {
-        "compile_deadline_s": 10,
-        "compile_memory_mib": 256,
-        "compile_file_mib": 8,
-        "compile_output_mib": 32,
-    }
-    with Server(home, fails=True, **tight) as running:
+    with Server(home, fails=True, **TIGHT) as running:
         yield running
 
 

@@ -20,6 +20,13 @@ from tests.sandbox.processes import alive, name
 from tests.service.failing import failing
 
 JSON = {"Content-Type": "application/json"}
+TIGHT: dict[str, Any] = {
+    "compile_deadline_s": 10,
+    "compile_memory_mib": 256,
+    "compile_file_mib": 8,
+    "compile_output_mib": 32,
+}
+"""Settings with limits that a graph which fails meets soon."""
 
 
 class Server:
