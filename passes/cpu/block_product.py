@@ -21,6 +21,7 @@ from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
 
+from . import pairs
 from .blocking import Blocking
 from .few_rows import FEW_ROWS, multiply_few_rows
 from .frame import Frame
@@ -48,6 +49,13 @@ class Factors:
     parts: Contraction
     left: Source | Packed | InRows | InPlace
     right: Source | Packed
+    are_pairs: bool = False
+    """Whether both are packed as pairs of 16-bit integers."""
+
+    @property
+    def steps(self) -> int:
+        """Steps of the depth in an element of a packed operand."""
+        return pairs.STEPS if self.are_pairs else 1
 
     @property
     def streams(self) -> bool | None:
@@ -62,16 +70,20 @@ class Factors:
         return rows <= FEW_ROWS if isinstance(rows, int) else None
 
 
-def factors_of(parts: Contraction, names: Sequence[str], lanes: int) -> Factors | None:
+def factors_of(parts: Contraction, names: Sequence[str], lanes: int, *, has_pairs: bool = False) -> Factors | None:
     """The operands of a contraction with loops called `names`; None if an operand is in panels of other loops.
 
-    A right operand in contiguous runs of whole vectors of `lanes` elements is read as panels.
+    A right operand in contiguous runs of whole vectors of `lanes` elements is read as panels. A target that `has_pairs`
+    multiplies narrow integers in pairs.
     """
     left = _operand(parts.left, parts, parts.rows, (parts.rows, parts.depth), names)
     right = in_runs(parts.right, parts, names, lanes)
     if right is None:
         right = _operand(parts.right, parts, parts.columns, (parts.depth, parts.columns), names)
-    return None if left is None or right is None else Factors(parts, left, right)
+    if left is None or right is None:
+        return None
+    are_narrow = all(isinstance(each, Source) and each.dtype in pairs.NARROW for each in (left, right))
+    return Factors(parts, left, right, has_pairs and are_narrow and parts.dtype in pairs.SUMS)
 
 
 def prefetches(factors: Factors) -> Prefetches:
@@ -113,7 +125,7 @@ def _operand(
 def product_scratch(factors: Factors, blocking: Blocking) -> list[Scratch]:
     """Scratch buffers for packed blocks of the operands to pack, then for the offset tables of both operands."""
     scratch = [
-        Scratch(factors.parts.dtype, elements)
+        Scratch(factors.parts.dtype, elements // factors.steps)
         for source, elements in (
             (factors.left, blocking.block_rows * blocking.block_depth),
             (factors.right, blocking.block_depth * blocking.block_columns),
@@ -158,11 +170,14 @@ class BlockProduct:
         )
         self.module, self.traits = module_of(frame.entry), frame.machine.traits
         self.right_memory = bases[right.operand]
-        self.of = product = Product(dtype, factors.parts.rounding, self.traits)
+        product = Product(dtype, factors.parts.rounding, self.traits)
+        if factors.are_pairs:
+            product = pairs.PairProduct(dtype, None, self.traits, self.module)
+        self.of = product
         columns = extent_of(factors.parts.columns)
         rest = columns % blocking.tile_columns if isinstance(columns, int) else 1
         last = -(-rest // blocking.lanes) or blocking.vectors
-        steps = LeftSteps(1, left.stride if isinstance(left, InRows) else blocking.block_depth)
+        steps = LeftSteps(1, left.stride if isinstance(left, InRows) else self._packed_depth)
         if isinstance(left, Packed):
             steps = LeftSteps(blocking.tile_rows, 1)
         elif isinstance(left, InPlace):
@@ -186,6 +201,11 @@ class BlockProduct:
         return (recorded,) if is_fixed else (recorded, *islice(whole, 1))
 
     @property
+    def _packed_depth(self) -> int:
+        """Elements of a packed row or column."""
+        return self.blocking.block_depth // self.factors.steps
+
+    @property
     def padded_rows(self) -> Dim:
         """The rows of the block, rounded up to whole tiles."""
         tile = self.blocking.tile_rows
@@ -195,6 +215,11 @@ class BlockProduct:
     def _has_ways(self) -> bool:
         """Whether the number of rows to pack depends on the rows of the block."""
         return self.factors.streams is None or len(self.kernels) > 1
+
+    @property
+    def _padded_steps(self) -> Dim:
+        """The steps of a block of the depth, rounded up to whole elements."""
+        return expr.mul(expr.ceildiv(symbol("steps"), self.factors.steps), self.factors.steps)
 
     @property
     def needs_clear(self) -> bool:
@@ -230,7 +255,7 @@ class BlockProduct:
             if isinstance(of_left, Source):
                 self._fill_inner(of_left, self.left_tables, at, count, here)
             if isinstance(right, Source):
-                self._fill_outer(right, self.right_tables, at, count, here)
+                self._fill_outer(right, self.right_tables, at, self._padded_steps, here)
             if self.factors.streams is not None:
                 product = self._stream if self.factors.streams else self._multiply
                 product(result, first, stride, here)
@@ -286,7 +311,8 @@ class BlockProduct:
             *self._panels(right, "first_column", self.blocking.tile_columns),
         )
         block = (symbol("rows"), symbol("columns"))
-        sizes = [here(dim) for dim in (tiles, *block, symbol("steps"), *panels, first, stride)]
+        depth = expr.ceildiv(symbol("steps"), self.factors.steps)
+        sizes = [here(dim) for dim in (tiles, *block, depth, *panels, first, stride)]
         tables = self.left_tables if isinstance(left, InPlace) else []
         func.CallOp([], self.kernels[rows], [self.left, self.right, result, *tables, *sizes, self.starts(here)])
 
@@ -301,7 +327,7 @@ class BlockProduct:
         if isinstance(source, InPlace):
             return 0, 0
         if isinstance(source, Source):
-            return 0, tile * self.blocking.block_depth
+            return 0, tile * self._packed_depth
         if isinstance(source, InRows):
             return expr.add(source.first, symbol("first_step")), tile * source.stride
         # A block begins at the start of a panel.
@@ -321,20 +347,21 @@ class BlockProduct:
         fill_tables(self.module, tables[len(forms) :], forms, source.inner, start, count, index)
 
     def _pack_right(self, source: Source, index: IndexEmitter) -> None:
-        """Pack as `[column tile][step][tile_columns]`."""
+        """Pack as `[column tile][step][tile_columns]`. A step that pads the last pair repeats the last one: on the left
+        it is zero.
+        """
         tile = self.blocking.tile_columns
         padded = expr.mul(expr.ceildiv(symbol("columns"), tile), tile)
-        counts = (symbol("steps"), symbol("columns"), padded)
-        layout = (tile, tile, self.blocking.block_depth * tile)
+        counts = (self._padded_steps, symbol("columns"), padded)
+        layout = (tile, tile, self._packed_depth * tile)
         self._pack(source, self.right, self.right_tables, counts, "first_column", layout, index)
 
     def _pack_left(self, source: Source, rows: Dim, index: IndexEmitter) -> None:
         """Pack as `[row][block_depth]`. Rows that pad the last tile repeat the last row; their products are dropped."""
-        depth = self.blocking.block_depth
         if self._has_ways:
             self._fill_outer(source, self.left_tables, symbol("first_row"), rows, index)
         counts = (rows, symbol("steps"), symbol("steps"))
-        layout = (depth, depth, 0)
+        layout = (self._packed_depth, self.blocking.block_depth, 0)
         self._pack(source, self.left, self.left_tables, counts, "first_step", layout, index)
 
     def _pack(
@@ -348,5 +375,6 @@ class BlockProduct:
         index: IndexEmitter,
     ) -> None:
         memory = self.bases[source.operand]
-        panels = Panels(self.factors.parts.dtype, layout, self.blocking.lanes, self.traits)
+        paired = ("inner" if packed is self.left else "outer") if self.factors.are_pairs else None
+        panels = Panels(self.factors.parts.dtype, layout, self.blocking.lanes, self.traits, paired)
         pack(self.module, source, memory, packed, tables, counts, symbol(first), panels, index)

@@ -55,9 +55,10 @@ class Problem:
     body: KernelBody
     parts: Contraction
 
-    def factors(self, blocking: Blocking) -> Factors:
+    def factors(self, blocking: Blocking, machine: Machine) -> Factors:
         """The operands in the layouts that this blocking reads."""
-        factors = factors_of(self.parts, [loop.name for loop in self.body.stages[0].domain.loops], blocking.lanes)
+        names = [loop.name for loop in self.body.stages[0].domain.loops]
+        factors = factors_of(self.parts, names, blocking.lanes, has_pairs=machine.vectors.has_pairs)
         assert factors is not None, "operands in panels of other loops are not found"
         return left_in_place(factors, blocking)
 
@@ -112,11 +113,11 @@ def _blockings(problem: Problem, machine: Machine, *, is_stored: bool) -> Iterat
     tall = whole_tiles(problem.parts, machine.vectors, is_stored=is_stored)
     others = (each for each in tall if each not in known)
     yield from known
-    yield from (each for each in others if isinstance(problem.factors(each).left, InPlace))
+    yield from (each for each in others if isinstance(problem.factors(each, machine).left, InPlace))
 
 
 def _choice(problem: Problem, blocking: Blocking, machine: Machine, *, is_stored: bool) -> Choice:
-    body, parts, factors = problem.body, problem.parts, problem.factors(blocking)
+    body, parts, factors = problem.body, problem.parts, problem.factors(blocking, machine)
     groups = expr.mul(*group_counts(parts, blocking))
     tiles = tiles_of_blocking(parts, blocking)
     outer = (*parts.batch, *parts.rows)
@@ -173,7 +174,7 @@ def tilings(body: KernelBody, problem: Problem, machine: Machine) -> Sequence[Ti
     at = at_typical(body.function.symbols)
     blocking = min(
         _blockings(problem, machine, is_stored=_result(problem, machine) is not None),
-        key=lambda blocking: product_cycles(problem.factors(blocking), blocking, machine, at),
+        key=lambda blocking: product_cycles(problem.factors(blocking, machine), blocking, machine, at),
     )
     read = [load.operand for each in body.stages for load in loads(each.elements, body.nodes)]
     found: list[Tiling] = []
@@ -205,7 +206,7 @@ class _Emission:
         self.result = _result(problem, frame.machine)
         scratch = iter(frame.buffers[shared:])
         self.block = self.bases[self.result.operand] if self.result else next(scratch)
-        factors, space = problem.factors(blocking), problem.body.space
+        factors, space = problem.factors(blocking, frame.machine), problem.body.space
         self.product = BlockProduct(
             factors, blocking, self.bases, scratch, space, frame, is_exact=self.result is not None
         )

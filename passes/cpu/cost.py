@@ -136,8 +136,9 @@ def product_cycles(factors: Factors, blocking: Blocking, machine: Machine, at: E
         return packed + steps * (1 / machine.core.products + 2 * ACCESS / STEPS)
     row_tiles, column_tiles = ceil(rows / blocking.tile_rows), ceil(columns / blocking.tile_columns)
     vectors = ceil(columns / blocking.lanes)
-    steps = batch * row_tiles * depth
-    products = steps * vectors * blocking.tile_rows / machine.core.products
+    steps = batch * row_tiles * ceil(depth / factors.steps)
+    # An instruction for each step of an element: the addition to the accumulator is one of its own.
+    products = steps * vectors * blocking.tile_rows * factors.steps / machine.core.products
     products += steps * (column_tiles * blocking.tile_rows + vectors) * LOADED
     row_blocks, column_blocks = ceil(rows / blocking.block_rows), ceil(columns / blocking.block_columns)
     packed = _packing(factors.left, batch * row_tiles * blocking.tile_rows * depth * column_blocks, blocking)

@@ -21,10 +21,13 @@ LAUNCH_NS: Final = 900
 
 @dataclass(frozen=True, slots=True)
 class VectorUnit:
-    """The number of vector `registers`, and the `bits` of each."""
+    """The number of vector `registers`, the `bits` of each, and whether an instruction multiplies pairs of 16-bit
+    integers and adds the two products.
+    """
 
     bits: int
     registers: int
+    has_pairs: bool = False
 
     def lanes(self, dtype: DType) -> int:
         """Elements of `dtype` in a register."""
@@ -40,12 +43,12 @@ def vector_unit(target: Target) -> VectorUnit:
     """The widest vectors that the target's features allow."""
     features = frozenset(target.features)
     if "avx512f" in features and "avx512vl" in features:
-        return VectorUnit(512, 32)
+        return VectorUnit(512, 32, has_pairs="avx512bw" in features)
     if "avx2" in features:
-        return VectorUnit(256, 16)
+        return VectorUnit(256, 16, has_pairs=True)
     if target.triple is not None and target.triple.startswith("aarch64"):
         return VectorUnit(128, 32)
-    return VectorUnit(128, 16)
+    return VectorUnit(128, 16, has_pairs="sse2" in features)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from dialect.mlir import arith, func, ir, memref, scf, vector
 from passes.emit.index_emission import IndexEmitter
@@ -31,12 +32,21 @@ class Panels:
 
     Inner entry `i` of outer entry `o` is at `o * outer stride + (i // tile) * panel + i % tile`, with `layout` being
     `(outer stride, tile, panel)`. They are stored `lanes` at a time.
+
+    An element may hold a `pair` of consecutive entries as 16-bit integers, of the inner or the outer index: strides
+    then count pairs.
     """
 
     dtype: DType
     layout: tuple[int, int, int]
     lanes: int
     traits: Traits
+    pair: Literal["inner", "outer"] | None = None
+
+    @property
+    def entries(self) -> int:
+        """Inner entries in a vector."""
+        return self.lanes * (2 if self.pair == "inner" else 1)
 
 
 def pack(
@@ -60,7 +70,9 @@ def pack(
     layout = "x".join(map(str, panels.layout))
     transposes = source.is_transposed and source.dtype.itemsize >= WORD_BITS // 8
     how = "transposed" if transposes else f"{forms}_{inner}"
-    name = f"pack_{source.dtype}_{panels.dtype}_{layout}_{how}_{panels.lanes}"
+    name = f"pack_{source.dtype}_{panels.dtype}_{layout}_{how}_{panels.lanes}" + (
+        f"_{panels.pair}" if panels.pair else ""
+    )
     word = ir.MemRefType.get([], ir.IntegerType.get_signless(WORD_BITS))
     elements = [ir.MemRefType.get([], stored_type(dtype)) for dtype in (source.dtype, panels.dtype)]
     types = [*elements, *[word] * (forms + inner), *[ir.IndexType.get()] * 4]
@@ -78,8 +90,10 @@ class _PackFunction:
         self.outer_tables, self.inner_tables = rest[:forms], rest[forms : forms + inner]
         outer, entries, padded, start = rest[forms + inner :]
         self.names = {"outer_count": outer, "entries": entries, "padded": padded, "start": start}
-        self.source, self.panels, self.lanes = source, panels, panels.lanes
+        self.source, self.panels, self.lanes = source, panels, panels.entries
         self.word = ir.IntegerType.get_signless(WORD_BITS)
+        # Targets without AVX-512 have no masked loads of such elements: LLVM makes a branch of each.
+        self.is_narrow = source.itemsize < WORD_BITS // 8
 
     def define(self, transposes: bool) -> None:
         """Copy vectors of inner elements, or transpose squares where outer elements are contiguous."""
@@ -95,10 +109,12 @@ class _PackFunction:
 
     def _vectors(self, first: Dim, last: Dim, index: IndexEmitter) -> None:
         """Copy the inner elements of these outer ones, a vector at a time."""
-        with loop("outer", first, last, 1, index) as here:
-            parts = [self._part(table, symbol("outer"), here) for table in self.outer_tables]
+        outer = 2 if self.panels.pair == "outer" else 1
+        with loop("outer", first, expr.floordiv(last, outer), 1, index) as here:
+            places = [expr.add(expr.mul(symbol("outer"), outer), number) for number in range(outer)]
+            parts = [[self._part(table, place, here) for table in self.outer_tables] for place in places]
             with loop("place", 0, symbol("padded"), self.lanes, here) as place:
-                self._vector(parts, place)
+                self._store([self._vector(each, place) for each in parts], symbol("outer"), place)
 
     def _squares(self, count: Dim, index: IndexEmitter) -> None:
         """Copy `count` outer elements, a vector of them at a time; padding of the last tile may repeat an element."""
@@ -142,9 +158,9 @@ class _PackFunction:
             view = strided_view(self.memory, expr.add(symbol("part"), symbol("offset")), (lanes,), (1,), here)
             rows.append(vector.MaskedLoadOp(kind, view, [here(0)], mask, zero).result)
         for number, row in enumerate(_transposed(rows)):
-            self._store(row, expr.add(symbol("square"), number), index)
+            self._store([row], expr.add(symbol("square"), number), index)
 
-    def _vector(self, parts: Sequence[ir.Value], index: IndexEmitter) -> None:
+    def _vector(self, parts: Sequence[ir.Value], index: IndexEmitter) -> ir.Value:
         lanes, element = self.lanes, stored_type(self.source)
         kind = ir.VectorType.get([lanes], element)
         flags = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
@@ -152,16 +168,29 @@ class _PackFunction:
         for number, part in enumerate(parts[1:], 1):
             mask = arith.andi(mask, self._holds(part, number, index))
         zero = vector.BroadcastOp(kind, arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)).result
-        self._store(self._elements(parts[0], kind, mask, zero, index), symbol("outer"), index)
+        return self._elements(parts[0], kind, mask, zero, index)
 
-    def _store(self, loaded: ir.Value, outer: Dim, index: IndexEmitter) -> None:
+    def _store(self, loaded: Sequence[ir.Value], outer: Dim, index: IndexEmitter) -> None:
+        """Store a vector of inner elements, or the pairs of two."""
         outer_stride, tile, panel = self.panels.layout
         quotient, lane = index.space.divide(symbol("place"), tile)
+        lane = expr.floordiv(lane, self.lanes // self.panels.lanes)
         at = expr.add(expr.mul(outer, outer_stride), expr.mul(quotient, panel), lane)
-        target = strided_view(self.packed, at, (self.lanes,), (1,), index)
-        values = to_scalar(self.source, loaded)
-        wide = cast(self.source, self.panels.dtype, values, traits=self.panels.traits)
-        vector.StoreOp(wide, target, [index(0)])
+        target = strided_view(self.packed, at, (self.panels.lanes,), (1,), index)
+        vector.StoreOp(self._packed(loaded), target, [index(0)])
+
+    def _packed(self, loaded: Sequence[ir.Value]) -> ir.Value:
+        """A vector of elements as they are packed."""
+        dtype, traits = self.panels.dtype, self.panels.traits
+        narrow = DType.INT16 if self.panels.pair == "inner" else dtype
+        values = [cast(self.source, narrow, to_scalar(self.source, each), traits=traits) for each in loaded]
+        if self.panels.pair is None:
+            return values[0]
+        words = ir.VectorType.get([self.panels.lanes], self.word)
+        if self.panels.pair == "inner":
+            return vector.BitCastOp(words, values[0]).result
+        low, high = (vector.BroadcastOp(words, arith.constant(self.word, each)).result for each in (0xFFFF, 16))
+        return arith.ori(arith.andi(values[0], low), arith.shli(values[1], high))
 
     def _elements(self, part: ir.Value, kind: ir.Type, mask: ir.Value, zero: ir.Value, index: IndexEmitter) -> ir.Value:
         first = arith.index_cast(ir.IndexType.get(), part)
@@ -169,9 +198,18 @@ class _PackFunction:
         if not self.inner_tables:
             address = expr.add(symbol("part"), symbol("start"), symbol("place"))
             view = strided_view(self.memory, address, (self.lanes,), (1,), named)
-            return vector.MaskedLoadOp(kind, view, [index(0)], mask, zero).result
+            if not self.is_narrow:
+                return vector.MaskedLoadOp(kind, view, [index(0)], mask, zero).result
+            return _either(
+                _all(mask),
+                kind,
+                lambda: vector.LoadOp(kind, view, [index(0)]).result,
+                lambda: vector.MaskedLoadOp(kind, view, [index(0)], mask, zero).result,
+            )
         offsets = self._inner(0, index)
-        if self.source.itemsize < WORD_BITS // 8 or self.lanes * self.source.itemsize < MASKED_BYTES:
+        if self.is_narrow:
+            return self._in_one_run(first, offsets, kind, mask, zero, index)
+        if self.lanes * self.source.itemsize < MASKED_BYTES:
             return self._gathered(first, offsets, kind, mask, zero, index)
         return self._in_runs(first, offsets, kind, mask, zero, index)
 
@@ -181,30 +219,52 @@ class _PackFunction:
         whole = strided_view(self.memory, 0, (1 << 31,), (1,), index)
         return vector.GatherOp(kind, whole, [first], offsets, mask, zero).result
 
+    def _in_one_run(
+        self, part: ir.Value, offsets: ir.Value, kind: ir.Type, mask: ir.Value, zero: ir.Value, index: IndexEmitter
+    ) -> ir.Value:
+        """A load if the elements are contiguous and all are needed; else a gather."""
+        start, is_in = self._run_at(0, offsets)
+        first = arith.addi(part, start)
+        here = index.inside({"run": first})
+        view = strided_view(self.memory, symbol("run"), (self.lanes,), (1,), here)
+        return _either(
+            _all(arith.andi(mask, is_in)),
+            kind,
+            lambda: vector.LoadOp(kind, view, [here(0)]).result,
+            lambda: self._gathered(part, offsets, kind, mask, zero, index),
+        )
+
+    def _run_at(self, lane: int, offsets: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Where the run begins that the element of a lane lies in, and which lanes are in it."""
+        words = ir.VectorType.get([self.lanes], self.word)
+        lanes = vector.StepOp(ir.VectorType.get([self.lanes], ir.IndexType.get())).result
+        starts = arith.subi(offsets, arith.index_cast(words, lanes))
+        start = vector.ExtractOp(starts, [], [lane]).result
+        is_in = arith.cmpi(arith.CmpIPredicate.eq, starts, vector.BroadcastOp(words, start).result)
+        return arith.index_cast(ir.IndexType.get(), start), is_in
+
     def _in_runs(
         self, part: ir.Value, offsets: ir.Value, kind: ir.Type, mask: ir.Value, zero: ir.Value, index: IndexEmitter
     ) -> ir.Value:
         """Two masked loads if the elements lie in one or two runs, as in rows of windows; else a gather."""
-        words = ir.VectorType.get([self.lanes], self.word)
-        lanes = vector.StepOp(ir.VectorType.get([self.lanes], ir.IndexType.get())).result
-        starts = arith.subi(offsets, arith.index_cast(words, lanes))
         runs: list[tuple[ir.Value, ir.Value]] = []
         for lane in (0, self.lanes - 1):
-            start = vector.ExtractOp(starts, [], [lane]).result
-            is_in = arith.cmpi(arith.CmpIPredicate.eq, starts, vector.BroadcastOp(words, start).result)
-            runs.append((arith.addi(part, arith.index_cast(ir.IndexType.get(), start)), is_in))
+            start, is_in = self._run_at(lane, offsets)
+            runs.append((arith.addi(part, start), is_in))
         covered = arith.ori(*(is_in for _, is_in in runs))
-        choice = scf.IfOp(_all(covered), [kind], has_else=True)
-        with ir.InsertionPoint(choice.then_block):
+
+        def loaded() -> ir.Value:
             values = zero
             for number, (start, is_in) in enumerate(runs):
                 here = index.inside({f"run{number}": start})
                 view = strided_view(self.memory, symbol(f"run{number}"), (self.lanes,), (1,), here)
                 values = vector.MaskedLoadOp(kind, view, [here(0)], arith.andi(mask, is_in), values).result
-            scf.YieldOp([values])
-        with ir.InsertionPoint(choice.else_block):
-            scf.YieldOp([self._gathered(part, offsets, kind, mask, zero, index)])
-        return choice.results[0]
+            return values
+
+        def gathered() -> ir.Value:
+            return self._gathered(part, offsets, kind, mask, zero, index)
+
+        return _either(_all(covered), kind, loaded, gathered)
 
     def _holds(self, part: ir.Value, number: int, index: IndexEmitter) -> ir.Value:
         """Where the outer and inner part of a condition add up to a nonnegative value."""
@@ -223,6 +283,16 @@ class _PackFunction:
 
 def _all(flags: ir.Value) -> ir.Value:
     return vector.ReductionOp(ir.IntegerType.get_signless(1), vector.CombiningKind.AND, flags).result
+
+
+def _either(
+    condition: ir.Value, kind: ir.Type, then: Callable[[], ir.Value], otherwise: Callable[[], ir.Value]
+) -> ir.Value:
+    choice = scf.IfOp(condition, [kind], has_else=True)
+    for block, value in ((choice.then_block, then), (choice.else_block, otherwise)):
+        with ir.InsertionPoint(block):
+            scf.YieldOp([value()])
+    return choice.results[0]
 
 
 def _transposed(rows: Sequence[ir.Value]) -> list[ir.Value]:

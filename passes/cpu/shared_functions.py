@@ -1,8 +1,9 @@
-"""Functions shared by the kernels of a module: compiled once, never inlined."""
+"""Functions shared by the kernels of a module: compiled once, never inlined; and instructions of the target."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from dialect.mlir import func, ir
 from passes.origins import shared
@@ -25,12 +26,9 @@ def shared_function(
     define: Callable[[Sequence[ir.Value]], None],
 ) -> str:
     """Define the function `name` in `module` if needed, and return its name; memref arguments do not alias."""
-    body = module.regions[0].blocks[0]
-    defined = (op.operation for op in body.operations)
-    if any("sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == name for op in defined):
+    function = _declared(module, name, arguments, [])
+    if function is None:
         return name
-    with ir.InsertionPoint.at_block_begin(body), shared():
-        function = func.FuncOp(name, (list(arguments), []), visibility="private")
     function.attributes["llvm.linkage"] = ir.Attribute.parse(INTERNAL)
     function.attributes["llvm.no_inline"] = ir.UnitAttr.get()
     plain, unshared = ir.DictAttr.get({}), ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
@@ -42,3 +40,20 @@ def shared_function(
         define(list(block.arguments))
         func.ReturnOp([])
     return name
+
+
+def declare(module: ir.Operation, name: str, arguments: Sequence[ir.Type], result: ir.Type) -> None:
+    """Declare an instruction of the target by LLVM's name of its intrinsic function, unless `module` has it."""
+    _declared(module, name, arguments, [result])
+
+
+def _declared(
+    module: ir.Operation, name: str, arguments: Sequence[ir.Type], results: Sequence[ir.Type]
+) -> Any | None:
+    """A new function without a body; None if the module has one of this name."""
+    body = module.regions[0].blocks[0]
+    known = (op.operation for op in body.operations)
+    if any("sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == name for op in known):
+        return None
+    with ir.InsertionPoint.at_block_begin(body), shared():
+        return func.FuncOp(name, (list(arguments), list(results)), visibility="private")

@@ -6,11 +6,12 @@ from dialect.mlir import ir
 from dialect.module import graph_function
 
 from .contraction import CONTRACTION
+from .narrow_factors import NARROW_FACTORS
 from .narrow_sums import NARROW_SUMS
 from .storage import STORAGE
 from .truth import make_truths_plain
 
-DECOMPOSITIONS = (CONTRACTION, {**NARROW_SUMS, **STORAGE})
+DECOMPOSITIONS = (CONTRACTION, {**NARROW_SUMS, **STORAGE}, NARROW_FACTORS)
 """Functions from an op to its replacement, or to None if it stays. Later tables see the results of earlier ones."""
 
 

@@ -169,7 +169,7 @@ def _feeds_contraction(value: Value, users: Mapping[Value, list[Value]]) -> bool
         for user in frontier:
             if user.kind == "binop" and user.text("op") == "mul" and any(u.kind == "reduce_axis" for u in users[user]):
                 return True
-        frontier = [user for user in frontier if user.kind in MOVEMENT]
+        frontier = [user for user in frontier if user.kind in MOVEMENT or _is_conversion(user)]
     return False
 
 

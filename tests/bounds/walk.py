@@ -306,7 +306,10 @@ def _masked(walk: Walk, moved: Any, mask: Any, access: Callable[[], None]) -> No
 
 def _call(walk: Walk, op: Any) -> None:
     name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
-    block = walk.functions[name].regions[0].blocks[0]
+    body = walk.functions[name].regions[0]
+    if not body.blocks:
+        return  # an instruction of the target, on registers
+    block = body.blocks[0]
     views: dict[Any, View] = {}
     dims: list[tuple[Any, Dim]] = []
     for argument, operand in zip(block.arguments, op.operands, strict=True):

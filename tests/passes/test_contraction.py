@@ -286,9 +286,9 @@ def test_blocks_of_rows_are_of_nearly_equal_size(rows: int, columns: int, dtype:
 @pytest.mark.parametrize(
     ("target", "unit"),
     [
-        ("cpu:x86-64-v2", VectorUnit(128, 16)),
-        ("cpu:x86-64-v3", VectorUnit(256, 16)),
-        ("cpu:x86-64-v4", VectorUnit(512, 32)),
+        ("cpu:x86-64-v2", VectorUnit(128, 16, has_pairs=True)),
+        ("cpu:x86-64-v3", VectorUnit(256, 16, has_pairs=True)),
+        ("cpu:x86-64-v4", VectorUnit(512, 32, has_pairs=True)),
         ("cpu:aarch64", VectorUnit(128, 32)),
     ],
 )
