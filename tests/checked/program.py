@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -20,7 +20,6 @@ from tensorkiln.runtime.loaded import LoadedProgram
 from tensorkiln.runtime.loops import LoopStep
 from tensorkiln.runtime.planning import plan_steps
 from tensorkiln.runtime.steps import TransferStep, Window
-from tensorkiln.runtime.threads import worker_pool
 from tensorkiln.schedule import KernelItem, Loop
 from tensorkiln.spec import ProgramSpec
 from tensorkiln.spec.checks import accesses
@@ -33,6 +32,8 @@ from .trap import Fault, trap
 from .untouched import Untouched
 
 Array = np.ndarray[Any, Any]
+
+_POOL = ThreadPoolExecutor(64, thread_name_prefix="checked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +150,7 @@ class CheckedCall:
         if len(dealt) == 1:
             faults = [self._share(kernel, 0, dealt[0])]
         else:
-            pool = worker_pool()
-            pending = [pool.submit(self._share, kernel, worker, ranges) for worker, ranges in enumerate(dealt)]
+            pending = [_POOL.submit(self._share, kernel, worker, ranges) for worker, ranges in enumerate(dealt)]
             wait(pending)
             faults = [future.result() for future in pending]
         for worker, found in enumerate(faults):

@@ -37,7 +37,7 @@ def is_short(plan: Plan[HostLaunch]) -> bool:
     """Whether machine code may do the calls of a plan."""
     return (
         all(output.is_fresh for output in plan.outputs)
-        and all(isinstance(step, HostLaunch) and len(step.ranges) == 1 for step in plan.steps)
+        and all(isinstance(step, HostLaunch) and step.workers == 1 for step in plan.steps)
         and plan.block_size <= MOST_TEMPORARIES
     )
 
@@ -50,7 +50,7 @@ def numbers_of_plan(plan: Plan[HostLaunch]) -> list[Any]:
     numbers += [(spec.dtype, spec.shape, spec.size) for spec in plan.outputs]
     for step in plan.steps:
         assert isinstance(step, HostLaunch)
-        ((first, last),) = step.ranges
+        first, last = step.edges
         arguments = [_place(argument, plan) for argument in step.arguments]
         numbers.append((step.function, tuple(step.values), first, last, arguments))
     return numbers

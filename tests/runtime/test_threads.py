@@ -11,7 +11,6 @@ import pytest
 
 from tensorkiln.expr import Dim, symbol
 from tensorkiln.program import Program
-from tensorkiln.runtime.threads import split
 from tensorkiln.schedule import ItemAnalysis
 from tests.runtime.kernels import CHUNK, DOUBLE, INCREMENT, elementwise
 from tests.runtime.sketch import Sketch
@@ -56,15 +55,15 @@ def test_a_small_kernel_stays_on_the_calling_thread() -> None:
     assert [item.threads for item in program.profile(np.zeros(1000, np.float32), n=1000)] == [1, 1]
 
 
-@pytest.mark.parametrize(("us", "threads"), [(1, 1), (900, 1), (1100, 2), (1600, 3), (60_000, 8)])
-def test_a_kernel_of_less_than_a_millisecond_has_one_thread(us: int, threads: int) -> None:
+@pytest.mark.parametrize(("us", "threads"), [(1, 1), (39, 1), (41, 2), (61, 3), (60_000, 8)])
+def test_a_kernel_of_less_than_40_microseconds_has_one_thread(us: int, threads: int) -> None:
     program = chain(8, est_ns=1000 * us)
     values = np.zeros(1000, np.float32)
     assert [item.threads for item in program.profile(values, n=1000)] == [threads, threads]
 
 
 def test_an_estimate_at_the_largest_size_is_scaled_to_the_size_of_the_call() -> None:
-    program = chain(8, est_ns=8_000_000, flops=2 * N)
+    program = chain(8, est_ns=320_000, flops=2 * N)
     for count, threads in ((1 << 17, 1), (1 << 21, 4), (1 << 23, 8)):
         assert [item.threads for item in program.profile(np.zeros(count, np.float32), n=count)] == [threads] * 2
 
@@ -92,15 +91,6 @@ def test_a_program_called_from_many_threads_gives_each_its_own_result() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(caller, range(8)))
-
-
-@pytest.mark.parametrize(("count", "parts"), [(1, 1), (7, 3), (8, 4), (5, 5), (1 << 40, 6)])
-def test_a_split_covers_everything_once_and_evenly(count: int, parts: int) -> None:
-    ranges = split(count, parts)
-    assert [first for first, _ in ranges] == [0, *(last for _, last in ranges[:-1])]
-    assert ranges[-1][1] == count
-    lengths = [last - first for first, last in ranges]
-    assert max(lengths) - min(lengths) <= 1
 
 
 def test_fewer_than_one_thread_is_refused() -> None:

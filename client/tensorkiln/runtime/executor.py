@@ -15,6 +15,7 @@ from .arguments import fixed_specs, input_specs, least_values
 from .blocks import BlockPool
 from .call_sizes import call_sizes
 from .clock import Clock
+from .crew import MAX_THREADS
 from .frame import Frame
 from .host_arrays import accept, accept_results
 from .host_launch import HostLaunch, host_launches
@@ -26,7 +27,7 @@ from .outline import Outline
 from .plan import Plan, make_plan, named_output
 from .plans import Plans, Specs
 from .short_calls import ShortCalls
-from .threads import MAX_THREADS, available_processors
+from .threads import available_processors
 
 _MAX_FRAMES: Final = 16
 """The most plans prepared in one block."""
@@ -202,8 +203,7 @@ class Executor:
         frame.transient_bytes = 0
         frame.slots.aim(inputs, addresses)
         if around is None:
-            for step in frame.steps:
-                step()
+            frame.run_steps()
         else:
             for step in frame.steps:
                 around(step)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any, Final
 
 import numpy as np
 
+from .crew import Crew, Task, crew_of
 from .host_launch import HostLaunch, HostStep
 from .loops import LoopStep, run_turns
 from .memory import no_room
 from .plan import Plan
 from .slots import Slots
 from .steps import CallbackStep, TransferStep, Window
-from .threads import worker_pool
 
 
 class Frame:
@@ -31,7 +31,25 @@ class Frame:
         self.slots: Final = Slots(plan, start)
         self._keep_alive: list[object] = []
         self.transient_bytes = 0
+        launches = [step for step in plan.steps if isinstance(step, HostLaunch)]
+        self._workers: Final = max((step.workers for step in launches), default=1)
+        self.crew: Final = crew_of(self._workers) if self._workers > 1 else None
+        self._tasks = (Task * len(launches))()
+        self._prepared = 0
         self.steps: tuple[Callable[[], object], ...] = tuple(self._prepare(step) for step in plan.steps)
+        self._whole = self.steps if self.crew is None else tuple(self._joined(plan.steps, self.crew))
+
+    def _joined(self, steps: Sequence[HostStep], crew: Crew) -> Iterator[Callable[[], object]]:
+        """The steps, with successive launches run by one call."""
+        begun = 0
+        numbered = zip(steps, self.steps, strict=True)
+        for is_launch, group in groupby(numbered, lambda step: isinstance(step[0], HostLaunch)):
+            prepared = [each for _, each in group]
+            if is_launch:
+                yield partial(crew.run, ctypes.addressof(self._tasks[begun]), len(prepared))
+                begun += len(prepared)
+            else:
+                yield from prepared
 
     def _prepare(self, step: HostStep) -> Callable[[], object]:
         match step:
@@ -48,9 +66,13 @@ class Frame:
         """Run every step on arrays at these addresses."""
         self.transient_bytes = 0
         self.slots.aim(inputs, outputs)
-        for step in self.steps:
-            step()
+        self.run_steps()
         self.give(outputs)
+
+    def run_steps(self) -> None:
+        """Run every step on the arrays that the slots are aimed at."""
+        for step in self._whole:
+            step()
 
     def give(self, addresses: Sequence[int]) -> None:
         """Copy results that the steps did not write in place to their addresses."""
@@ -80,23 +102,24 @@ class Frame:
         return run
 
     def _prepare_kernel(self, step: HostLaunch) -> Callable[[], object]:
+        values, edges = ctypes.addressof(step.values), self._kept((ctypes.c_int64 * len(step.edges))(*step.edges))
         is_private = any(argument.base == "scratch" for argument in step.arguments)
-        shared = None if is_private else self._pointers(step, 0)
-        values = ctypes.addressof(step.values)
-        shares = [
-            (ctypes.addressof(shared or self._pointers(step, worker)), values, first, last)
-            for worker, (first, last) in enumerate(step.ranges)
-        ]
-        if len(shares) == 1:
-            return partial(step.function, *shares[0])
-        return partial(run_shares, step.function, shares)
+        count = len(step.arguments)
+        pointers = self._kept(((ctypes.c_void_p * count) * (step.workers if is_private else 1))())
+        for worker, own in enumerate(pointers):
+            self.slots.fill(own, step.arguments, worker)
+        if self.crew is None:
+            return partial(step.function, ctypes.addressof(pointers), values, 0, step.edges[-1])
+        task, place = self._tasks[self._prepared], ctypes.addressof(self._tasks[self._prepared])
+        self._prepared += 1
+        task.function, task.pointers, task.values = step.address, ctypes.addressof(pointers), values
+        task.stride = ctypes.sizeof(ctypes.c_void_p) * count if is_private else 0
+        task.workers, task.chunk, task.edges = step.workers, step.chunk, ctypes.addressof(edges)
+        return partial(self.crew.run, place, 1)
 
-    def _pointers(self, step: HostLaunch, worker: int) -> ctypes.Array[ctypes.c_void_p]:
-        """The pointer array that one worker passes to the kernel."""
-        pointers = (ctypes.c_void_p * len(step.arguments))()
-        self._keep_alive.append(pointers)
-        self.slots.fill(pointers, step.arguments, worker)
-        return pointers
+    def _kept(self, made: Any) -> Any:
+        self._keep_alive.append(made)
+        return made
 
     def _transfer(self, step: TransferStep) -> None:
         source, target = self.slots.locate(step.source.address), self.slots.locate(step.target.address)
@@ -117,16 +140,3 @@ class Frame:
         view = window.view(self.slots.locate(window.address))
         view.flags.writeable = False
         return view
-
-
-def run_shares(function: Callable[..., None], shares: Sequence[tuple[int, int, int, int]]) -> None:
-    """Run one share on this thread and the others on the pool. Waits for all, even when interrupted."""
-    pool = worker_pool()
-    pending: list[Future[None]] = []
-    try:
-        for share in shares[1:]:
-            pending.append(pool.submit(function, *share))
-        function(*shares[0])
-    finally:
-        # The caller reuses the memory that the shares write to, even after an exception.
-        wait(pending)

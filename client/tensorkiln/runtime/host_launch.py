@@ -16,29 +16,39 @@ from .loops import LoopStep
 from .placement import Placement
 from .plan import Plan
 from .steps import CallbackStep, Launch, TransferStep
-from .threads import split
 
-NS_PER_WORKER: Final = 500_000
-"""Nanoseconds of estimated work per thread: below 1 ms one thread is used, above it two or more.
+NS_PER_WORKER: Final = 20_000
+"""Nanoseconds of estimated work per thread: below 40 µs one thread is used, above it two or more.
 
-Handing work to a pool and back takes 20 to 70 µs, more on a busy machine, and the estimate may be twice the real time.
+A worker that is awake begins within a microsecond, a sleeping one after 5 to 50 µs, and the estimate may be twice the
+real time.
 """
+CHUNKS: Final = 4
+"""Chunks of a worker's range: another thread takes what is left of it, a chunk at a time."""
 BYTES_PER_NS: Final = 20
 """Bytes that one core reads or writes per nanosecond."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostLaunch(Launch):
-    """A launch on threads; each of `ranges` is the half-open range of work-groups of one worker."""
+    """A launch on threads, of the code at `address`: the work-groups of each worker begin at one of `edges`, and end
+    before the next.
+    """
 
     function: KernelFunction
+    address: int
     values: ctypes.Array[ctypes.c_int64]
     arguments: tuple[Address, ...]
-    ranges: tuple[tuple[int, int], ...]
+    edges: tuple[int, ...]
 
     @property
     def workers(self) -> int:
-        return len(self.ranges)
+        return len(self.edges) - 1
+
+    @property
+    def chunk(self) -> int:
+        """Work-groups that a thread takes at a time."""
+        return -(-self.edges[-1] // (self.workers * CHUNKS))
 
 
 HostStep = HostLaunch | TransferStep | CallbackStep | LoopStep[Plan[HostLaunch]]
@@ -71,9 +81,10 @@ def _host_launch(
         name=operation.kernel_name,
         launch=launch,
         function=kernel.function,
+        address=kernel.address,
         values=(ctypes.c_int64 * len(spec.var_names))(*(placement.symbols[name] for name in spec.var_names)),
         arguments=tuple(placement.address(buffer_id) for buffer_id in spec.buffers),
-        ranges=split(groups, workers),
+        edges=tuple(groups * worker // workers for worker in range(workers + 1)),
     )
 
 
