@@ -47,9 +47,7 @@ def declare(module: ir.Operation, name: str, arguments: Sequence[ir.Type], resul
     _declared(module, name, arguments, [result])
 
 
-def _declared(
-    module: ir.Operation, name: str, arguments: Sequence[ir.Type], results: Sequence[ir.Type]
-) -> Any | None:
+def _declared(module: ir.Operation, name: str, arguments: Sequence[ir.Type], results: Sequence[ir.Type]) -> Any | None:
     """A new function without a body; None if the module has one of this name."""
     body = module.regions[0].blocks[0]
     known = (op.operation for op in body.operations)
