@@ -7,6 +7,7 @@ from functools import partial
 
 from passes.boundary import AFFINE, KILN, LLVM, LOOPS, TENSORS, UNBUFFERED
 from passes.decompose import decompose
+from passes.decompose.split_reductions import split_reductions
 from passes.fuse import form_kernels
 from passes.layout import block_channels
 from passes.lower import lower_to_llvm
@@ -20,6 +21,7 @@ from passes.upstream import bufferize
 from tensorkiln.dtypes import DType
 from tensorkiln.options import CompileOptions
 
+from .long_reductions import split_of
 from .machine import Machine
 from .realise import add_entries, realise_kernels
 from .strategies import STRATEGIES, UNSCHEDULED
@@ -39,6 +41,7 @@ def cpu_pipeline(
     reuse = Reuse.ROWS if options.fusion and is_scheduled else None
     return (
         Stage("decompose", decompose, KILN),
+        *((Stage("split-reductions", partial(split_reductions, split_of=split_of), KILN),) if packs else ()),
         *(
             (Stage("block-channels", partial(block_channels, block=lanes), KILN),)
             if packs and lanes >= LEAST_BLOCK

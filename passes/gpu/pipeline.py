@@ -7,6 +7,7 @@ from functools import partial
 
 from passes.boundary import AFFINE, KILN, LLVM, LOOPS, TENSORS, UNBUFFERED
 from passes.decompose import decompose
+from passes.decompose.split_reductions import split_reductions
 from passes.fuse import form_kernels
 from passes.lower import lower_to_llvm
 from passes.merge_kernels import merge_kernels
@@ -18,9 +19,9 @@ from passes.upstream import bufferize
 from tensorkiln.options import CompileOptions
 
 from .abi import mark_kernels
+from .long_reductions import split_of
 from .machine import Machine
 from .realise import realise_kernels
-from .split_reductions import split_reductions
 from .strategies import STRATEGIES, UNSCHEDULED
 
 
@@ -34,7 +35,7 @@ def gpu_pipeline(
     reuse = Reuse.POINTS if options.fusion and is_scheduled else None
     return (
         Stage("decompose", decompose, KILN),
-        Stage("split-reductions", split_reductions, KILN),
+        Stage("split-reductions", partial(split_reductions, split_of=split_of), KILN),
         Stage("form-kernels", partial(form_kernels, fusion=options.fusion, reload=machine.reload), KILN),
         Stage("merge-kernels", merge_kernels, KILN),
         Stage("to-linalg", kernels_to_linalg, TENSORS),

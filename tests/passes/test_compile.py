@@ -30,6 +30,7 @@ from tests.passes.modules import TARGET, output
 STAGES = [
     "from-graph",
     "decompose",
+    "split-reductions",
     "block-channels",
     "form-kernels",
     "merge-kernels",
