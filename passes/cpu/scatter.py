@@ -12,7 +12,7 @@ from passes.emit.regions import loop, where
 from passes.loops.body import KernelBody
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import Index, IndexSpace
-from passes.loops.scatter import at, is_scatter, lines_of, root_of
+from passes.loops.scatter import at, lines_of, root_of
 from passes.scalar.registers import zero
 from passes.schedule.choice import Choice
 from passes.schedule.cost import Cost, Evaluate
@@ -33,9 +33,9 @@ CLEARED, UPDATE = 0.1, 4.0
 """Cycles to clear an element of the result, and to apply an update."""
 
 
-def find(body: KernelBody) -> KernelBody | None:
-    """Match a kernel whose root is a scatter."""
-    return body if is_scatter(body) else None
+def find(body: KernelBody) -> KernelBody:
+    """Match every scatter."""
+    return body
 
 
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:

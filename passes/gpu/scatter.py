@@ -16,7 +16,7 @@ from passes.emit.regions import loop
 from passes.loops.body import KernelBody
 from passes.loops.domain import extent_of
 from passes.loops.index_space import IndexSpace
-from passes.loops.scatter import at, is_scatter, lines_of, root_of
+from passes.loops.scatter import at, lines_of, root_of
 from passes.scalar.registers import zero
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate
@@ -40,9 +40,9 @@ NONE = -1
 """The number of an element without an update."""
 
 
-def find(body: KernelBody) -> KernelBody | None:
-    """Match a kernel whose root is a scatter."""
-    return body if is_scatter(body) else None
+def find(body: KernelBody) -> KernelBody:
+    """Match every scatter."""
+    return body
 
 
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
