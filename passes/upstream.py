@@ -29,7 +29,7 @@ NAME = "none"
 SCALAR = 2.0
 """Cycles of a scalar operation, or of moving a 32-bit element."""
 
-BUFFERIZATION = ("inline", "one-shot-bufferize", "canonicalize")
+BUFFERIZATION = ("inline", "one-shot-bufferize")
 
 
 def find(body: KernelBody) -> KernelBody:
