@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from dialect.mlir import arith, ir
-from passes.emit.emission import as_index
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import load, store
 from passes.emit.regions import loop, where
@@ -18,6 +17,7 @@ from passes.schedule.choice import Choice
 from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.record import kernel_item, on_processors, placed
 from passes.schedule.work import moved_bytes
+from passes.to_linalg.node_writer import as_index
 from passes.values import Value
 from tensorkiln import expr
 from tensorkiln.expr import Dim

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from dialect.mlir import arith, ir, memref, scf
-from passes.emit.emission import as_index
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import load, store, strided_view
 from passes.emit.regions import loop
@@ -22,6 +21,7 @@ from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.record import PlacedAxis, constant_extent, kernel_item, on_threads
 from passes.schedule.work import moved_bytes
+from passes.to_linalg.node_writer import as_index
 from passes.values import Value
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
