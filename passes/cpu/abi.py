@@ -13,6 +13,8 @@ from dialect.mlir import func, ir, llvm
 from passes.scalar.registers import stored_type
 from tensorkiln.dtypes import DType
 
+from .shared_functions import internal_function
+
 BODY_SUFFIX = "_body"
 GroupEmission = Callable[[ir.Block, Sequence[ir.Value], Sequence[ir.Value], ir.Value, ir.Value], None]
 """Emits a body: `(entry block, buffer pointers, symbol values, first group, last group)`."""
@@ -26,11 +28,7 @@ def kernel_function(name: str, dtypes: Sequence[DType], symbols: int, emit: Grou
     """
     index = ir.IndexType.get()
     buffers = [ir.MemRefType.get([], stored_type(dtype)) for dtype in dtypes]
-    function = func.FuncOp(name + BODY_SUFFIX, ([*buffers, *[index] * (symbols + 2)], []))
-    function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
-    plain = ir.DictAttr.get({})
-    unshared = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
-    function.arg_attrs = ir.ArrayAttr.get([unshared] * len(buffers) + [plain] * (symbols + 2))
+    function = internal_function(name + BODY_SUFFIX, [*buffers, *[index] * (symbols + 2)])
     block = function.add_entry_block()
     *arguments, first, last = block.arguments
     with ir.InsertionPoint(block):

@@ -18,6 +18,17 @@ def module_of(block: ir.Block) -> ir.Operation:
     return operation
 
 
+def internal_function(name: str, arguments: Sequence[ir.Type], visibility: str | None = None) -> func.FuncOp:
+    """Define a function that only the module calls; memref arguments do not alias."""
+    function = func.FuncOp(name, (list(arguments), []), visibility=visibility)
+    function.attributes["llvm.linkage"] = ir.Attribute.parse(INTERNAL)
+    plain, unshared = ir.DictAttr.get({}), ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
+    function.arg_attrs = ir.ArrayAttr.get(
+        [unshared if isinstance(kind, ir.MemRefType) else plain for kind in arguments]
+    )
+    return function
+
+
 def shared_function(
     module: ir.Operation,
     name: str,
@@ -30,13 +41,8 @@ def shared_function(
     if any("sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == name for op in defined):
         return name
     with ir.InsertionPoint.at_block_begin(body), shared():
-        function = func.FuncOp(name, (list(arguments), []), visibility="private")
-    function.attributes["llvm.linkage"] = ir.Attribute.parse(INTERNAL)
+        function = internal_function(name, arguments, "private")
     function.attributes["llvm.no_inline"] = ir.UnitAttr.get()
-    plain, unshared = ir.DictAttr.get({}), ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
-    function.arg_attrs = ir.ArrayAttr.get(
-        [unshared if isinstance(argument, ir.MemRefType) else plain for argument in arguments]
-    )
     block = function.add_entry_block()
     with ir.InsertionPoint(block), shared():
         define(list(block.arguments))
