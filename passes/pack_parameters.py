@@ -16,7 +16,7 @@ from dialect.module import PARAMETER, graph_function
 
 from .loops.body import KernelBody
 from .schedule.panels import Tiling
-from .strategy import Strategies
+from .strategy import Strategies, matching
 from .to_linalg.read_kernel import IN_PANELS, read_kernel
 from .to_linalg.write_kernel import SUFFIX
 from .values import NODES, PREPARE, ROWS, Range, functions_of, marked_arguments, read_symbols
@@ -72,12 +72,9 @@ class _Packer:
         call.attributes["callee"] = ir.FlatSymbolRefAttr.get(reader)
 
     def _asked(self, body: KernelBody) -> Sequence[Tiling]:
-        for strategy in self.strategies.values():
-            problem = body.once(strategy.find)
-            if problem is not None:
-                with body.apart():
-                    return strategy.tilings(body, problem, self.machine)
-        return ()
+        strategy, problem = matching(self.strategies, body)[0]
+        with body.apart():
+            return strategy.tilings(body, problem, self.machine)
 
     def _packed(self, value: ir.Value, tiling: Tiling) -> ir.Value:
         """The call that packs a value; all kernels that read it in the same panels share it."""

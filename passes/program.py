@@ -105,7 +105,7 @@ class ProgramParts:
     @property
     def schedule(self) -> Schedule:
         items = {number: item for number, item in enumerate(self.operations) if isinstance(item, KernelItem)}
-        opportunities = fusion_opportunities(self.plan.steps, self.plan.buffers, items, self.graph.symbols)
+        opportunities = fusion_opportunities(self.plan.steps, self.plan.buffers, items, self.graph)
         return Schedule.build(
             self.operations, self._dependencies(), analysis=self.analysis, fusion_opportunities=opportunities
         )

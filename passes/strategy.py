@@ -12,6 +12,7 @@ from dialect.mlir import ir
 from tensorkiln.schedule import KernelItem
 
 from .loops.body import KernelBody
+from .loops.scatter import is_scatter
 from .plan.in_place import Reuse
 from .schedule.attach import attach_schedules
 from .schedule.choice import Candidate, Choice, Offer
@@ -36,7 +37,7 @@ class Strategy(Generic[Problem, M, Frame]):
     `find` returns None for a kernel that it does not match. The most promising candidate comes first. `tilings` gives
     packed layouts for parameters. `find` depends on the body alone: it runs once, and its result serves for scheduling
     and emission. `version` counts changes of the code emitted for the same record; times measured with another version
-    do not count.
+    do not count. A strategy runs `scatters` alone, no scatter, or kernels of both sorts (None).
     """
 
     find: Callable[[KernelBody], Problem | None]
@@ -44,6 +45,7 @@ class Strategy(Generic[Problem, M, Frame]):
     realise: Callable[[Problem, KernelItem, Frame], None]
     tilings: Callable[[KernelBody, Problem, M], Sequence[Tiling]] = lambda *_: ()
     version: int = 1
+    scatters: bool | None = False
 
     def emit(self, body: KernelBody, item: KernelItem, frame: Frame) -> None:
         """Emit a kernel with this strategy, which was picked for it."""
@@ -54,6 +56,13 @@ class Strategy(Generic[Problem, M, Frame]):
 
 
 Strategies = Mapping[str, Strategy[Any, M, Frame]]
+
+
+def matching(strategies: Strategies[M, Frame], body: KernelBody) -> list[tuple[Strategy[Any, M, Frame], Any]]:
+    """The strategies that can run a kernel, in order, and what each has found in it."""
+    sorts = (is_scatter(body), None)
+    asked = [strategy for strategy in strategies.values() if strategy.scatters in sorts]
+    return [(each, problem) for each in asked if (problem := body.once(each.find)) is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +82,9 @@ class Picker(Generic[Costed, Frame]):
 
         It is the first candidate of the first strategy that can run the kernel, unless another is faster by a margin.
         """
-        found = [(strategy, body.once(strategy.find)) for strategy in self.strategies.values()]
+        found = matching(self.strategies, body)
         with body.apart():
-            return self._offer(body, [(strategy, problem) for strategy, problem in found if problem is not None])
+            return self._offer(body, found)
 
     def _offer(self, body: KernelBody, found: Sequence[tuple[Strategy[Any, Costed, Frame], Any]]) -> Offer:
         typical, most = at_typical(body.function.symbols), at_upper_bounds(body.function.symbols)

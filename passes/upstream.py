@@ -11,7 +11,6 @@ from typing import Any
 
 from dialect.mlir import PassManager, bufferization, func, ir, memref
 from dialect.named_ops import copy as copy_memory
-from passes.kernel_memory import MEMORY
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.row_storage import locals_of
@@ -25,13 +24,12 @@ from .emit.arguments import as_pointer_to
 from .emit.index_emission import IndexEmitter
 from .emit.memory import strided_view
 from .loops.body import KernelBody
-from .values import functions_of
 
 NAME = "none"
 SCALAR = 2.0
 """Cycles of a scalar operation, or of moving a 32-bit element."""
 
-BUFFERIZATION = ("inline", "one-shot-bufferize", "canonicalize")
+BUFFERIZATION = ("inline", "one-shot-bufferize")
 
 
 def find(body: KernelBody) -> KernelBody:
@@ -145,12 +143,8 @@ def _view(pointer: ir.Value, tensor: ir.Type, shape: Sequence[Dim], index: Index
 
 def bufferize(module: ir.Module) -> ir.Module:
     """Replace tensors by the kernels' buffers."""
-    kernels = [name for name, made in functions_of(module).items() if MEMORY in made.attributes]
     with module.context:
-        # The inliner drops private functions without callers, and the entries that call these are added later.
-        _set_visibility(module, kernels, "public")
         PassManager.parse(f"builtin.module({','.join(BUFFERIZATION)})").run(module.operation)
-        _set_visibility(module, kernels, "private")
         _open_copies(module)
     return module
 
@@ -170,9 +164,3 @@ def _open_copies(module: ir.Module) -> None:
         with ir.InsertionPoint(copy), copy.location:
             copy_memory(source, target)
         copy.erase()
-
-
-def _set_visibility(module: ir.Module, names: Sequence[str], visibility: str) -> None:
-    functions = functions_of(module)
-    for name in names:
-        functions[name].attributes["sym_visibility"] = ir.StringAttr.get(visibility)

@@ -39,8 +39,8 @@ ROOTS = "kiln.roots"
 """Attribute of a kernel call: for each value that the kernel computes with loops of its own, in order, the numbers of
 the nodes that these loops compute."""
 APART = "kiln.apart"
-"""Attribute of a kernel call: `[writer, reader, reason]` for each node `reader` in it that reads node `writer` of
-another kernel, and why they are not fused."""
+"""Attribute of a kernel call: `[operand, writer, reader, reason]` for each node `reader` in it that reads the call's
+operand of that number, node `writer` of another kernel, and why they are not fused."""
 
 PREPARE = "kiln.prepare"
 """The unit attribute of a kernel call whose results depend on parameters alone."""
@@ -214,7 +214,7 @@ def _read_result(op: Any, operands: tuple[Value, ...], number: int, place: int) 
         fields["is_prepared"] = PREPARE in operation.attributes
         fields["nodes"] = tuple(ir.DenseI64ArrayAttr(operation.attributes[NODES]))
         apart = decode(operation.attributes[APART]) if APART in operation.attributes else ()
-        fields["apart"] = tuple((writer, reader, reason) for writer, reader, reason in apart)
+        fields["apart"] = tuple(map(tuple, apart))
     return Value(
         kind=operation.name.removeprefix("kiln."),
         operands=operands,

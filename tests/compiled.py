@@ -21,7 +21,7 @@ from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
 from tensorkiln.program import Program
 from tensorkiln.target import Target, missing_features
-from tests.bounds import accesses
+from tests.bounds import Realised, accesses
 
 EVERY: Final = ("every",)
 """Instead of stages: all of them."""
@@ -93,16 +93,19 @@ def proven(graph: Graph, name: str = "cpu:native", *, texts: Sequence[str] = ())
     is_canonical = all(map(CANONICAL_SYMBOL.fullmatch, graph.symbols))
     constraints = (graph if is_canonical else canonicalize(graph).graph).constraints
 
-    def prove(module: ir.Module) -> ir.Module:
-        unproven = [store for store in accesses(module, constraints, loads=False) if not store.is_proven]
-        assert not unproven, "\n".join(map(str, unproven))
-        return module
+    def proving(stage: Stage) -> Stage:
+        def run(module: ir.Module) -> ir.Module:
+            made = stage.run(module)
+            stores = accesses(Realised.of(module, made), constraints, loads=False)
+            unproven = [store for store in stores if not store.is_proven]
+            assert not unproven, "\n".join(map(str, unproven))
+            return made
+
+        return replace(stage, run=run) if stage.name == "realise" else stage
 
     def with_proof(target: Target, options: CompileOptions, measured: Mapping[str, float]) -> BackEnd:
         made = back_end_of(target, options, measured)
-        (number,) = (number for number, stage in enumerate(made.pipeline) if stage.name == "realise")
-        proof = replace(made.pipeline[number], name="proof", run=prove)
-        return replace(made, pipeline=(*made.pipeline[: number + 1], proof, *made.pipeline[number + 1 :]))
+        return replace(made, pipeline=tuple(map(proving, made.pipeline)))
 
     with mock.patch.object(compile_module, "back_end_of", with_proof):
         return compiled(graph, name, texts=texts)

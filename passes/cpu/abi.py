@@ -13,29 +13,27 @@ from dialect.mlir import func, ir, llvm
 from passes.scalar.registers import stored_type
 from tensorkiln.dtypes import DType
 
+from .shared_functions import internal_function
+
 BODY_SUFFIX = "_body"
 GroupEmission = Callable[[ir.Block, Sequence[ir.Value], Sequence[ir.Value], ir.Value, ir.Value], None]
 """Emits a body: `(entry block, buffer pointers, symbol values, first group, last group)`."""
 
 
-def kernel_function(name: str, dtypes: Sequence[DType], symbols: int, emit: GroupEmission) -> ir.Operation:
+def kernel_function(name: str, dtypes: Sequence[DType], symbols: int, emit: GroupEmission) -> None:
     """Define the body function of a kernel at the current insertion point.
 
-    Buffers are rank-0 memrefs, which cross the function boundary as bare pointers that do not alias.
+    Buffers are rank-0 memrefs, which cross the function boundary as bare pointers that do not alias. It has no callers
+    until its entry is added, so it is public for the passes before.
     """
     index = ir.IndexType.get()
     buffers = [ir.MemRefType.get([], stored_type(dtype)) for dtype in dtypes]
-    function = func.FuncOp(name + BODY_SUFFIX, ([*buffers, *[index] * (symbols + 2)], []), visibility="private")
-    function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
-    plain = ir.DictAttr.get({})
-    unshared = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
-    function.arg_attrs = ir.ArrayAttr.get([unshared] * len(buffers) + [plain] * (symbols + 2))
+    function = internal_function(name + BODY_SUFFIX, [*buffers, *[index] * (symbols + 2)])
     block = function.add_entry_block()
     *arguments, first, last = block.arguments
     with ir.InsertionPoint(block):
         emit(block, arguments[: len(buffers)], arguments[len(buffers) :], first, last)
         func.ReturnOp([])
-    return function.operation
 
 
 def entry_function(name: str, body: ir.Operation, buffers: int, symbols: int) -> None:

@@ -40,7 +40,6 @@ VECTORS_PER_TILE = 2
 WIDE_TILE, WIDE_REGISTERS = 4, 32
 """Vectors of a wide tile, and the registers that it needs. It loads less per product, but its fewer rows divide fewer
 inner loops."""
-NO_LIMIT = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,8 @@ from passes.emit.steady_divisors import shares_of
 from passes.emit.sum_emission import emit_sum, row_sums
 from passes.emit.sweep_emission import emit_result, emit_sweep, registers_of
 from passes.loops.body import KernelBody, Stage
-from passes.loops.collapse import collapse
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import Index
-from passes.loops.scatter import is_scatter
 from passes.scalar.registers import stored_type
 from passes.schedule.choice import Choice, Scratch, bounded
 from passes.schedule.cost import Cost, Evaluate
@@ -41,11 +39,6 @@ from .row_ahead import emit_beside, streams_beside
 from .rows import for_each_row, for_rows_at_once
 
 NAME = "loops"
-
-
-def find(body: KernelBody) -> KernelBody | None:
-    """Match maps and reductions of every kind, with adjacent loops merged."""
-    return None if is_scatter(body) else collapse(body)
 
 
 def candidates(shared: KernelBody, machine: Machine) -> Iterator[Choice]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dialect.mlir import arith, ir, memref, scf, vector
@@ -80,7 +79,7 @@ def micro_kernel(
     pointer, index = ir.MemRefType.get([], mlir_scalar(product.dtype)), ir.IndexType.get()
 
     def define(arguments: Sequence[ir.Value]) -> None:
-        _define(arguments, product, blocking, left, right, last, is_exact, ahead)
+        _MicroKernel(arguments, product, blocking, left, right, is_exact, ahead).define(last)
 
     tables = [ir.MemRefType.get([], ir.IntegerType.get_signless(32))] * (2 if left.run else 0)
     types = [*[pointer] * 3, *tables, *[index] * 10, ir.IntegerType.get_signless(1)]
@@ -90,156 +89,138 @@ def micro_kernel(
 SIZES = ("left_first", "left_panel", "right_first", "right_panel", "result_first", "stride")
 
 
-def _define(
-    arguments: Sequence[ir.Value],
-    product: Product,
-    blocking: Blocking,
-    of_left: LeftSteps,
-    of_right: int,
-    last: int,
-    is_exact: bool,
-    ahead: Prefetches,
-) -> None:
-    left, right, result, *rest = arguments
-    tables, rest = (rest[:2], rest[2:]) if of_left.run else ([], rest)
-    row_tiles, rows, columns, depth, *sizes, starts = rest
-    names = ("rows", "columns", *SIZES)
-    known = {name: (0, 1 << 40) for name in names}
-    emit = IndexEmitter(IndexSpace(known), dict(zip(names, (rows, columns, *sizes), strict=True)))
-    with loop("column", 0, columns, blocking.tile_columns, emit) as here:
-        emit.space.bound("column", 0, 1 << 40)
+class _MicroKernel:
+    def __init__(
+        self,
+        arguments: Sequence[ir.Value],
+        product: Product,
+        blocking: Blocking,
+        of_left: LeftSteps,
+        of_right: int,
+        is_exact: bool,
+        ahead: Prefetches,
+    ) -> None:
+        self.product, self.blocking, self.of_left, self.of_right = product, blocking, of_left, of_right
+        self.is_exact, self.ahead, self.lanes = is_exact, ahead, blocking.lanes
+        self.left, self.right, self.result, *rest = arguments
+        self.tables, rest = (rest[:2], rest[2:]) if of_left.run else ([], rest)
+        self.row_tiles, rows, columns, self.depth, *sizes, self.starts = rest
+        self.sizes = dict(zip(("rows", "columns", *SIZES), (rows, columns, *sizes), strict=True))
+        self.kind = ir.VectorType.get([self.lanes], mlir_scalar(product.dtype))
 
-        def tiles(vectors: int, around: IndexEmitter) -> None:
-            with loop("row", 0, row_tiles, 1, around) as inside:
-                far = _FarPanels(right, vectors, of_right, blocking, depth, row_tiles) if ahead.right else None
-                operands = (left, right, result)
-                steps = (depth, of_left, of_right)
-                _tile(
-                    product, blocking, vectors, operands, tables, steps, (ahead.result, far), starts, is_exact, inside
-                )
+    def define(self, last: int) -> None:
+        """Emit the loops over the tiles; at most `last` vectors are computed of one that needs no more."""
+        emit = IndexEmitter(IndexSpace(dict.fromkeys(self.sizes, (0, 1 << 40))), self.sizes)
+        with loop("column", 0, self.sizes["columns"], self.blocking.tile_columns, emit) as here:
+            emit.space.bound("column", 0, 1 << 40)
+            if last < self.blocking.vectors:
+                left_over = here(symbol("columns") - symbol("column"))
+                is_wide = arith.cmpi(arith.CmpIPredicate.sgt, left_over, here(last * self.lanes))
+                for has_all, region in branches(is_wide, here):
+                    with region as inside:
+                        self._tiles(self.blocking.vectors if has_all else last, inside)
+            else:
+                self._tiles(self.blocking.vectors, here.inside({}))
 
-        if last < blocking.vectors:
-            left_over = here(symbol("columns") - symbol("column"))
-            is_wide = arith.cmpi(arith.CmpIPredicate.sgt, left_over, here(last * blocking.lanes))
-            for has_all, region in branches(is_wide, here):
-                with region as inside:
-                    tiles(blocking.vectors if has_all else last, inside)
-        else:
-            tiles(blocking.vectors, here.inside({}))
+    def _tiles(self, vectors: int, around: IndexEmitter) -> None:
+        with loop("row", 0, self.row_tiles, 1, around) as inside:
+            self._tile(vectors, inside)
 
+    def _nothing(self) -> ir.Value:
+        return vector.BroadcastOp(self.kind, zero(self.product.dtype)).result
 
-def _tile(
-    product: Product,
-    blocking: Blocking,
-    vectors: int,
-    operands: tuple[ir.Value, ir.Value, ir.Value],
-    tables: Sequence[ir.Value],
-    steps: tuple[ir.Value, LeftSteps, int],
-    prefetched: tuple[bool, _FarPanels | None],
-    starts: ir.Value,
-    is_exact: bool,
-    index: IndexEmitter,
-) -> None:
-    """Emit one register tile, `vectors` vectors wide, over the whole packed depth."""
-    (depth, of_left, of_right), (fetches_result, far) = steps, prefetched
-    left, right, result = operands
-    lanes, stride = blocking.lanes, symbol("stride")
-    kind = ir.VectorType.get([lanes], mlir_scalar(product.dtype))
-    places = [(row, part) for row in range(blocking.tile_rows) for part in range(vectors)]
-    corner = symbol("result_first") + symbol("row") * stride * blocking.tile_rows + symbol("column")
-    views = [strided_view(result, corner + stride * row + part * lanes, (lanes,), (1,), index) for row, part in places]
-    nothing = vector.BroadcastOp(kind, zero(product.dtype)).result
+    def _tile(self, vectors: int, index: IndexEmitter) -> None:
+        """Emit one register tile, `vectors` vectors wide, over the whole packed depth."""
+        blocking, of_left, lanes, stride = self.blocking, self.of_left, self.lanes, symbol("stride")
+        places = [(row, part) for row in range(blocking.tile_rows) for part in range(vectors)]
+        corner = symbol("result_first") + symbol("row") * stride * blocking.tile_rows + symbol("column")
+        views = [
+            strided_view(self.result, corner + stride * row + part * lanes, (lanes,), (1,), index)
+            for row, part in places
+        ]
+        nothing = self._nothing()
 
-    def step(accumulators: Sequence[ir.Value], beyond: Dim, here: IndexEmitter) -> list[ir.Value]:
-        """Add the products of one step of the depth; its left elements are `beyond` elements after the row starts."""
-        loaded: list[ir.Value] = []
-        for part in range(vectors):
-            at = _on_the_right(symbol("column"), part * lanes, symbol("step"), of_right, blocking.tile_columns)
-            loaded.append(vector.LoadOp(kind, strided_view(right, at, (lanes,), (1,), here), [here(0)]).result)
-        after: list[ir.Value] = []
-        for row in range(blocking.tile_rows):
-            view = strided_view(left, expr.add(begins[row], beyond), (), (), here)
-            repeated = vector.BroadcastOp(kind, memref.load(view, [])).result
+        def step(accumulators: Sequence[ir.Value], beyond: Dim, here: IndexEmitter) -> list[ir.Value]:
+            """Add the products of one step of the depth; its left elements are `beyond` elements after the row
+            starts.
+            """
+            loaded: list[ir.Value] = []
             for part in range(vectors):
-                after.append(product.added(repeated, loaded[part], accumulators[row * vectors + part]))
-        return after
+                at = self._on_the_right(symbol("column"), part * lanes, symbol("step"))
+                view = strided_view(self.right, at, (lanes,), (1,), here)
+                loaded.append(vector.LoadOp(self.kind, view, [here(0)]).result)
+            after: list[ir.Value] = []
+            for row in range(blocking.tile_rows):
+                view = strided_view(self.left, expr.add(begins[row], beyond), (), (), here)
+                repeated = vector.BroadcastOp(self.kind, memref.load(view, [])).result
+                for part in range(vectors):
+                    after.append(self.product.added(repeated, loaded[part], accumulators[row * vectors + part]))
+            return after
 
-    if fetches_result:
-        for view in views:
-            prefetch(view, NEAREST_CACHE, index, is_written=True)
-    firsts, begins = _rows_on_the_left(blocking, of_left, tables, index)
-    over_depth = scf.ForOp(index(0), depth, index(max(of_left.run, 1)), [nothing] * len(views))
-    with ir.InsertionPoint(over_depth.body):
-        if not firsts:
-            here = index.inside({"step": over_depth.induction_variable})
-            made = step(over_depth.inner_iter_args, 0, here)
-        else:
-            here = index.inside({"begin": over_depth.induction_variable})
-            entry = entry_of(tables[1], symbol("begin"), here)
-            if far is not None:
-                far.prefetch(of_left.run, here)
-            places = {f"place{row}": arith.addi(first, entry) for row, first in enumerate(firsts)}
-            made = _run(step, over_depth, of_left.run, here.inside(places))
-        scf.YieldOp(made)
-    tile = _Tile(product, blocking, over_depth.results, views, starts)
-    if not is_exact:
-        tile.store(index)
-        return
-    rows, columns = symbol("row") * blocking.tile_rows + blocking.tile_rows, symbol("column") + vectors * lanes
-    fits = (index(dim) for dim in (symbol("rows") - rows, symbol("columns") - columns))
-    is_whole = arith.andi(*(arith.cmpi(arith.CmpIPredicate.sge, rest, index(0)) for rest in fits))
-    for has_all, region in branches(is_whole, index):
-        with region as inside:
-            (tile.store if has_all else tile.store_inside)(inside)
+        if self.ahead.result:
+            for view in views:
+                prefetch(view, NEAREST_CACHE, index, is_written=True)
+        firsts, begins = self._rows_on_the_left(index)
+        over_depth = scf.ForOp(index(0), self.depth, index(max(of_left.run, 1)), [nothing] * len(views))
+        with ir.InsertionPoint(over_depth.body):
+            if not firsts:
+                here = index.inside({"step": over_depth.induction_variable})
+                made = step(over_depth.inner_iter_args, 0, here)
+            else:
+                here = index.inside({"begin": over_depth.induction_variable})
+                entry = entry_of(self.tables[1], symbol("begin"), here)
+                if self.ahead.right:
+                    self._prefetch_far(vectors, here)
+                starts = {f"place{row}": arith.addi(first, entry) for row, first in enumerate(firsts)}
+                made = _run(step, over_depth, of_left.run, here.inside(starts))
+            scf.YieldOp(made)
+        sums = list(over_depth.results)
+        if not self.is_exact:
+            self._store(sums, views, index)
+            return
+        rows, columns = symbol("row") * blocking.tile_rows + blocking.tile_rows, symbol("column") + vectors * lanes
+        fits = (index(dim) for dim in (symbol("rows") - rows, symbol("columns") - columns))
+        is_whole = arith.andi(*(arith.cmpi(arith.CmpIPredicate.sge, rest, index(0)) for rest in fits))
+        for has_all, region in branches(is_whole, index):
+            with region as inside:
+                (self._store if has_all else self._store_inside)(sums, views, inside)
 
+    def _rows_on_the_left(self, index: IndexEmitter) -> tuple[Sequence[ir.Value], Sequence[Dim]]:
+        """The table entries of a tile or of each of its rows, and where the rows begin: in place, from `place{n}`
+        on.
+        """
+        height, left = self.blocking.tile_rows, self.of_left
+        if not self.tables:
+            assert left.row is not None, "packed rows are equally far apart"
+            first = symbol("left_first") + symbol("row") * symbol("left_panel") + symbol("step") * left.step
+            return (), [expr.add(first, row * left.row) for row in range(height)]
+        known = range(height) if left.row is None else range(1)
+        firsts = [entry_of(self.tables[0], symbol("row") * height + row, index) for row in known]
+        if left.row is None:
+            return firsts, [symbol(f"place{row}") for row in known]
+        return firsts, [symbol("place0") + row * left.row for row in range(height)]
 
-def _rows_on_the_left(
-    blocking: Blocking, left: LeftSteps, tables: Sequence[ir.Value], index: IndexEmitter
-) -> tuple[Sequence[ir.Value], Sequence[Dim]]:
-    """The table entries of a tile or of each of its rows, and where the rows begin: in place, from `place{n}` on."""
-    height = blocking.tile_rows
-    if not tables:
-        assert left.row is not None, "packed rows are equally far apart"
-        first = symbol("left_first") + symbol("row") * symbol("left_panel") + symbol("step") * left.step
-        return (), [expr.add(first, row * left.row) for row in range(height)]
-    known = range(height) if left.row is None else range(1)
-    firsts = [entry_of(tables[0], symbol("row") * height + row, index) for row in known]
-    if left.row is None:
-        return firsts, [symbol(f"place{row}") for row in known]
-    return firsts, [symbol("place0") + row * left.row for row in range(height)]
+    def _store(self, sums: Sequence[ir.Value], views: Sequence[ir.Value], index: IndexEmitter) -> None:
+        """Store a whole tile if it `starts`, else add it.
 
-
-@dataclass(frozen=True, slots=True)
-class _Tile:
-    """The accumulators of a register tile, row by row, and their views in the result.
-
-    They are stored if the tile `starts`, else added. They start from zero and are added once, so that the error of a
-    long sum grows with its blocks, not its steps.
-    """
-
-    product: Product
-    blocking: Blocking
-    sums: Sequence[ir.Value]
-    views: Sequence[ir.Value]
-    starts: ir.Value
-
-    def store(self, index: IndexEmitter) -> None:
-        """Store or add the whole tile."""
+        The sums start from zero and are added once, so that the error of a long sum grows with its blocks, not its
+        steps.
+        """
         for is_first, region in branches(self.starts, index):
             with region as here:
                 none = here(0)
-                for value, view in zip(self.sums, self.views, strict=True):
+                for value, view in zip(sums, views, strict=True):
                     total = value if is_first else self._added(vector.LoadOp(value.type, view, [none]).result, value)
                     vector.StoreOp(total, view, [none])
 
-    def store_inside(self, index: IndexEmitter) -> None:
-        """Store or add the part of the tile inside the block."""
-        lanes, height = self.blocking.lanes, self.blocking.tile_rows
-        kind, flags = self.sums[0].type, ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
+    def _store_inside(self, sums: Sequence[ir.Value], views: Sequence[ir.Value], index: IndexEmitter) -> None:
+        """Store or add the part of a tile inside the block."""
+        lanes, height = self.lanes, self.blocking.tile_rows
+        flags = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
         masks: list[ir.Value] = []
-        for part in range(len(self.sums) // height):
+        for part in range(len(sums) // height):
             masks.append(vector.create_mask(flags, [index(symbol("columns") - symbol("column") - part * lanes)]))
-        nothing = vector.BroadcastOp(kind, zero(self.product.dtype)).result
+        nothing = self._nothing()
         # Adding zero changes no sum that starts from zero: it is -0 only if a negative result underflowed.
         is_added = vector.BroadcastOp(flags, arith.xori(self.starts, arith.constant(self.starts.type, 1))).result
         added = [arith.andi(mask, is_added) for mask in masks]
@@ -248,12 +229,42 @@ class _Tile:
             with where(arith.cmpi(arith.CmpIPredicate.slt, place, index(symbol("rows"))), index) as here:
                 none = here(0)
                 for part, mask in enumerate(masks):
-                    value, view = (each[row * len(masks) + part] for each in (self.sums, self.views))
-                    before = vector.MaskedLoadOp(kind, view, [none], added[part], nothing).result
+                    value, view = (each[row * len(masks) + part] for each in (sums, views))
+                    before = vector.MaskedLoadOp(self.kind, view, [none], added[part], nothing).result
                     vector.MaskedStoreOp(view, [none], mask, self._added(before, value))
 
     def _added(self, before: ir.Value, value: ir.Value) -> ir.Value:
         return arith.addf(before, value) if self.product.dtype.is_float else arith.addi(before, value)
+
+    def _prefetch_far(self, vectors: int, index: IndexEmitter) -> None:
+        """Prefetch the share of the tile `row` of right-hand panels that come from memory, for a run of steps from
+        `begin` on: those of the next columns or, after the last, the next `depth` steps of the first columns.
+        """
+        tile, lanes = self.blocking.tile_columns, self.lanes
+        after = index(symbol("column") + tile)
+        is_last = arith.cmpi(arith.CmpIPredicate.sge, after, index(symbol("columns")))
+        done = arith.addi(arith.muli(index(symbol("row")), self.depth), index(symbol("begin")))
+        share = arith.divui(done, self.row_tiles)
+        first = arith.addi(share, arith.select(is_last, self.depth, index(0)))
+        few = arith.cmpi(arith.CmpIPredicate.ule, self.row_tiles, index(FEW_TILES))
+        count = arith.select(few, arith.ceildivui(index(self.of_left.run), self.row_tiles), index(0))
+        with loop("ahead", 0, count, 1, index) as here:
+            for name in ("next", "next_step"):
+                index.space.bound(name, 0, 1 << 40)
+            step = arith.addi(first, here.names["ahead"])
+            here = here.inside({"next_step": step, "next": arith.select(is_last, index(0), after)})
+            for part in range(vectors):
+                at = self._on_the_right(symbol("next"), part * lanes, symbol("next_step"))
+                prefetch(strided_view(self.right, at, (lanes,), (1,), here), SECOND_CACHE, here)
+
+    def _on_the_right(self, tile: Dim, column: int, step: Dim) -> Dim:
+        """The offset of the vector at a `column` of the tile that begins at column `tile`, for a step of the depth."""
+        panel = self.of_right
+        if panel > self.blocking.tile_columns:
+            number, place = expr.floordiv(tile, panel), expr.add(expr.floormod(tile, panel), column)
+        else:
+            number, place = expr.add(expr.floordiv(tile, panel), column // panel), column % panel
+        return expr.add(symbol("right_first"), expr.mul(number, symbol("right_panel")), expr.mul(step, panel), place)
 
 
 def _run(
@@ -273,52 +284,3 @@ def _run(
         here = index.inside({"inner": loop.induction_variable, "step": at})
         scf.YieldOp(step(loop.inner_iter_args, symbol("inner"), here))
     return loop.results
-
-
-@dataclass(frozen=True, slots=True)
-class _FarPanels:
-    """Right-hand panels that come from memory: those of the next columns or, after the last, the next `depth` steps of
-    the first columns.
-    """
-
-    right: ir.Value
-    vectors: int
-    of_right: int
-    blocking: Blocking
-    depth: ir.Value
-    row_tiles: ir.Value
-
-    def prefetch(self, run: int, index: IndexEmitter) -> None:
-        """Prefetch the share of the tile `row` for `run` steps from `begin` on."""
-        tile, lanes = self.blocking.tile_columns, self.blocking.lanes
-        after = index(symbol("column") + tile)
-        is_last = arith.cmpi(arith.CmpIPredicate.sge, after, index(symbol("columns")))
-        done = arith.addi(arith.muli(index(symbol("row")), self.depth), index(symbol("begin")))
-        share = arith.divui(done, self.row_tiles)
-        first = arith.addi(share, arith.select(is_last, self.depth, index(0)))
-        few = arith.cmpi(arith.CmpIPredicate.ule, self.row_tiles, index(FEW_TILES))
-        count = arith.select(few, arith.ceildivui(index(run), self.row_tiles), index(0))
-        with loop("ahead", 0, count, 1, index) as here:
-            for name in ("next", "next_step"):
-                index.space.bound(name, 0, 1 << 40)
-            step = arith.addi(first, here.names["ahead"])
-            here = here.inside({"next_step": step, "next": arith.select(is_last, index(0), after)})
-            for part in range(self.vectors):
-                at = _on_the_right(symbol("next"), part * lanes, symbol("next_step"), self.of_right, tile)
-                view = strided_view(self.right, at, (lanes,), (1,), here)
-                prefetch(view, SECOND_CACHE, here)
-
-
-def _on_the_right(tile: Dim, column: int, step: Dim, panel: int, tile_columns: int) -> Dim:
-    """The offset of the vector at a `column` of the tile that begins at column `tile`, for a step of the depth."""
-    number, place = _panel_of(tile, column, panel, tile_columns)
-    return expr.add(symbol("right_first"), expr.mul(number, symbol("right_panel")), expr.mul(step, panel), place)
-
-
-def _panel_of(tile: Dim, column: int, panel: int, tile_columns: int) -> tuple[Dim, Dim]:
-    """The panel (`panel` columns wide) of a `column` of the tile that begins at column `tile`, and the offset inside
-    it.
-    """
-    if panel > tile_columns:
-        return expr.floordiv(tile, panel), expr.add(expr.floormod(tile, panel), column)
-    return expr.add(expr.floordiv(tile, panel), column // panel), column % panel

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from dialect.mlir import ir
 from passes.emit.arguments import operand_pointers
-from passes.kernel_memory import drop_records, memory_of
 from passes.schedule.attach import PROGRAM, ScheduledKernel, entry_steps, read_buffers, read_steps, scheduled_kernels
 from passes.values import functions_of, read_symbols
 from tensorkiln.buffers import Buffer
@@ -46,8 +45,7 @@ def _realise(kernel: ScheduledKernel, buffers: Sequence[Buffer], symbols: Sequen
         _ALL[kernel.strategy].emit(kernel.body, kernel.item, frame)
 
     dtypes = [buffers[number].dtype for number in kernel.step.arguments]
-    function = kernel_function(kernel.entry, dtypes, len(symbols), emit)
-    memory_of(kernel, buffers).attach(function)
+    kernel_function(kernel.entry, dtypes, len(symbols), emit)
 
 
 def add_entries(module: ir.Module) -> ir.Module:
@@ -57,7 +55,6 @@ def add_entries(module: ir.Module) -> ir.Module:
     with ir.InsertionPoint(module.body), ir.Location.unknown(module.context):
         for step in entry_steps(read_steps(module)):
             entry_function(step.entry, functions[step.entry + BODY_SUFFIX], len(step.arguments), symbols)
-    drop_records(module)
     for name in (PROGRAM, SYMBOL_COUNT):
         del module.operation.attributes[name]
     return module

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from dialect.mlir import arith, ir
-from passes.emit.emission import as_index
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import load, store
 from passes.emit.regions import loop, where
 from passes.loops.body import KernelBody
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import Index, IndexSpace
-from passes.loops.scatter import at, is_scatter, lines_of, root_of
+from passes.loops.scatter import at, lines_of, root_of
 from passes.scalar.registers import zero
 from passes.schedule.choice import Choice
 from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.record import kernel_item, on_processors, placed
 from passes.schedule.work import moved_bytes
+from passes.to_linalg.node_writer import as_index
 from passes.values import Value
 from tensorkiln import expr
 from tensorkiln.expr import Dim
@@ -33,9 +33,9 @@ CLEARED, UPDATE = 0.1, 4.0
 """Cycles to clear an element of the result, and to apply an update."""
 
 
-def find(body: KernelBody) -> KernelBody | None:
-    """Match a kernel whose root is a scatter."""
-    return body if is_scatter(body) else None
+def find(body: KernelBody) -> KernelBody:
+    """Match every scatter."""
+    return body
 
 
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:

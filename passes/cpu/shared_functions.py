@@ -19,6 +19,17 @@ def module_of(block: ir.Block) -> ir.Operation:
     return operation
 
 
+def internal_function(name: str, arguments: Sequence[ir.Type], visibility: str | None = None) -> Any:
+    """Define a function that only the module calls; memref arguments do not alias."""
+    function = func.FuncOp(name, (list(arguments), []), visibility=visibility)
+    function.attributes["llvm.linkage"] = ir.Attribute.parse(INTERNAL)
+    plain, unshared = ir.DictAttr.get({}), ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
+    function.arg_attrs = ir.ArrayAttr.get(
+        [unshared if isinstance(kind, ir.MemRefType) else plain for kind in arguments]
+    )
+    return function
+
+
 def shared_function(
     module: ir.Operation,
     name: str,
@@ -26,15 +37,11 @@ def shared_function(
     define: Callable[[Sequence[ir.Value]], None],
 ) -> str:
     """Define the function `name` in `module` if needed, and return its name; memref arguments do not alias."""
-    function = _declared(module, name, arguments, [])
-    if function is None:
+    if _has_function(module, name):
         return name
-    function.attributes["llvm.linkage"] = ir.Attribute.parse(INTERNAL)
+    with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), shared():
+        function = internal_function(name, arguments, "private")
     function.attributes["llvm.no_inline"] = ir.UnitAttr.get()
-    plain, unshared = ir.DictAttr.get({}), ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
-    function.arg_attrs = ir.ArrayAttr.get(
-        [unshared if isinstance(argument, ir.MemRefType) else plain for argument in arguments]
-    )
     block = function.add_entry_block()
     with ir.InsertionPoint(block), shared():
         define(list(block.arguments))
@@ -44,14 +51,11 @@ def shared_function(
 
 def declare(module: ir.Operation, name: str, arguments: Sequence[ir.Type], result: ir.Type) -> None:
     """Declare an instruction of the target by LLVM's name of its intrinsic function, unless `module` has it."""
-    _declared(module, name, arguments, [result])
+    if not _has_function(module, name):
+        with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), shared():
+            func.FuncOp(name, (list(arguments), [result]), visibility="private")
 
 
-def _declared(module: ir.Operation, name: str, arguments: Sequence[ir.Type], results: Sequence[ir.Type]) -> Any | None:
-    """A new function without a body; None if the module has one of this name."""
-    body = module.regions[0].blocks[0]
-    known = (op.operation for op in body.operations)
-    if any("sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == name for op in known):
-        return None
-    with ir.InsertionPoint.at_block_begin(body), shared():
-        return func.FuncOp(name, (list(arguments), list(results)), visibility="private")
+def _has_function(module: ir.Operation, name: str) -> bool:
+    defined = (op.operation for op in module.regions[0].blocks[0].operations)
+    return any("sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == name for op in defined)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from passes import upstream
 from passes.emit.index_emission import IndexEmitter
 from passes.loops.body import KernelBody
+from passes.loops.collapse import collapse
 from passes.schedule.choice import Choice
 from passes.schedule.record import kernel_item, on_processors
 from passes.strategy import Strategies, Strategy
@@ -17,12 +18,12 @@ from .frame import Frame
 from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
-    scatter.NAME: Strategy(scatter.find, scatter.candidates, scatter.realise),
+    scatter.NAME: Strategy(scatter.find, scatter.candidates, scatter.realise, scatters=True),
     chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=5),
     contraction.NAME: Strategy(
         contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=5
     ),
-    loops.NAME: Strategy(loops.find, loops.candidates, loops.realise, version=3),
+    loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=3),
 }
 
 
@@ -34,5 +35,5 @@ def _realise_none(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     upstream.emit(body, frame.linalg, frame.buffers, IndexEmitter(body.space, frame.symbols), frame.entry)
 
 
-UNSCHEDULED: Strategies[Machine, Frame] = {upstream.NAME: Strategy(upstream.find, _only, _realise_none)}
+UNSCHEDULED: Strategies[Machine, Frame] = {upstream.NAME: Strategy(upstream.find, _only, _realise_none, scatters=None)}
 """The strategy that lowers the linalg of a kernel unchanged."""

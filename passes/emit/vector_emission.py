@@ -13,10 +13,8 @@ from tensorkiln.expr import Dim, free_symbols
 from ..loops.index_space import linear_form
 from ..loops.scalar_dag import (
     Apply,
-    Choose,
     Condition,
     Constant,
-    Guard,
     IndexValue,
     InRange,
     Interner,
@@ -26,11 +24,11 @@ from ..loops.scalar_dag import (
     indices,
     walk,
 )
-from ..origins import at_node
 from ..scalar.form import form_of
 from ..scalar.number import literal
 from ..scalar.registers import stored_type, zero
 from ..scalar.traits import Traits
+from ..to_linalg.node_writer import NodeWriter
 from ..to_linalg.scalar_ops import emit_scalar, operation_of
 from .emission import Emitter
 from .index_emission import IndexEmitter
@@ -40,7 +38,7 @@ WORD = DType.INT32
 """The dtype of offsets between the lanes of a vector."""
 
 
-class VectorEmitter:
+class VectorEmitter(NodeWriter):
     """Emits nodes at the current insertion point, each once, for consecutive points of a loop that begin at `index`.
 
     `along` is the name of the loop, in which all indices are linear with constant steps, and the number of lanes. Only
@@ -56,42 +54,29 @@ class VectorEmitter:
         points: Dim | None,
         index: IndexEmitter,
     ) -> None:
-        self.nodes, self.memory, self.traits, self.index = nodes, memory, traits, index
+        super().__init__(nodes, index, {})
+        self.memory, self.traits, self.index = memory, traits, index
         self.loop, self.lanes = along
         self.points: Dim = self.lanes if points is None else points
         self.mask = None if points is None else self._first(points)
         self._scalars = Emitter(nodes, index, memory, traits)
-        self._values: dict[int, ir.Value] = {}
-        self._flags: dict[Condition, ir.Value] = {}
 
-    def __call__(self, node: Node) -> ir.Value:
-        """The values of `node`."""
-        value = self._values.get(id(node))
-        if value is None:
-            with at_node(self.nodes, node):
-                value = self._values[id(node)] = self._emit(node)
-        return value
+    def _write(self, node: Node) -> ir.Value:
+        if any(self.loop in free_symbols(dim) for each in walk([node], self.nodes) for dim in indices(each)):
+            return super()._write(node)
+        if isinstance(node, Constant):
+            return literal(form_of(node.dtype).over(self.lanes), node.value).value
+        return self._spread(self._scalars(node))
 
-    def _emit(self, node: Node) -> ir.Value:
-        if not any(self.loop in free_symbols(dim) for each in walk([node], self.nodes) for dim in indices(each)):
-            if isinstance(node, Constant):
-                return literal(form_of(node.dtype).over(self.lanes), node.value).value
-            return self._spread(self._scalars(node))
-        match node:
-            case IndexValue(dtype=dtype, index=dim):
-                return scalar.cast(
-                    DType.INT64, dtype, self._line(dim, self._step(dim), DType.INT64), traits=self.traits
-                )
-            case Load():
-                return self._load(node)
-            case Apply():
-                return emit_scalar(operation_of(node), [self(arg) for arg in node.args], self.traits)
-            case Guard(conditions=conditions, value=value):
-                return arith.select(self._all(conditions), self(value), self._spread(zero(node.dtype)))
-            case Choose(conditions=conditions, first=first, second=second):
-                return arith.select(self._all(conditions), self(first), self(second))
-            case _:
-                raise AssertionError("a constant does not depend on a loop")
+    def _index_value(self, node: IndexValue) -> ir.Value:
+        line = self._line(node.index, self._step(node.index), DType.INT64)
+        return scalar.cast(DType.INT64, node.dtype, line, traits=self.traits)
+
+    def _apply(self, node: Apply) -> ir.Value:
+        return emit_scalar(operation_of(node), [self(arg) for arg in node.args], self.traits)
+
+    def _zero(self, dtype: DType) -> ir.Value:
+        return self._spread(zero(dtype))
 
     def _kind(self, element: ir.Type) -> ir.Type:
         return ir.VectorType.get([self.lanes], element)
@@ -131,7 +116,7 @@ class VectorEmitter:
             mask = self._spread(arith.constant(ir.IntegerType.get_signless(1), 1))
         whole = strided_view(self.memory.bases[node.operand], 0, (1 << 31,), (1,), self.index)
         offsets, kind = self._line(0, step, WORD), self._kind(stored_type(node.dtype))
-        return vector.GatherOp(kind, whole, [self.index(address)], offsets, mask, self._spread(zero(node.dtype))).result
+        return vector.GatherOp(kind, whole, [self.index(address)], offsets, mask, self._zero(node.dtype)).result
 
     def _run(self, node: Load, address: Dim, mask: ir.Value | None) -> ir.Value:
         """Load contiguous elements."""
@@ -139,7 +124,7 @@ class VectorEmitter:
         kind, first = self._kind(stored_type(node.dtype)), self.index(0)
         if mask is None:
             return vector.LoadOp(kind, view, [first]).result
-        return vector.MaskedLoadOp(kind, view, [first], mask, self._spread(zero(node.dtype))).result
+        return vector.MaskedLoadOp(kind, view, [first], mask, self._zero(node.dtype)).result
 
     def _every_second(self, node: Load, address: Dim) -> ir.Value:
         """Load every second element by two contiguous loads; a condition that holds at both ends holds in between."""
@@ -155,17 +140,14 @@ class VectorEmitter:
     def _all(self, conditions: Sequence[Condition], known: ir.Value | None = None) -> ir.Value:
         """Where all conditions hold, and `known` too."""
         for condition in conditions:
-            flags = self._holds(condition)
+            flags = self._condition(condition)
             known = flags if known is None else arith.andi(known, flags)
         assert known is not None, "there is a condition"
         return known
 
-    def _holds(self, condition: Condition) -> ir.Value:
-        flags = self._flags.get(condition)
-        if flags is None:
-            (dim,) = _dims([condition])
-            flags = self._flags[condition] = self._from(dim, self._step(dim))
-        return flags
+    def _write_condition(self, condition: Condition) -> ir.Value:
+        (dim,) = _dims([condition])
+        return self._from(dim, self._step(dim))
 
     def _from(self, start: Dim, step: int) -> ir.Value:
         """Where `start + step * lane` is nonnegative."""

@@ -148,9 +148,11 @@ class _Outliner:
         roots = frozenset(group.roots)
         parts = (self._nodes_of(root, outside | unread | roots) for root in made_here if root in roots)
         call.operation.attributes[ROOTS] = ir.ArrayAttr.get([ir.DenseI64ArrayAttr.get(part) for part in parts])
-        pairs = ((value, root) for root in group.roots for value in operands)
         apart = [
-            (_node(value), _node(root), self.apart[value, root]) for value, root in pairs if (value, root) in self.apart
+            (at, _node(value), _node(root), self.apart[value, root])
+            for root in group.roots
+            for at, value in enumerate(operands)
+            if (value, root) in self.apart
         ]
         if apart:
             call.operation.attributes[APART] = encode(list(dict.fromkeys(apart)))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dialect.mlir import func, ir
-from passes.kernel_memory import drop_records
 from passes.scalar.registers import stored_type
 from tensorkiln.dtypes import DType
 
@@ -28,9 +27,7 @@ class Argument:
     is_written: bool
 
 
-def kernel_function(
-    name: str, arguments: Sequence[Argument], symbols: int, threads: int, emit: KernelEmission
-) -> ir.Operation:
+def kernel_function(name: str, arguments: Sequence[Argument], symbols: int, threads: int, emit: KernelEmission) -> None:
     """Define a kernel at the current insertion point. Its buffers do not overlap."""
     index = ir.IndexType.get()
     buffers = [ir.MemRefType.get([], stored_type(argument.dtype)) for argument in arguments]
@@ -42,7 +39,6 @@ def kernel_function(
     with ir.InsertionPoint(block):
         emit(block, block.arguments[: len(buffers)], block.arguments[len(buffers) :])
         func.ReturnOp([])
-    return function.operation
 
 
 def _attributes(argument: Argument) -> ir.DictAttr:
@@ -64,5 +60,4 @@ def mark_kernels(module: ir.Module, intrinsics: Intrinsics) -> ir.Module:
                 for name, value in intrinsics.entry(threads).items():
                     attributes[name] = value
                 del attributes[KERNEL_THREADS]
-        drop_records(module)
     return module

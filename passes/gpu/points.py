@@ -18,7 +18,6 @@ from passes.loops.accesses import loads
 from passes.loops.body import KernelBody, Stage
 from passes.loops.collapse import collapse
 from passes.loops.domain import extent_of
-from passes.loops.scatter import is_scatter
 from passes.origins import at_stage
 from passes.scalar.registers import stored_type
 from passes.schedule.choice import Choice
@@ -43,7 +42,7 @@ ITEM = "item"
 def find(body: KernelBody) -> KernelBody | None:
     """Match maps whose loops are all rows, and merge adjacent loops."""
     is_map = all(stage.combine is None and stage.domain.loops == body.rows for stage in body.stages)
-    return collapse(body) if is_map and not is_scatter(body) else None
+    return collapse(body) if is_map else None
 
 
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dialect.mlir import arith, ir
 from passes.emit.arguments import operand_pointers
 from passes.emit.index_emission import IndexEmitter
-from passes.kernel_memory import memory_of
 from passes.loops.index_space import IndexSpace
 from passes.schedule.attach import ScheduledKernel, read_buffers, scheduled_kernels
 from passes.schedule.record import threads_of
@@ -52,8 +51,7 @@ def _realise(kernel: ScheduledKernel, buffers: Sequence[Buffer], symbols: Sequen
     parameters = [
         Argument(buffers[number].dtype, _alignment(buffers[number]), number in written) for number in step.arguments
     ]
-    function = kernel_function(kernel.entry, parameters, len(symbols), threads, emit)
-    memory_of(kernel, buffers, threads).attach(function)
+    kernel_function(kernel.entry, parameters, len(symbols), threads, emit)
 
 
 def _alignment(buffer: Buffer) -> int:

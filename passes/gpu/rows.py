@@ -12,9 +12,7 @@ from functools import partial
 
 from passes.loops.accesses import linear_access, loads
 from passes.loops.body import KernelBody, Stage
-from passes.loops.collapse import collapse
 from passes.loops.domain import extent_of
-from passes.loops.scatter import is_scatter
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.record import PlacedAxis, constant_extent, kernel_item, on_threads
 from passes.schedule.row_storage import locals_of, row_size
@@ -41,11 +39,6 @@ FEW_ROWS = 256
 COLUMN_LANES = 8
 SHARED_BUDGET = STATIC_SHARED_BYTES // 2
 """Bytes of shared memory for rows: more would leave room for only one work-group on a multiprocessor."""
-
-
-def find(body: KernelBody) -> KernelBody | None:
-    """Match maps and reductions of every kind, with adjacent loops merged."""
-    return None if is_scatter(body) else collapse(body)
 
 
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:

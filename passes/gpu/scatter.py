@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from dialect.mlir import arith, ir, memref, scf
-from passes.emit.emission import as_index
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import load, store, strided_view
 from passes.emit.regions import loop
 from passes.loops.body import KernelBody
 from passes.loops.domain import extent_of
 from passes.loops.index_space import IndexSpace
-from passes.loops.scatter import at, is_scatter, lines_of, root_of
+from passes.loops.scatter import at, lines_of, root_of
 from passes.scalar.registers import zero
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.record import PlacedAxis, constant_extent, kernel_item, on_threads
 from passes.schedule.work import moved_bytes
+from passes.to_linalg.node_writer import as_index
 from passes.values import Value
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
@@ -40,9 +40,9 @@ NONE = -1
 """The number of an element without an update."""
 
 
-def find(body: KernelBody) -> KernelBody | None:
-    """Match a kernel whose root is a scatter."""
-    return body if is_scatter(body) else None
+def find(body: KernelBody) -> KernelBody:
+    """Match every scatter."""
+    return body
 
 
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from passes import upstream
 from passes.emit.index_emission import IndexEmitter
 from passes.loops.body import KernelBody
+from passes.loops.collapse import collapse
 from passes.schedule.choice import Choice
 from passes.schedule.record import PlacedAxis, kernel_item, on_threads
 from passes.strategy import Strategies, Strategy
@@ -17,10 +18,10 @@ from .frame import Frame
 from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
-    scatter.NAME: Strategy(scatter.find, scatter.candidates, scatter.realise),
+    scatter.NAME: Strategy(scatter.find, scatter.candidates, scatter.realise, scatters=True),
     contraction.NAME: Strategy(contraction.find, contraction.candidates, contraction.realise),
     points.NAME: Strategy(points.find, points.candidates, points.realise),
-    rows.NAME: Strategy(rows.find, rows.candidates, rows.realise),
+    rows.NAME: Strategy(collapse, rows.candidates, rows.realise),
 }
 
 
@@ -33,5 +34,5 @@ def _realise_none(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     upstream.emit(body, frame.linalg, frame.buffers, IndexEmitter(body.space, frame.names), frame.entry)
 
 
-UNSCHEDULED: Strategies[Machine, Frame] = {upstream.NAME: Strategy(upstream.find, _only, _realise_none)}
+UNSCHEDULED: Strategies[Machine, Frame] = {upstream.NAME: Strategy(upstream.find, _only, _realise_none, scatters=None)}
 """The strategy that lowers the linalg of a kernel unchanged."""

@@ -49,7 +49,7 @@ def contraction_of(body: KernelBody) -> tuple[KernelBody, Contraction] | None:
 
     Several maps at a point are one stage: they pass values in registers.
     """
-    if not body.stages or body.stages[0].combine is None or len(body.rows) != len(body.stages[0].domain.parallel):
+    if body.stages[0].combine is None or len(body.rows) != len(body.stages[0].domain.parallel):
         return None
     maps = body.stages[1:]
     if len(maps) > 1 or any(stage.combine is not None or stage.domain.loops != body.rows for stage in maps):

@@ -27,8 +27,8 @@ class Step:
     `nodes` are the graph nodes that the kernel computes. `entry` is the function that runs it; steps that run the same
     kernel on buffers of the same kind share one.
 
-    A prepared step depends on parameters alone and runs when they are bound. `apart` has `(writer, reader, reason)` for
-    nodes of this step that read a node of another kernel: why the two were not fused.
+    A prepared step depends on parameters alone and runs when they are bound. `apart` has `(buffer, writer, reader,
+    reason)` for nodes of this step that read a node of another kernel in a buffer: why the two were not fused.
     """
 
     kernel: str | None
@@ -40,7 +40,7 @@ class Step:
     nodes: tuple[int, ...] = ()
     entry: str = ""
     is_prepared: bool = False
-    apart: tuple[tuple[int, int, str], ...] = ()
+    apart: tuple[tuple[int, int, int, str], ...] = ()
 
     @property
     def arguments(self) -> tuple[int, ...]:
@@ -181,7 +181,7 @@ class _Planner:
                     plan.steps.append(Step(None, op, reads, writes))
                     return
                 nodes, is_prepared = op.fields["nodes"], op.fields["is_prepared"]
-                apart = op.fields["apart"]
+                apart = tuple((reads[at], *between) for at, *between in op.fields["apart"])
                 plan.steps.append(Step(kernel, None, reads, writes, nodes=nodes, is_prepared=is_prepared, apart=apart))
 
     def _buffer(self, value: Value) -> int:

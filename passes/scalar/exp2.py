@@ -52,20 +52,11 @@ def _by_instruction(traits: Traits, x: Number) -> Number:
 
 
 def _by_two_factors(traits: Traits, x: Number) -> Number:
-    """2**n for the integer n nearest to x may exceed a float at both ends, so it is the product of two powers.
-
-    One is 2**-(fraction + 1) if x is negative, else 2. The other one is 0 for the least n, and infinite for the
-    greatest.
-    """
-    form = x.form
-    least = -float(form.bias + form.fraction + 1)
-    below = _at_most(x, form.bias + 2)
-    bounded = choose(below.less(least), least, below)
-    # The low bits of the sum are n + 2*bias. Less the exponent field of one factor, they are that of the other.
-    rounder = 1.5 * 2.0**form.fraction + 2 * form.bias
+    bounded = within_powers(x)
+    # The low bits of the sum are n + 2*bias, for the integer n nearest to x.
+    rounder = 1.5 * 2.0**x.form.fraction + 2 * x.form.bias
     total = bounded + rounder
-    first = choose(bounded.bits().less(0), x.literal(2.0 ** -(form.fraction + 1)), x.literal(2.0))
-    second = ((total.bits() << form.fraction) - first.bits()).reinterpreted(form)
+    first, second = _two_powers(bounded, total.bits(), bounded.bits().less(0))
     return _fraction(traits, bounded - (total - rounder)) * first * second
 
 
@@ -79,10 +70,29 @@ def _fraction(traits: Traits, x: Number) -> Number:
     return multiply_add(traits, x, horner(traits, x, coefficients), 1.0)
 
 
+def within_powers(x: Number) -> Number:
+    """x, or the nearest of the powers of two between which `scaled` is 0 and infinite; NaN for NaN."""
+    least = -float(x.form.bias + x.form.fraction + 1)
+    below = _at_most(x, x.form.bias + 2)
+    return choose(below.less(least), least, below)
+
+
 def scaled(x: Number, power: Number) -> Number:
-    """x * 2**power in two factors, since 2**power itself may overflow or be a denormal."""
-    half = power.arithmetic_shift(1)
-    return x * power_of_two(x.form, half) * power_of_two(x.form, power - half)
+    """x * 2**power, rounded once, for x up to 2**fraction in magnitude, and a power that `within_powers` leaves."""
+    first, second = _two_powers(x, power + 2 * x.form.bias, power.less(0))
+    return x * first * second
+
+
+def _two_powers(model: Number, field: Number, is_negative: Number) -> tuple[Number, Number]:
+    """Two factors of 2**n for n + 2*bias in the low bits of `field`: 2**n itself may overflow or be a denormal.
+
+    One factor is 2**-(fraction + 1) if n is negative, else 2. The other one is 0 for the least n, and infinite for the
+    greatest.
+    """
+    form = model.form
+    first = choose(is_negative, model.literal(2.0 ** -(form.fraction + 1)), model.literal(2.0))
+    # The field less the exponent field of one factor is that of the other.
+    return first, ((field << form.fraction) - first.bits()).reinterpreted(form)
 
 
 def power_of_two(form: Form, power: Number) -> Number:

@@ -7,7 +7,7 @@ minimax by Remez exchange in 500-bit arithmetic; error 2**-78.
 from __future__ import annotations
 
 from .exact import Pair, quick_two_sum, two_product, two_sum
-from .exp2 import DOUBLE, scaled
+from .exp2 import DOUBLE, scaled, within_powers
 from .form import F64
 from .integers import nearest_integer
 from .log2 import decomposed
@@ -28,8 +28,6 @@ _REST = (
     0.15051301735904532,
     0.15791645039125699,
 )
-# Beyond these powers of two a float64 is infinite or 0.
-_LIMIT = 1100.0
 _LN2 = 0.6931471805599453
 
 
@@ -39,11 +37,9 @@ def magnitude_of_doubles(traits: Traits, x: Number, y: Number) -> Number:
     logarithm = _logarithm(traits, base)
     high = choose(base.equals(0.0), -infinity, choose(base.equals(infinity), infinity, logarithm.high))
     product = two_product(traits, y, high)
-    # The error of a product with a huge y may overflow; for such y the product is beyond the limit, or 0 for |x| = 1.
-    is_bounded = product.high.absolute().less(_LIMIT)
-    is_accurate = is_bounded & y.absolute().less(2.0**64)
-    limit = choose(product.high.less(0.0), product.high.literal(-_LIMIT), _LIMIT)
-    bounded = choose(is_bounded, product.high, limit)
+    bounded = within_powers(product.high)
+    # The error of a product with a huge y may overflow; for such y the product is out of bounds, or 0 for |x| = 1.
+    is_accurate = bounded.equals(product.high) & y.absolute().less(2.0**64)
     below = choose(is_accurate, multiply_add(traits, y, logarithm.low, product.low), 0.0)
     whole, power = nearest_integer(bounded)
     rest = quick_two_sum(bounded - whole, below)

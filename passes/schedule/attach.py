@@ -163,21 +163,14 @@ def _calls(graph: Function) -> list[Call]:
     return calls
 
 
+_WRITTEN = ("kernel", "reads", "writes", "scratch", "reuses", "entry", "is_prepared")
+"""The fields of a step that are written."""
+
+
 def _to_json(plan: ProgramPlan) -> dict[str, Any]:
     return {
         "buffers": [buffer.model_dump(mode="json") for buffer in plan.buffers],
-        "steps": [
-            {
-                "kernel": step.kernel,
-                "reads": step.reads,
-                "writes": step.writes,
-                "scratch": step.scratch,
-                "reuses": step.reuses,
-                "entry": step.entry,
-                "is_prepared": step.is_prepared,
-            }
-            for step in plan.steps
-        ],
+        "steps": [{name: getattr(step, name) for name in _WRITTEN} for step in plan.steps],
         "arguments": plan.arguments,
         "results": plan.results,
     }
@@ -207,21 +200,14 @@ def read_steps(module: ir.Module) -> Sequence[Step]:
 
 def _from_json(record: Any) -> ProgramPlan:
     """The plan of a decoded record."""
-    steps = [
-        Step(
-            step["kernel"],
-            None,
-            tuple(step["reads"]),
-            tuple(step["writes"]),
-            tuple(step["scratch"]),
-            tuple((written, read) for written, read in step["reuses"]),
-            entry=step["entry"],
-            is_prepared=step["is_prepared"],
-        )
-        for step in record["steps"]
-    ]
+    steps = [Step(host=None, **{name: _frozen(value) for name, value in step.items()}) for step in record["steps"]]
     buffers = [Buffer.model_validate(buffer) for buffer in record["buffers"]]
     return ProgramPlan(buffers, steps, tuple(record["arguments"]), results=tuple(record["results"]))
+
+
+def _frozen(value: Any) -> Any:
+    """The value with tuples for lists."""
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 _PLAN = Record(_to_json, _from_json)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from tensorkiln import expr
 from tensorkiln.buffers import Buffer
-from tensorkiln.schedule import FusionBarrier, FusionOpportunity, KernelItem, OpRef
+from tensorkiln.graph import Graph
+from tensorkiln.schedule import FusionBarrier, FusionOpportunity, KernelItem
 
 from ..plan.program_plan import Step
 
@@ -15,12 +16,12 @@ def fusion_opportunities(
     steps: Sequence[Step],
     buffers: Sequence[Buffer],
     items: Mapping[int, KernelItem],
-    ranges: Mapping[str, tuple[int, int]],
+    graph: Graph,
 ) -> tuple[FusionOpportunity, ...]:
     """One opportunity for every temporary that one kernel writes and exactly one other kernel reads.
 
-    `items` are the kernels by step. `benefit_score` is the share of the two kernels' memory traffic that fusing them
-    would save, at the upper bounds of the symbols; `memory_saved` is the temporary's size in bytes.
+    `items` are the kernels of `graph` by step. `benefit_score` is the share of the two kernels' memory traffic that
+    fusing them would save, at the upper bounds of the symbols; `memory_saved` is the temporary's size in bytes.
     """
     writer = {buffer: number for number, step in enumerate(steps) for buffer in step.writes}
     readers: dict[int, list[int]] = {}
@@ -37,7 +38,7 @@ def fusion_opportunities(
         traffic = expr.add(
             *(buffers[b].size_bytes for number in pair for b in (*steps[number].reads, *steps[number].writes))
         )
-        saved, moved = (expr.bounds(dim, ranges)[1] for dim in (expr.mul(2, size), traffic))
+        saved, moved = (expr.bounds(dim, graph.symbols)[1] for dim in (expr.mul(2, size), traffic))
         reduces = [items[number].reduce is not None for number in pair]
         found.append(
             FusionOpportunity(
@@ -46,22 +47,23 @@ def fusion_opportunities(
                 fusion_type="reduction" if all(reduces) else "mixed" if any(reduces) else "elementwise",
                 benefit_score=saved / moved if moved else 0.0,
                 memory_saved=size,
-                barrier=_barrier(steps[pair[0]], items[pair[0]], steps[pair[1]], items[pair[1]]),
+                barrier=_barrier(buffer, steps[users[0]], items[pair[0]], items[users[0]], graph),
             )
         )
     return tuple(found)
 
 
-def _barrier(writer: Step, made: KernelItem, reader: Step, read: KernelItem) -> FusionBarrier | None:
-    """Why the kernels are not fused: the reason for the first node pair in which one reads the other."""
+def _barrier(buffer: int, step: Step, made: KernelItem, read: KernelItem, graph: Graph) -> FusionBarrier | None:
+    """Why the kernel of `step` is not fused with the one that makes the buffer: the reason for the first of its nodes
+    that reads it. A packed parameter has no such reason; it is read by the first node that depends on the parameter.
+    """
     writes, reads = ({op.node: op for op in item.ops} for item in (made, read))
-    for behind, node, reason in reader.apart:
-        if behind in writes and node in reads:
+    for place, behind, node, reason in step.apart:
+        if place == buffer and behind in writes and node in reads:
             return FusionBarrier.model_validate({"reason": reason, "writer": writes[behind], "reader": reads[node]})
-    if writer.is_prepared != reader.is_prepared and writes and reads:
-        return FusionBarrier(reason="prepared", writer=_last(made), reader=_last(read))
+    packed = {graph.nodes[node].out_var: op for node, op in writes.items()}
+    for node, op in reads.items():
+        for operand in graph.nodes[node].operands:
+            if operand in packed:
+                return FusionBarrier(reason="prepared", writer=packed[operand], reader=op)
     return None
-
-
-def _last(item: KernelItem) -> OpRef:
-    return item.ops[-1]

@@ -19,7 +19,6 @@ from .read_index import IndexReader
 from .scalar_ops import operation_at, operation_of_op
 
 _UNSIGNED_BELOW = arith.CmpIPredicate.ult.value
-_DIFFERS = arith.CmpIPredicate.ne.value
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from tensorkiln.dtypes import DType
 
 from ..scalar.registers import zero
 from ..values import Value
+from .node_writer import as_index
 from .write_element import loaded, stored
 from .write_index import IndexWriter
 
@@ -42,8 +43,7 @@ def _update(
 ) -> ir.Value:
     axis = root.int("axis")
     indices, updates = arguments
-    cast = arith.index_cast if root.operands[0].dtype.is_signed else arith.index_castui
-    place = cast(ir.IndexType.get(), tensor.ExtractOp(indices, list(at)).result)
+    place = as_index(root.operands[0].dtype, tensor.ExtractOp(indices, list(at)).result)
     # A negative index is a huge unsigned one.
     branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ult, place, index(root.shape[axis])), [target.type], has_else=True)
     with ir.InsertionPoint(branch.then_block):

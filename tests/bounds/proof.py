@@ -6,22 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dialect.mlir import ir
-from passes.kernel_memory import MEMORY, KernelMemory
+from passes.cpu.abi import BODY_SUFFIX
 from tensorkiln import expr
 from tensorkiln.expr import Atom, Dim, Expr
 from tensorkiln.infer import Constraint
 
+from .kernel_memory import KernelMemory, Realised
 from .memory import Memory, View
 from .polynomials import long_division
 from .scope import Scope
 from .walk import Access, Bounds, Walk
 
 
-def _kernels(module: ir.Module) -> list[Any]:
-    return [op.operation for op in module.body.operations if MEMORY in op.operation.attributes]
-
-
-def accesses(module: ir.Module, constraints: Iterable[Constraint] = (), *, loads: bool = True) -> list[Access]:
+def accesses(realised: Realised, constraints: Iterable[Constraint] = (), *, loads: bool = True) -> list[Access]:
     """The loads and stores of a realised module's kernels; without `loads` only the stores.
 
     The graph's `constraints` are assumed, since a call that violates one runs no kernel.
@@ -29,10 +26,14 @@ def accesses(module: ir.Module, constraints: Iterable[Constraint] = (), *, loads
     known = [fact for constraint in constraints for fact in _facts(constraint)]
     functions = {
         ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation
-        for op in module.body.operations
+        for op in realised.module.body.operations
         if op.operation.name == "func.func"
     }
-    return [access for function in _kernels(module) for access in _accesses(function, functions, known, loads)]
+    return [
+        access
+        for name, memory in realised.memories.items()
+        for access in _accesses(functions.get(name + BODY_SUFFIX) or functions[name], functions, memory, known, loads)
+    ]
 
 
 def _facts(constraint: Constraint) -> list[Dim]:
@@ -41,9 +42,10 @@ def _facts(constraint: Constraint) -> list[Dim]:
     return [difference, expr.neg(difference)] if constraint.kind == "eq" else [difference]
 
 
-def _accesses(function: Any, functions: Mapping[str, Any], known: Sequence[Dim], loads: bool) -> list[Access]:
-    memory = KernelMemory.of(function)
-    ranges = {name: (low, high) for name, low, high in memory.symbols}
+def _accesses(
+    function: Any, functions: Mapping[str, Any], memory: KernelMemory, known: Sequence[Dim], loads: bool
+) -> list[Access]:
+    ranges = memory.symbols
     extents = [part for _, shape in memory.buffers for part in _parts(shape)]
     known = [*known, *extents]
     some = Scope(ranges).where([*known, expr.sub(memory.groups, 1), *_positive(extents, memory.axes)])
@@ -129,7 +131,7 @@ def _walk(
     for argument, (name, shape) in zip(arguments, memory.buffers, strict=False):
         walk.bind_view(argument, View(Memory(name, expr.product(shape))))
     rest = arguments[len(memory.buffers) :]
-    for argument, (name, _, _) in zip(rest, memory.symbols, strict=False):
+    for argument, name in zip(rest, memory.symbols, strict=False):
         walk.integers.bind(argument, expr.symbol(name))
     if memory.threads:
         walk.bind_threads(memory.threads, groups)

@@ -26,7 +26,7 @@ from tests.bounds import accesses
 from tests.checked import CheckedFault
 from tests.checked.trap import SAYS_STORES
 from tests.compiled import compiled, runs_here
-from tests.passes.modules import after
+from tests.passes.modules import realised
 
 pytestmark = pytest.mark.skipif(not SAYS_STORES, reason="this processor does not say whether an access was a store")
 
@@ -66,7 +66,7 @@ def refused(compilation: Compilation, *arrays: Array) -> tuple[str, str, int]:
 
 def unproven(graph: Graph, target: str) -> set[str]:
     """The buffers with an access that is not proven to be in bounds, with the current (patched) compiler."""
-    return {access.buffer for access in accesses(after("realise", graph, target)) if not access.is_proven}
+    return {access.buffer for access in accesses(realised(graph, target)) if not access.is_proven}
 
 
 def test_a_row_too_many_of_the_loops_is_refused(monkeypatch: pytest.MonkeyPatch, target: str) -> None:

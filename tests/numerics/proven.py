@@ -17,7 +17,7 @@ from tensorkiln.graph import Graph
 from tests.bounds import accesses
 from tests.bounds.walk import Access
 from tests.models.exports import EXPORTS
-from tests.passes.modules import after
+from tests.passes.modules import realised
 
 from .cases import CHAINS, KINDS, Case, chain_for, dtypes_of, graph_for
 from .cases.drawn import for_each_of
@@ -27,7 +27,7 @@ TARGETS = ("cpu:x86-64-v3", "cuda:sm_80")
 
 def accesses_of(graph: Graph, target: str) -> list[Access]:
     """Every access of the kernels that the graph becomes."""
-    return accesses(after("realise", graph, target), graph.constraints)
+    return accesses(realised(graph, target), graph.constraints)
 
 
 def graphs(kind: str, dtypes: Sequence[DType], count: int) -> list[Graph]:

@@ -19,6 +19,7 @@ from tensorkiln.build import Builder, Tensor
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
 from tensorkiln.target import Target
+from tests.bounds import Realised
 
 TARGET = "cpu:x86-64-v3"
 
@@ -62,6 +63,17 @@ def after(stage: str, graph: Graph, target: str = TARGET) -> ir.Module:
         if step.name == stage:
             return module
     raise LookupError(stage)
+
+
+def realised(graph: Graph, target: str = TARGET) -> Realised:
+    """The module that `realise` leaves, with what its kernels are given."""
+    scheduled = after("schedule", graph, target)
+    (realise,) = (
+        step for step in back_end_of(Target.parse(target), CompileOptions()).pipeline if step.name == "realise"
+    )
+    module = realise.run(scheduled)
+    assert module.operation.verify()
+    return Realised.of(scheduled, module)
 
 
 def read_graph(module: ir.Module) -> Function:

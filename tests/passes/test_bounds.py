@@ -7,18 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from dialect.mlir import ir
-from passes.kernel_memory import MEMORY, KernelMemory
 from tensorkiln import expr
 from tensorkiln.build import Builder, conv2d, flip, gather, gelu, pad, relu, scatter, softmax
 from tensorkiln.expr import floordiv, minimum, symbol
 from tensorkiln.graph import Graph
-from tests.bounds import accesses
+from tests.bounds import Realised, accesses
 from tests.bounds.elimination import holds, quotients
 from tests.bounds.facts import Facts
 from tests.bounds.scope import Scope
 from tests.bounds.walk import Access
-from tests.passes.modules import after, output
+from tests.passes.modules import output, realised
 
 TARGETS = ("cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4", "cuda:sm_80")
 m, n = symbol("m"), symbol("n")
@@ -145,55 +143,43 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_every_access_of_symbolic_kernels_is_proven(name: str, target: str) -> None:
-    found = accesses(after("realise", GRAPHS[name](), target))
+    found = accesses(realised(GRAPHS[name](), target))
     assert any(access.is_store for access in found)
     assert any(not access.is_store for access in found)
     assert [str(access) for access in found if not access.is_proven] == []
 
 
-def shortened(module: ir.Module, number: int) -> list[Access]:
+def shortened(module: Realised, number: int) -> list[Access]:
     """The accesses that are not proven when a buffer of the only kernel has an element less."""
-    (function,) = (op.operation for op in module.body.operations if MEMORY in op.operation.attributes)
-    with module.context:
-        memory = KernelMemory.of(function)
-        name, shape = memory.buffers[number]
-        shorter = (expr.sub(expr.product(shape), 1),)
-        buffers = [*memory.buffers[:number], (name, shorter), *memory.buffers[number + 1 :]]
-        replace(memory, buffers=buffers).attach(function)
-        unproven = [access for access in accesses(module) if not access.is_proven]
-        memory.attach(function)
-    return unproven
+    ((kernel, memory),) = module.memories.items()
+    name, shape = memory.buffers[number]
+    shorter = (expr.sub(expr.product(shape), 1),)
+    buffers = [*memory.buffers[:number], (name, shorter), *memory.buffers[number + 1 :]]
+    changed = Realised(module.module, {kernel: replace(memory, buffers=buffers)})
+    return [access for access in accesses(changed) if not access.is_proven]
 
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", ["product", "normalised", "gathered", "scattered", "moved"])
 def test_a_buffer_that_lacks_one_element_is_not_proven(name: str, target: str) -> None:
-    module = after("realise", GRAPHS[name](), target)
-    (function,) = (op.operation for op in module.body.operations if MEMORY in op.operation.attributes)
-    with module.context:
-        buffers = KernelMemory.of(function).buffers
-    for number, (buffer, _) in enumerate(buffers):
+    module = realised(GRAPHS[name](), target)
+    (memory,) = module.memories.values()
+    for number, (buffer, _) in enumerate(memory.buffers):
         if buffer.startswith(("input", "output", "temp")):
             assert {access.buffer for access in shortened(module, number)} == {buffer}
 
 
 def test_scratch_that_lacks_one_element_is_not_proven() -> None:
     b = Builder("dense")
-    module = after("realise", output(b, relu(b.input("float32", (672, 256)) @ b.input("float32", (256, 256)))))
+    module = realised(output(b, relu(b.input("float32", (672, 256)) @ b.input("float32", (256, 256)))))
     for number in range(3, 8):
         assert {access.buffer for access in shortened(module, number)} == {f"scratch {number}"}
 
 
 def test_an_access_that_is_not_proven_is_told_with_its_node_and_expression() -> None:
     b = Builder("doubled")
-    module = after("realise", output(b, b.input("float32", (b.symbol("n", 1, 64), 5)) * 2.0))
+    module = realised(output(b, b.input("float32", (b.symbol("n", 1, 64), 5)) * 2.0))
     (access,) = shortened(module, 0)
     assert access.node.startswith("/nodes/")
     assert str(access).startswith("kernel_0: load of input 0 at ")
     assert str(access).endswith(" of 5*n + -1 elements")
-
-
-def test_a_kernel_with_its_entry_has_no_record_left() -> None:
-    for target in TARGETS:
-        assert MEMORY in str(after("realise", normalised(), target))
-        assert MEMORY not in str(after("entries", normalised(), target))

@@ -72,7 +72,7 @@ def test_a_body_takes_unshared_pointers_symbols_and_a_range() -> None:
     check_ir(
         after("realise", added()),
         """
-        // CHECK: func.func private @kernel_0_body(
+        // CHECK: func.func @kernel_0_body(
         // CHECK-SAME: %[[X:[^:]*]]: memref<f32> {llvm.noalias}, %[[Y:[^:]*]]: memref<f32> {llvm.noalias},
         // CHECK-SAME: %[[OUT:[^:]*]]: memref<f32> {llvm.noalias},
         // CHECK-SAME: %[[N:[^:]*]]: index, %[[FIRST:[^:]*]]: index, %[[LAST:[^:]*]]: index)
@@ -213,7 +213,7 @@ def test_a_long_sum_of_columns_has_a_total_for_each() -> None:
     check_ir(
         after("realise", output(b, b.input("float32", (2048, 100)).sum(0))),
         """
-        // CHECK: func.func private @kernel_0_body(
+        // CHECK: func.func @kernel_0_body(
         // CHECK-SAME: %[[TOTALS:[^:]*]]: memref<f64> {llvm.noalias}, %{{[^:]*}}: index
         // CHECK: linalg.generic {{.*}}outs(%{{.*}}, %{{.*}} : memref<100xf64, {{.*}}>, memref<100xf32
         // CHECK: %[[COUNT:.*]] = arith.constant 4 : index
@@ -251,7 +251,7 @@ def test_a_contraction_calls_the_functions_that_all_share() -> None:
         """
         // CHECK-DAG: func.func private @multiply_float32_{{.*}}llvm.no_inline
         // CHECK-DAG: func.func private @pack_float32_{{.*}}llvm.no_inline
-        // CHECK: func.func private @kernel_0_body
+        // CHECK: func.func @kernel_0_body
         // CHECK: call @pack_float32
         // CHECK: call @multiply_float32
         """,

@@ -13,7 +13,7 @@ from passes.compile import CompileRequest, compile_request
 from passes.cpu.strategies import STRATEGIES
 from passes.loops.body import KernelBody
 from passes.schedule import attach
-from passes.strategy import Picker
+from passes.strategy import Picker, matching
 from passes.to_linalg import read_kernel as reading
 from tensorkiln.build import Builder, matmul, max_pool2d, relu, softmax, take
 from tensorkiln.graph import Graph
@@ -78,8 +78,7 @@ def test_no_stage_reads_a_kernel_that_another_has_read(monkeypatch: pytest.Monke
 def test_what_is_tried_leaves_a_body_as_it_was() -> None:
     b = Builder("maps")
     kernel = body(output(b, b.input("float32", (600_000,)) * 2.0))
-    for strategy in STRATEGIES.values():
-        kernel.once(strategy.find)
+    matching(STRATEGIES, kernel)
     before = str(kernel.space.extents), str(kernel.space.symbols), str(kernel.nodes)
     Picker(STRATEGIES, machine(V4))(kernel)
     assert before == (str(kernel.space.extents), str(kernel.space.symbols), str(kernel.nodes))

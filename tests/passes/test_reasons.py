@@ -22,7 +22,7 @@ def apart(graph: Graph, *, fusion: bool = True) -> list[tuple[int, int, str]]:
     called = read_function(graph_function(module).operation, read_symbols(module)).values
     # A call has a value for each of its results.
     calls = {call.position: call for call in called if call.kind == "func.call"}
-    return [entry for call in calls.values() for entry in call.fields["apart"]]
+    return [(writer, reader, reason) for call in calls.values() for _, writer, reader, reason in call.fields["apart"]]
 
 
 def kinds(graph: Graph, *, fusion: bool = True) -> list[tuple[str, str, str]]:
