@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
@@ -57,10 +59,15 @@ def moved_bytes(body: KernelBody, at: Evaluate) -> int:
     """
     points = [at(extent_of(bounded(body, stage.domain.loops))) for stage in body.stages]
     reached: dict[int, int] = {}
-    for stage, count in zip(body.stages, points, strict=True):
-        for load in loads(stage.elements, body.nodes):
-            reached[load.operand] = reached.get(load.operand, 0) + count
+    for reads, count in zip(body.once(_reads), points, strict=True):
+        for operand, times in reads.items():
+            reached[operand] = reached.get(operand, 0) + times * count
     sizes = {number: at(expr.product(value.shape)) for number, value in enumerate(body.operands[: body.local_from])}
     return sum(
         min(size, reached.get(number, size)) * body.operands[number].dtype.itemsize for number, size in sizes.items()
     )
+
+
+def _reads(body: KernelBody) -> tuple[Counter[int], ...]:
+    """How often a point of each stage reads each operand."""
+    return tuple(Counter(load.operand for load in loads(stage.elements, body.nodes)) for stage in body.stages)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from math import gcd
+from typing import Final
 
 from passes.loops.index_space import split_multiple
 from tensorkiln import expr
@@ -12,10 +14,14 @@ from tensorkiln.expr import Atom, Dim, Expr, Monomial
 MAX_DIVISIONS = 64
 """The most steps of a polynomial division, one per term of the quotient."""
 
+REMEMBERED: Final = 1 << 14
+"""How many results of a function are kept: proofs of one kernel ask the same again and again."""
+
 Range = tuple[int, int]
 """The least and the greatest value of a symbol."""
 
 
+@lru_cache(REMEMBERED)
 def linear_in(dim: Dim, name: str) -> tuple[Dim, Dim] | None:
     """`(slope, rest)` with `dim == slope * name + rest`; None when it is not linear in `name`."""
     if isinstance(dim, int):
@@ -27,6 +33,7 @@ def linear_in(dim: Dim, name: str) -> tuple[Dim, Dim] | None:
     return None if others or atom.key != name else linear_in_atom(dim, atom)
 
 
+@lru_cache(REMEMBERED)
 def linear_in_atom(dim: Expr, atom: Atom) -> tuple[Dim, Dim] | None:
     """`(slope, rest)` with `dim == slope * atom + rest`; occurrences inside other atoms are left as they are."""
     slope: Dim = 0
@@ -58,6 +65,7 @@ def value_at(dim: Dim, values: Mapping[str, int]) -> int:
         return 0
 
 
+@lru_cache(REMEMBERED)
 def long_division(dividend: Dim, divisor: Dim) -> tuple[Dim, Dim]:
     """`(q, r)` with `dividend == q * divisor + r`, by polynomial long division if the divisor has several terms."""
     if isinstance(divisor, int) or len(divisor.terms) == 1:
@@ -97,6 +105,12 @@ def is_sum_of_products(dim: Dim, ranges: Mapping[str, Range]) -> bool:
 
     Proves that m * n - 9 * n is nonnegative for m >= 9, which its terms alone do not.
     """
+    return _is_sum_of_products(dim, tuple(ranges.items()))
+
+
+@lru_cache(REMEMBERED)
+def _is_sum_of_products(dim: Dim, known: tuple[tuple[str, Range], ...]) -> bool:
+    ranges = dict(known)
     above: dict[str, Range] = {}
     shifted: Dim = 0
     for monomial, coefficient in dim.terms if isinstance(dim, Expr) else (((), dim),):

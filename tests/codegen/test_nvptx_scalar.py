@@ -21,17 +21,19 @@ DTYPES = (*FLOATS, *INTEGERS, DType.BOOL)
 ARCHES = ("sm_70", "sm_90", "sm_120")
 ASSEMBLED = {"sm_70": "sm_75", "sm_90": "sm_90", "sm_120": "sm_120"}
 """For which architecture the PTX is assembled: later ptxas have dropped the oldest, whose PTX the next one runs."""
-# What is made for a dtype is made once, so its tests are done by one process.
-OF_EVERY_DTYPE = pytest.mark.parametrize(
-    "dtype", [pytest.param(dtype, marks=pytest.mark.xdist_group(f"ptx {dtype}")) for dtype in DTYPES], ids=str
-)
 BY_TURNS = [
     (dtype, arch)
     for place, dtype in enumerate(DTYPES)
     for turn, arch in enumerate(ARCHES)
     if EXAMPLES > 1 or (place + turn) % len(ARCHES) == 0
 ]
-"""Which PTX is assembled: that of each dtype for one architecture in turn, or with KILN_EXAMPLES for all."""
+"""Which PTX is made: that of each dtype for one architecture in turn, or with KILN_EXAMPLES for all."""
+# What is made for a dtype is made once, so its tests are done by one process.
+OF_EVERY_DTYPE = pytest.mark.parametrize(
+    ("dtype", "arch"),
+    [pytest.param(dtype, arch, marks=pytest.mark.xdist_group(f"ptx {dtype}")) for dtype, arch in BY_TURNS],
+    ids=str,
+)
 POWERS = (2.0, 3.0, 0.5, -1.0)
 
 Case = tuple[str, Body, Sequence[DType], DType]
@@ -112,7 +114,6 @@ def test_the_kernels_are_those_of_every_cuda_target() -> None:
     assert traits == {scalar.traits_of(Target.parse("cuda:sm_90"))}
 
 
-@pytest.mark.parametrize("arch", ARCHES)
 @OF_EVERY_DTYPE
 def test_every_operation_is_exact_ptx_in_registers(dtype: DType, arch: str) -> None:
     ptx = emitted(dtype, arch)
@@ -123,17 +124,13 @@ def test_every_operation_is_exact_ptx_in_registers(dtype: DType, arch: str) -> N
     assert ".ftz" not in ptx
 
 
-def test_every_dtype_and_every_architecture_is_assembled() -> None:
+def test_every_dtype_and_every_architecture_is_here() -> None:
     assert {dtype for dtype, _ in BY_TURNS} == set(DTYPES)
     assert {arch for _, arch in BY_TURNS} == set(ARCHES)
 
 
 @needs_assembler
-@pytest.mark.parametrize(
-    ("dtype", "arch"),
-    [pytest.param(dtype, arch, marks=pytest.mark.xdist_group(f"ptx {dtype}")) for dtype, arch in BY_TURNS],
-    ids=str,
-)
+@OF_EVERY_DTYPE
 def test_an_assembler_takes_every_operation_and_spills_nothing(dtype: DType, arch: str) -> None:
     usage = cubin.assemble(emitted(dtype, arch), ASSEMBLED[arch]).usage
     assert len(usage) == kernels(dtype)[1]

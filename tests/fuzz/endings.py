@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 from pathlib import Path
 
 from .trial import read
@@ -15,7 +14,3 @@ def main(path: str) -> None:
             ctypes.string_at(0)
         case name:
             raise ZeroDivisionError(f"of {name}")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -14,7 +14,7 @@ from tests.numerics.cases import CHAINS, KINDS, Case, Tolerance, chain_for, comp
 from tests.numerics.cases.turns import EXAMPLES
 
 SMALL = settings(
-    max_examples=10 * EXAMPLES,
+    max_examples=5 * EXAMPLES,
     deadline=None,
     database=None,
     derandomize=True,

@@ -22,7 +22,7 @@ from .cases.kinds import KINDS, variants
 from .cases.turns import EXAMPLES, MACHINES, of_kind, of_network
 
 RUNS: dict[str, Callable[..., tuple[Any, ...]]] = {"cpu": checked.run_graph, "gpu": emulated.run}
-NODES = [(*each, *how) for each in variants() for how in of_kind(MACHINES, 2, *each)]
+NODES = [(*each, *how) for each in variants() for how in of_kind(MACHINES, 4, *each)]
 NETWORKS = [
     (name, dtype, *how)
     for name, chain in CHAINS.items()
@@ -47,15 +47,12 @@ def test_the_suite_covers_every_kind_and_dtype() -> None:
 
 
 def test_every_kind_op_dtype_and_network_is_static_and_symbolic_on_each_machine() -> None:
-    """And each variant of a kind is static and symbolic, and runs on each machine."""
+    """And every variant of a kind is one of these at least."""
     for names in ((0,), (1,), (0, 2)):
         met = {(*(node[name] for name in names), *node[3:]) for node in NODES}
         assert len(met) == len(MACHINES) * len({tuple(node[name] for name in names) for node in NODES})
     assert {(name, *how) for name, _, *how in NETWORKS} == {(name, *how) for name, how in product(CHAINS, MACHINES)}
-    for place in (3, 4):
-        assert {(*node[:3], node[place]) for node in NODES} == {
-            (*each, value) for each in variants() for value in {how[place - 3] for how in MACHINES}
-        }
+    assert {node[:3] for node in NODES} == set(variants())
 
 
 @parametrize(("kind", "dtype", "op", "form", "machine"), NODES, drawn=3)

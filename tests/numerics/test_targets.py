@@ -13,7 +13,9 @@ from .cases.kinds import KINDS_AND_DTYPES
 from .cases.turns import of_kind
 
 TARGETS = ("cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:aarch64")
-OBJECTS = [(*each, target) for each in KINDS_AND_DTYPES for target in of_kind(TARGETS, 4, *each)]
+TURNS = (*TARGETS, *("" for _ in TARGETS))
+"""As many dtypes of a kind are left to its others."""
+OBJECTS = [(*each, target) for each in KINDS_AND_DTYPES for target in of_kind(TURNS, len(TURNS), *each) if target]
 
 
 def test_every_kind_and_dtype_is_compiled_for_every_target() -> None:

@@ -20,14 +20,15 @@ from .cases.kinds import variants
 from .cases.turns import EXAMPLES, of_kind, of_network
 
 ON_A_GPU = ("softmax", "convolution_by_movement", "scatter_of_computed", "attention", "gather_of_computed")
-FORMS = ("static", "", "symbolic", "")
-"""By turns; every second variant is left to the tests of kinds, which have it on each machine."""
-NODES = [(*each, form) for each in variants() for form in of_kind(FORMS, 4, *each) if form]
+FORMS = ("static", "", "", "symbolic", "", "")
+FORMS_OF_NETWORKS = ("static", "", "symbolic", "")
+"""By turns; two variants of three, and every second network, are left to the tests of kinds."""
+NODES = [(*each, form) for each in variants() for form in of_kind(FORMS, len(FORMS), *each) if form]
 NETWORKS = [
     (name, dtype, form)
     for name, chain in CHAINS.items()
     for dtype in chain.dtypes
-    for form in of_network(FORMS, 4, name, dtype)
+    for form in of_network(FORMS_OF_NETWORKS, len(FORMS_OF_NETWORKS), name, dtype)
     if form
 ]
 

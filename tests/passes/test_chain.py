@@ -15,6 +15,7 @@ from tensorkiln.options import CompileOptions
 from tensorkiln.reference import evaluate
 from tests import checked
 from tests.compiled import compiled, program, target
+from tests.numerics.cases.turns import EXAMPLES
 from tests.passes.modules import output
 from tests.passes.test_prepare import arrays_for
 
@@ -82,14 +83,22 @@ CHAINS: dict[str, Write] = {
 }
 
 
+LEVELS = ("cpu:x86-64-v2", "cpu:x86-64-v3")
+BY_TURNS = [
+    (name, isa)
+    for turn, name in enumerate(CHAINS)
+    for isa in ("cpu:native", *(LEVELS if EXAMPLES > 1 else LEVELS[turn % 2 :][:1]))
+]
+"""Each for this machine and for one of the other levels, or with KILN_EXAMPLES for both."""
+
+
 def strategies(made: Compilation) -> list[str]:
     text = made.dumps["schedule"]
     found = ("chain", "contraction", "loops", "scatter")
     return [name for name in found for _ in range(text.count(f'kiln.strategy = "{name}"'))]
 
 
-@pytest.mark.parametrize("name", CHAINS)
-@pytest.mark.parametrize("isa", ["cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:native"])
+@pytest.mark.parametrize(("name", "isa"), BY_TURNS)
 def test_a_chain_is_one_kernel_that_gives_what_the_reference_gives(name: str, isa: str) -> None:
     graph = graph_of(CHAINS[name])
     made = compiled(graph, isa, texts=["schedule"])

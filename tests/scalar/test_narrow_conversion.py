@@ -10,7 +10,7 @@ import pytest
 from passes import scalar
 from tensorkiln.dtypes import DType
 from tensorkiln.reference.conversion import cast as reference_cast
-from tests.scalar.kernel import TARGETS, Kernel, cast, conversion, kernel, kernels
+from tests.scalar.kernel import TARGETS, Kernel, Loop, cast, conversion, kernel, kernels
 from tests.scalar.values import FLOATS, INTEGERS, Array, assert_same, edges, patterns
 
 NARROW = tuple(dtype for dtype in DType if dtype.is_narrow)
@@ -170,8 +170,9 @@ def test_a_bitcast_clears_what_is_above(dtype: DType) -> None:
 
 @pytest.mark.parametrize("dtype", NARROW)
 def test_a_constant_is_its_code(dtype: DType) -> None:
-    for element in codes(dtype):
-        compiled = kernel(
-            lambda _, values, element=element: scalar.constant(dtype, float(element)), (DType.INT8,), dtype
-        )
-        assert_same(compiled(np.zeros(1, np.int8)), np.array([element]))
+    def constant(element: float) -> Loop:
+        return Loop(lambda _, __: scalar.constant(dtype, element), (DType.INT8,), dtype)
+
+    compiled = kernels({f"k{place}": constant(float(element)) for place, element in enumerate(codes(dtype))})
+    found = [each(np.zeros(1, np.int8)) for each in compiled.values()]
+    assert_same(np.concatenate(found), codes(dtype))

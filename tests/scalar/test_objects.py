@@ -14,15 +14,20 @@ from passes.scalar.operations import BOOL, FLOAT, INTEGER, UNARY
 from tensorkiln.dtypes import DType
 from tensorkiln.target import LEVELS, LINUX_X86_64, Target
 from tests.codegen.objects import undefined_symbols
+from tests.numerics.cases.turns import EXAMPLES
 from tests.scalar.kernel import Loop, assembler_of, conversion, llvm_ir_of
 from tests.scalar.values import FLOATS, INTEGERS
 
 BASELINE = Target(kind="cpu", triple=LINUX_X86_64, cpu="x86-64", features=("sse2",))
-TARGETS = [
-    pytest.param(BASELINE, id="baseline"),
-    *(pytest.param(Target.parse(f"cpu:{level}"), id=level) for level in LEVELS),
-]
+TARGETS = {"baseline": BASELINE} | {level: Target.parse(f"cpu:{level}") for level in LEVELS}
 DTYPES = (*FLOATS, *INTEGERS, DType.BOOL)
+OBJECTS = [
+    (dtype, name)
+    for place, dtype in enumerate(DTYPES)
+    for turn, name in enumerate(TARGETS)
+    if EXAMPLES > 1 or (place + turn) % 2 == 0
+]
+"""Each dtype for every second target, by turns, or with KILN_EXAMPLES for all."""
 
 
 def of_every(name: str, dtypes: Sequence[DType]) -> pytest.MarkDecorator:
@@ -46,6 +51,14 @@ def _unary(kind: str, dtype: DType) -> Loop:
     return Loop(lambda traits, values: scalar.unary(kind, dtype, values[0], traits=traits), (dtype,), dtype)
 
 
+# What is made for a dtype is made once, so its tests are done by one process.
+OF_EVERY_OBJECT = pytest.mark.parametrize(
+    ("dtype", "name"),
+    [pytest.param(dtype, name, marks=pytest.mark.xdist_group(f"objects {dtype}")) for dtype, name in OBJECTS],
+    ids=str,
+)
+
+
 @cache
 def operations(dtype: DType, traits: Traits) -> str:
     """LLVM IR with every operation on a dtype."""
@@ -61,17 +74,23 @@ def casts(source: DType, traits: Traits) -> str:
     return llvm_ir_of({f"to_{destination}": conversion(source, destination) for destination in DTYPES}, traits)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@of_every("dtype", DTYPES)
-def test_no_operation_calls_a_library(dtype: DType, target: Target) -> None:
+def test_floats_and_integers_are_made_for_every_target() -> None:
+    for dtypes in (FLOATS, INTEGERS):
+        assert {name for dtype, name in OBJECTS if dtype in dtypes} == TARGETS.keys()
+    assert {dtype for dtype, _ in OBJECTS} == set(DTYPES)
+
+
+@OF_EVERY_OBJECT
+def test_no_operation_calls_a_library(dtype: DType, name: str) -> None:
+    target = TARGETS[name]
     assert undefined_symbols(emit(operations(dtype, traits_of(target)), target)) == frozenset()
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@of_every("source", DTYPES)
-def test_no_cast_calls_a_library(source: DType, target: Target) -> None:
+@OF_EVERY_OBJECT
+def test_no_cast_calls_a_library(dtype: DType, name: str) -> None:
+    target = TARGETS[name]
     # A loop that changes no bits is a copy, and every loader has memcpy.
-    assert undefined_symbols(emit(casts(source, traits_of(target)), target)) <= {"memcpy"}
+    assert undefined_symbols(emit(casts(dtype, traits_of(target)), target)) <= {"memcpy"}
 
 
 @cache

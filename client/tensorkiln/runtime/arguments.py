@@ -121,13 +121,13 @@ def fixed_specs(
     It is None when the shape is None. CallInputError when a var is not an input, or is one of `resident`, which are
     already fixed.
     """
-    free = {binding.var: binding for binding in bindings if binding.var not in resident}
+    free = {binding.var: (binding, place) for place, binding in enumerate(bindings) if binding.var not in resident}
     for var in shapes:
         if var not in free:
             raise CallInputError(
                 f"var {var} is not a free input; the free inputs are {', '.join(map(str, free)) or 'none'}"
             )
-    return {var: _loose_spec(free[var], bindings.index(free[var]), shape) for var, shape in shapes.items()}
+    return {var: _loose_spec(*free[var], shape) for var, shape in shapes.items()}
 
 
 def _loose_spec(binding: Binding, position: int, given: tuple[int, ...] | None) -> InputSpec:

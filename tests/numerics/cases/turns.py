@@ -16,18 +16,16 @@ T = TypeVar("T")
 EXAMPLES: Final = int(os.environ.get("KILN_EXAMPLES", "1"))
 """How many graphs are drawn for a variant. With more than one, every combination is taken."""
 FEW: Final = 4
-"""A kind of fewer dtypes than this, and a dtype of fewer kinds, takes every combination."""
+"""A kind or an op of fewer dtypes than this, and a dtype of fewer kinds, takes every combination."""
 MACHINES: Final = (("static", "cpu"), ("static", "gpu"), ("symbolic", "gpu"), ("symbolic", "cpu"))
-"""So that every second one is both a static and a symbolic graph, each for another machine."""
 
 
 def of_kind(choices: Sequence[T], share: int, kind: str, dtype: DType, op: str = "") -> Sequence[T]:
     """One in `share` of the choices for a variant of a kind."""
-    dtypes = dtypes_of(kind)
+    dtypes = [other for other in dtypes_of(kind) if not op or op in ops_of(kind, other)]
     turn = KINDS.index(kind) + dtypes.index(dtype)
     if op:
-        ops = ops_of(kind, dtype)
-        return _taken(choices, share, turn + ops.index(op), len(ops))
+        return _taken(choices, share, turn + ops_of(kind, dtypes[0]).index(op), len(dtypes))
     kinds = sum(dtype in dtypes_of(other) for other in KINDS)
     return _taken(choices, share, turn, min(len(dtypes), kinds))
 

@@ -22,7 +22,7 @@ from tensorkiln.reference import evaluate
 from tests.compiled import compiled
 from tests.emulated import TARGET, Array, Emulation
 
-SHAPES = int(os.environ.get("KILN_SHAPES", "200"))
+SHAPES = int(os.environ.get("KILN_SHAPES", "100"))
 
 
 @dataclass(frozen=True)
