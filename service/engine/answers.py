@@ -13,8 +13,7 @@ from service.observe.instruments import count_cache
 from service.readiness.readiness import Readiness
 from service.sandbox.frames import Message
 from service.store.repeats import Repeat, Repeats
-from service.trust.attach import with_signatures
-from service.trust.notary import Notary
+from service.trust.notary import Notary, with_signatures
 from service.wire.body import Body
 from service.wire.hit_reasons import SAME_REQUEST
 from tensorkiln.errors import InfrastructureError, RateLimitedError, TensorkilnError

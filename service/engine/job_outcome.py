@@ -8,8 +8,7 @@ from service.store.blobs import Blobs
 from service.store.job_records import JobRecord
 from service.store.programs import path_of
 from service.store.records import Records
-from service.trust.attach import signatures_of
-from service.trust.notary import Notary
+from service.trust.notary import Notary, signatures_of
 
 
 async def kept(answer: bytes, blobs: Blobs) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from hashlib import sha256
 from typing import Final
 
 from service.store.blobs import FRESH_S
+from service.store.inventory import right_of
 from service.store.records import Records
-from service.store.rights import path_of
 
 from .caller import Caller
 from .scopes import Scope
@@ -95,4 +95,4 @@ def folder_of(owner: str) -> str:
 
 
 def _path(owner: str, digest: str) -> str:
-    return path_of(folder_of(owner), digest)
+    return right_of(folder_of(owner), digest)

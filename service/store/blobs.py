@@ -15,8 +15,7 @@ import structlog
 from service import clock
 from service.observe.instruments import count_corrupt
 
-from .location import ObjectStore, directory_of, explained
-from .objects import objects_of
+from .location import ObjectStore, directory_of, explained, objects_of
 
 _log = structlog.get_logger()
 

@@ -11,15 +11,14 @@ from typing import Final
 
 from service import clock
 
+from .attempts import FOLDER as CRASHES
+from .attempts import REMEMBERED_S
 from .blobs import FRESH_S
-from .crashes import FOLDER as CRASHES
-from .crashes import REMEMBERED_S
-from .inventory import BLOBS, PROGRAMS, Inventory, Item, take_inventory
+from .inventory import BLOBS, PROGRAMS, Inventory, Item, take_inventory, target_of
 from .job_records import ENDED_FOLDER
 from .location import ObjectStore, explained
 from .programs import path_of
 from .records import Records
-from .rights import target_of
 
 GRACE_S: Final = 2 * FRESH_S
 """Seconds for which a new blob is kept: it is written before the record that names it."""

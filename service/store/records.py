@@ -16,9 +16,8 @@ import structlog
 from service import clock
 from service.observe.instruments import count_corrupt
 
-from .files import file_names
-from .location import ObjectStore, directory_of, explained
-from .objects import objects_of
+from .disk import file_names
+from .location import ObjectStore, directory_of, explained, objects_of
 
 _log = structlog.get_logger()
 _SEAL_BYTES: Final = 64

@@ -6,12 +6,11 @@ from collections.abc import Collection, Mapping
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
-from service.store.inventory import BLOBS, HISTORY, PROGRAMS, RECORDS, REQUESTS, needed_blobs, read
+from service.store.inventory import BLOBS, HISTORY, PROGRAMS, RECORDS, REQUESTS, RIGHTS, needed_blobs, read
 from service.store.job_records import OPEN_FOLDER, OWNERS_FOLDER, PROGRESS_FOLDER
 from service.store.location import ObjectStore
 from service.store.records import unsealed
 from service.store.repeats import stated
-from service.store.rights import FOLDER as RIGHTS
 from service.trust.notary import Notary
 
 JUDGED: Final = (*RECORDS, *HISTORY, OPEN_FOLDER, PROGRESS_FOLDER, OWNERS_FOLDER, RIGHTS)

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from service import clock
-from service.store.crashes import FOLDER as CRASHES
+from service.store.attempts import FOLDER as CRASHES
 from service.store.evict import GRACE_S, remove
-from service.store.inventory import BLOBS, PROGRAMS, REQUESTS, Item, items, read, signed_record
+from service.store.inventory import BLOBS, PROGRAMS, REQUESTS, RIGHTS, Item, items, read, signed_record
 from service.store.job_records import ENDED_FOLDER
 from service.store.location import ObjectStore
 from service.store.nearest import FOLDER as NEAREST
 from service.store.nearest import entries_of, forget
 from service.store.records import Records, unsealed
-from service.store.rights import FOLDER as RIGHTS
 from tensorkiln.limits import SHA256_PATTERN
 
 from .mark import Mark

@@ -25,11 +25,10 @@ from service.process.exit import end_process
 from service.settings import Settings
 from service.startup_errors import read_settings
 from service.store.evict import Bounds, evict, remove
-from service.store.inventory import BLOBS, QUARANTINE, Item, items, read
+from service.store.inventory import BLOBS, QUARANTINE, RIGHTS, Item, items, read
 from service.store.job_records import OPEN_FOLDER as OPEN_JOBS
 from service.store.leftovers import remove_unfinished, unfinished
 from service.store.location import ObjectStore, explained, open_store
-from service.store.rights import FOLDER as RIGHTS
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from service.upkeep.tenant_data import tenant_data

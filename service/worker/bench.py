@@ -24,8 +24,8 @@ from service.readiness.readiness import StoreLook
 from service.sandbox import warm_ups
 from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
+from service.store.attempts import Crashes
 from service.store.blobs import Blobs
-from service.store.crashes import Crashes
 from service.store.location import ObjectStore, directory_of, open_store
 from service.store.programs import Entry, Programs
 from service.store.records import Records

@@ -10,7 +10,7 @@ from secrets import token_hex
 from typing import Any
 
 from service.identity.scopes import Scope
-from service.store.crashes import MAX_CRASHES
+from service.store.attempts import MAX_CRASHES
 from tests.identity.guarded import Guarded
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server

@@ -28,8 +28,7 @@ from service.store.bodies import Bodies
 from service.store.job_records import JobRecords
 from service.store.programs import Entry, Programs
 from service.store.records import Records
-from service.trust.attach import with_signatures
-from service.trust.notary import Notary
+from service.trust.notary import Notary, with_signatures
 from service.wire.body import Body
 from service.worker.bench import Bench
 

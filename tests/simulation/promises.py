@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from service.engine.farm.pending import MAX_ATTEMPTS
-from service.store.crashes import MAX_CRASHES
+from service.store.attempts import MAX_CRASHES
 from service.store.records import unsealed
-from service.trust.attach import signatures_of
+from service.trust.notary import signatures_of
 from tensorkiln.trust.isolation import is_at_least
 from tensorkiln.trust.record import SignedRecord
 

@@ -22,12 +22,11 @@ from service.identity.keyring import Keyring
 from service.identity.register import TenantRecord
 from service.identity.scopes import EVERYTHING
 from service.identity.tenancy import salt_of
-from service.store.attempts import Attempt, Attempts
-from service.store.crashes import Crashes
+from service.store.attempts import Attempt, Attempts, Crashes
 from service.store.evict import GRACE_S, Bounds, evict
 from service.store.programs import Entry
 from service.store.repeats import Repeat
-from service.trust.attach import with_signatures
+from service.trust.notary import with_signatures
 from service.upkeep.purge import Purged, purge
 from service.upkeep.scrub import scrub
 from service.upkeep.tenant_data import tenant_data

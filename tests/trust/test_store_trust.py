@@ -13,12 +13,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from service.observe.instruments import REGISTRY
-from service.store.attempts import Attempt, Attempts
-from service.store.crashes import Crashes
+from service.store.attempts import Attempt, Attempts, Crashes
 from service.store.programs import Entry, Miss
 from service.store.repeats import Repeat
-from service.trust.key_file import KeyFile
-from service.trust.keyring import Keyring
+from service.trust.keyring import KeyFile, Keyring
 from service.trust.notary import Notary
 from service.upkeep.scrub import scrub
 from tensorkiln.trust import SignedRecord
