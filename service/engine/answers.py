@@ -23,9 +23,8 @@ from .compiles import Compiled, Compiles
 from .flights import Flights
 from .known_crashes import KnownCrashes
 from .order import OnProgress, Progress, Rendered, Wanted
-from .pointers import in_user_terms
 from .reader import Reader, of_actions
-from .task_answers import Prepared, believable, rendered
+from .task_answers import Prepared, believable, in_user_terms, rendered
 
 
 class Answers:

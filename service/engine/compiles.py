@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+import asyncio
+from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,11 +19,52 @@ from service.store.programs import MEASURE, Entry, Miss, Programs
 from service.wire.hit_reasons import SAME_ACTION
 from tensorkiln.errors import InfrastructureError, UnavailableError
 
-from .first_turn import FirstTurns, Overtaken
+from .explain import NOT_READ, Misses
 from .flights import Flights
-from .misses import NOT_READ, Misses
 from .order import CompileEngine, Cost, Made, OnProgress, Order, Progress, Rendered, Wanted
 from .tunings import Tunings, to_measure
+
+
+class Overtaken(Exception):
+    """Another caller has started the work: `flights` has it under its shared key now."""
+
+
+class FirstTurns:
+    """Waits for turns to do shared work. `flights` has it under a key of each waiter, then under its shared key."""
+
+    def __init__(self, turns: Turns, flights: Flights[Any, Any]) -> None:
+        self._turns = turns
+        self._flights = flights
+        self._waiting: dict[Hashable, set[asyncio.Timeout]] = {}
+
+    @asynccontextmanager
+    async def turn(self, work: Hashable, flight: Hashable, size: int) -> AsyncGenerator[Turn]:
+        """As `Turns.turn`, for the work under `flight`; on its turn it is shared as `work`. Overtaken if another is."""
+        async with AsyncExitStack() as held:
+            turn = await self._own(work, held, size)
+            if self._flights.has(work):  # its turn came in the same moment
+                turn.cost_s = 0.0
+                raise Overtaken
+            self._flights.share(flight, work)
+            for wait in self._waiting.pop(work, ()):
+                wait.reschedule(asyncio.get_running_loop().time())
+            yield turn
+
+    async def _own(self, work: Hashable, held: AsyncExitStack, size: int) -> Turn:
+        if self._flights.has(work):
+            raise Overtaken
+        try:
+            async with asyncio.timeout(None) as wait:
+                waiting = self._waiting.setdefault(work, set())
+                waiting.add(wait)
+                try:
+                    return await held.enter_async_context(self._turns.turn(size))
+                finally:
+                    waiting.discard(wait)
+                    if not waiting and self._waiting.get(work) is waiting:
+                        del self._waiting[work]
+        except TimeoutError:
+            raise Overtaken from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,7 @@ from service.wire.body import Body
 from tensorkiln.errors import LostWorkerError, NotFoundError, RateLimitedError, UnavailableError
 
 from .job import Job, follow
-from .job_outcome import kept
-from .job_work import DEFECT, MAX_ATTEMPTS, JobWork
+from .job_work import DEFECT, MAX_ATTEMPTS, JobWork, kept
 
 TELL_S: Final = 0.5
 """Seconds between writes of the progress of jobs, and between looks at a job of another service."""

@@ -24,7 +24,7 @@ from service.wire.body import Body
 from .answers import Answers
 from .flights import Flights
 from .job import Job
-from .job_outcome import is_lost
+from .job_work import is_lost
 from .jobs import Jobs
 
 HEADER: Final = "Idempotency-Key"

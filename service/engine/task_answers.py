@@ -18,6 +18,7 @@ from service.sandbox.frames import FrameError, Message
 from service.sandbox.reply import error_of
 from service.wire.body import Body
 from service.wire.limits import MAX_BATCH, MAX_TARGETS
+from service.wire.places import NODE, in_terms_of_source
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError
 from tensorkiln.limits import SHA256_PATTERN
@@ -36,6 +37,7 @@ _MOST_PLACE: Final = 512
 """Maximum characters of the place that a node was translated from."""
 _PROGRAMS: Final = (b'{"programs":[', b"]}")
 _OBJECT: Final = (b"{", b"}")
+_RETURN: Final = {"stage": "return"}
 
 
 class _Components(BaseModel):
@@ -75,18 +77,6 @@ class _Renaming(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class UserNodes:
-    """The user's node of each canonical node, and its place in the source; no places for a graph that was sent.
-
-    `field` is the field of the request that has the source.
-    """
-
-    nodes: list[int]
-    places: list[str]
-    field: str
-
-
-@dataclass(frozen=True, slots=True)
 class Prepared:
     """What a compile request asks for: the actions in the order of its targets, the canonical graph and the renaming.
 
@@ -114,34 +104,20 @@ class Prepared:
         return cls(tuple(actions), header.dump_stages, graph, renaming)
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
-    """The body of an answer that says something about what was sent: whether a graph is valid, or what it is."""
-
-    answer: bytes
-
-    @classmethod
-    def from_message(cls, message: Message) -> Self:
-        """What the task `validate` or `translate` answered."""
-        return cls(_shaped(_part(message, "answer"), _OBJECT))
+def described(message: Message) -> bytes:
+    """The body of the answer of the task `validate` or `translate`."""
+    return _shaped(_part(message, "answer"), _OBJECT)
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+def split(message: Message) -> tuple[Body | TensorkilnError, ...]:
     """The compile requests of a batch, each a body or its error, in their order."""
-
-    requests: tuple[Body | TensorkilnError, ...]
-
-    @classmethod
-    def from_message(cls, message: Message) -> Self:
-        """What the task `split` answered."""
-        refused = _header(_SplitHeader, message.header).refused
-        parts = message.parts
-        count = len(refused) + len(parts)
-        positions = [str(position) for position in range(count)]
-        if not 0 < count <= MAX_BATCH or {*refused, *parts} != {*positions}:
-            raise _crashed("Its requests are not numbered from 0 on.")
-        return cls(tuple(_refusal(refused[at]) if at in refused else _body(parts[at]) for at in positions))
+    refused = _header(_SplitHeader, message.header).refused
+    parts = message.parts
+    count = len(refused) + len(parts)
+    positions = [str(position) for position in range(count)]
+    if not 0 < count <= MAX_BATCH or {*refused, *parts} != {*positions}:
+        raise _crashed("Its requests are not numbered from 0 on.")
+    return tuple(_refusal(refused[at]) if at in refused else _body(parts[at]) for at in positions)
 
 
 async def believed(read: Callable[[Message], T], message: Message) -> T:
@@ -163,15 +139,27 @@ def believable(given: Rendered) -> Rendered:
     return given
 
 
-def nodes_of(renaming: bytes) -> UserNodes:
-    """The user's nodes by a renaming. CrashedError when it is invalid."""
+def in_user_terms(error: TensorkilnError, renaming: bytes) -> TensorkilnError:
+    """The same error with the user's node indices in its pointers and its message.
+
+    For a graph made from a module or a text, with the places there instead. CrashedError when `renaming` is invalid.
+    """
     try:
-        found = _Renaming.model_validate_json(renaming)
-    except ValidationError as error:
-        raise _invalid(error) from None
-    if found.placed and max(found.placed) >= len(found.places):
+        known = _Renaming.model_validate_json(renaming)
+    except ValidationError as invalid:
+        raise _invalid(invalid) from None
+    if known.placed and max(known.placed) >= len(known.places):
         raise _crashed("It names a place in the module that is not in its own list.")
-    return UserNodes(found.nodes, [found.places[at] for at in found.placed], found.field)
+    if known.placed:
+        about_nodes = any(NODE.match(pointer) for pointer in error.pointers)
+        told = in_terms_of_source(error, [known.places[at] for at in known.placed], known.field)
+        return told if about_nodes else type(error)(told.message, pointers=error.pointers, details=error.details)
+
+    def rename(text: str) -> str:
+        return NODE.sub(lambda match: f"/nodes/{_at(known.nodes, int(match[1]))}", text)
+
+    pointers = [rename(pointer) for pointer in error.pointers]
+    return type(error)(rename(error.message), pointers=pointers, details=error.details)
 
 
 def _header(model: type[_Model], header: Mapping[str, Any]) -> _Model:
@@ -221,4 +209,5 @@ def _crashed(what: str) -> CrashedError:
     return CrashedError(f"The process that read the request gave an invalid answer. {what}", details=_RETURN)
 
 
-_RETURN: Final = {"stage": "return"}
+def _at(nodes: list[int], canonical: int) -> int:
+    return nodes[canonical] if canonical < len(nodes) else canonical

@@ -28,7 +28,7 @@ from tensorkiln.compiler_build import build
 from .answers import Answers
 from .compiles import Compiles
 from .engine import Engine
-from .explain import Explain
+from .explain import Explain, Misses
 from .farm.engine import FarmEngine
 from .farm.ledger import Ledger
 from .farm.roster import Roster
@@ -36,7 +36,6 @@ from .farm.statements import Statements
 from .job_work import JobWork
 from .jobs import Jobs
 from .local import LocalEngine
-from .misses import Misses
 from .order import CompileEngine
 from .questions import Questions
 from .reader import Reader

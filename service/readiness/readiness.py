@@ -15,8 +15,7 @@ from service.store.location import FullStoreError, ObjectStore, directory_of
 from service.store.records import Records
 from tensorkiln.errors import TensorkilnError, UnavailableError
 
-from .canary import AT_START, LIMITS, Canary, Ping
-from .check import Check, Failure
+from .check import AT_START, LIMITS, Canary, Check, Failure, Ping
 
 CHECKS: Final = ("canary", "store", "disk", "queue")
 EVERY_S: Final = 10.0

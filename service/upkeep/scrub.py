@@ -36,10 +36,8 @@ from tensorkiln.errors import RequestError, UnavailableError
 from tensorkiln.limits import SHA256_PATTERN
 from tensorkiln.trust import LEVELS
 
-from .judge import JUDGED, fault_of
-from .mark import Mark, OfBuild
-from .purge import purge
-from .signers import require_signer
+from .judge import JUDGED, fault_of, require_signer
+from .purge import Mark, OfBuild, purge
 from .upkeep import bounds
 
 

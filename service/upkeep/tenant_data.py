@@ -19,7 +19,7 @@ from service.store.nearest import shown_salt
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import RequestError
 
-from .mark import Mark
+from .purge import Mark
 
 
 def tenant_data(keyring: Keyring, tenant: str, operator_salt: str) -> Mark:

@@ -12,8 +12,7 @@ import structlog
 from service import clock
 from service.engine.farm.roster import Role, Roster
 from service.lease import BEAT_S, LEASE_S
-from service.readiness.canary import Canary
-from service.readiness.check import Check
+from service.readiness.check import Canary, Check
 from service.sandbox.sandbox import Sandbox
 from tensorkiln.errors import UnavailableError
 

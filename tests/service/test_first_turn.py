@@ -12,7 +12,7 @@ import pytest
 
 from service.action import Action
 from service.engine.compiles import Compiled, Compiles
-from service.engine.misses import Misses
+from service.engine.explain import Misses
 from service.engine.order import Made, OnProgress, Order, Wanted
 from service.engine.tunings import Tunings
 from service.fairness.lane import Bounds, FairLane

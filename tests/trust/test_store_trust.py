@@ -63,7 +63,7 @@ def test_a_record_that_is_not_as_it_was_signed_is_no_hit(tmp_path: Path, name: s
         # Sealed as every record is: what gives it away is the signature alone.
         await stocked.records.put(path, {"signed": forged})
         found = await stocked.programs.find(wanted, with_dumps=False)
-        # Why it is one is told by what else is stored: see service.engine.misses.
+        # Why it is one is told by what else is stored: see service.engine.explain.
         assert found == Miss("")
         if name != "another build":
             assert await stocked.programs.entry(wanted.digest) is None
