@@ -14,8 +14,8 @@ from service.readiness.readiness import Readiness
 from service.sandbox.frames import Message
 from service.store.repeats import Repeat, Repeats
 from service.trust.notary import Notary, with_signatures
+from service.wire.answers import SAME_REQUEST
 from service.wire.body import Body
-from service.wire.hit_reasons import SAME_REQUEST
 from tensorkiln.errors import InfrastructureError, RateLimitedError, TensorkilnError
 from tensorkiln.trust import SignedRecord
 

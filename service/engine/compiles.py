@@ -14,9 +14,9 @@ from service.fairness.turns import Turns
 from service.identity.caller import caller
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
-from service.sandbox.spending import Spending
+from service.sandbox.connection import Spending
 from service.store.programs import MEASURE, Entry, Miss, Programs
-from service.wire.hit_reasons import SAME_ACTION
+from service.wire.answers import SAME_ACTION
 from tensorkiln.errors import InfrastructureError, UnavailableError
 
 from .explain import NOT_READ, Misses

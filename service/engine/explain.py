@@ -10,8 +10,8 @@ from service.action import GRAPH, Action
 from service.identity.tenancy import Tenancy
 from service.store.nearest import Nearest, Neighbour, shown
 from service.store.programs import DAMAGED, Miss, Programs
+from service.wire.answers import SAME_ACTION, SAME_REQUEST
 from service.wire.explanation import Components, Difference, ExplainedAction, Explanation
-from service.wire.hit_reasons import SAME_ACTION, SAME_REQUEST
 from tensorkiln.errors import NotFoundError
 from tensorkiln.spec import CacheInfo
 

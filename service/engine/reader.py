@@ -7,10 +7,10 @@ from typing import Final, TypeVar
 
 from service.fairness.turns import Turns
 from service.identity.tenancy import Tenancy
+from service.sandbox.connection import Spending
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
-from service.sandbox.spending import Spending
 from service.store.blobs import Blobs
 from service.wire.body import Body
 from tensorkiln.compiler_build import build

@@ -16,8 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from service.action import Action
 from service.sandbox.frames import FrameError, Message
 from service.sandbox.reply import error_of
-from service.wire.body import Body
-from service.wire.limits import MAX_BATCH, MAX_TARGETS
+from service.wire.body import MAX_BATCH, MAX_TARGETS, Body
 from service.wire.places import NODE, in_terms_of_source
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError

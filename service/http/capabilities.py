@@ -8,7 +8,7 @@ from typing import Final
 from service.sandbox.control import Ready
 from service.sandbox.levels import Level
 from service.settings import Settings
-from service.wire.limits import MAX_BATCH, MAX_TARGETS
+from service.wire.body import MAX_BATCH, MAX_TARGETS
 from tensorkiln import compile_limits, limits
 from tensorkiln.architectures import ARCHITECTURES
 from tensorkiln.compiler_build import build

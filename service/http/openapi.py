@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 
 from service.identity.policy import PUBLIC
 from service.wire.answers import Problem
-from service.wire.limits import MAX_BATCH, MAX_BUILDER_CHARACTERS, MAX_TARGETS
+from service.wire.body import MAX_BATCH, MAX_BUILDER_CHARACTERS, MAX_TARGETS
 from tensorkiln.errors import (
     ExpiredCredentialError,
     ForbiddenError,

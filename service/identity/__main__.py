@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from service.startup_errors import read_settings
 from tensorkiln.errors import TensorkilnError
 
+from .caller import Scope
 from .keyring import Keyring
 from .register import TenantRecord
-from .scopes import Scope
 
 DEFAULT_SCOPES = (Scope.COMPILE, Scope.CACHE_READ, Scope.CACHE_WRITE)
 

@@ -17,8 +17,7 @@ from service.store.blobs import FRESH_S
 from service.store.inventory import right_of
 from service.store.records import Records
 
-from .caller import Caller
-from .scopes import Scope
+from .caller import Caller, Scope
 
 _MAX_REMEMBERED: Final = 1 << 16
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from .scopes import Scope
+from .caller import Scope
 
 TENANT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,126}$"
 TenantName = Annotated[str, Field(pattern=TENANT_PATTERN)]

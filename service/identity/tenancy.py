@@ -13,9 +13,8 @@ from service.store.records import Records
 from tensorkiln.errors import TensorkilnError
 
 from .access import Access
-from .caller import caller
+from .caller import Scope, caller
 from .keyring import Keyring
-from .scopes import Scope
 
 _REPRODUCER: Final = "reproducer"
 _TO_COMPILE: Final = (Scope.COMPILE, Scope.CACHE_WRITE)

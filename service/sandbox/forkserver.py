@@ -28,9 +28,8 @@ from .child import Task
 from .control import Begin, Cancel, Expired, Fork, Ready, Refused, Unready
 from .forked import Forked, Forker
 from .levels import Wall
-from .removal import remove
-from .remover import Remover
-from .warm_ups import AFTERWARDS, COMPILING
+from .removal import Remover, remove
+from .spawn import AFTERWARDS, COMPILING
 
 WarmUp: TypeAlias = Callable[[], object]
 

@@ -13,8 +13,7 @@ from . import confine, external, frames, landlock, paths, syscalls
 from .canary.findings import Findings
 from .canary.victim import Victim
 from .cgroups import Cgroups
-from .child import Task
-from .confinement import Confinement
+from .child import Confinement, Task
 from .control import Fork, Limits, Ready
 from .forked import Forker
 from .frames import FrameError, Message

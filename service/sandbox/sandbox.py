@@ -18,15 +18,13 @@ from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
 
 from . import verdict
 from .confine import MIB
-from .connection import Connection, RunningTask
+from .connection import Connection, RunningTask, Spending
 from .control import Ended, Limits, Ready
 from .frames import FrameError, Message, encode_message, gathered
 from .levels import Level, Wall
 from .reply import OutOfMemory, Reply, TooMuchOutput
 from .scratch import sweep
-from .spawn import Spawned
-from .spending import Spending
-from .warm_ups import AFTERWARDS
+from .spawn import AFTERWARDS, Spawned
 
 START_TIMEOUT_S: Final = 60.0
 

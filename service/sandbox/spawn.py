@@ -1,6 +1,7 @@
 """Start a fork server's process before anything else: its imports take most of a service's start.
 
-This module imports nothing slow, and needs only the warm-ups and the wall.
+This module imports nothing slow. Warm-ups, which a fork server calls before it forks, are strings here, because this
+process must not import their modules.
 """
 
 from __future__ import annotations
@@ -15,6 +16,14 @@ from typing import ClassVar, Final
 from . import control, external
 from .levels import Wall
 from .scratch import Scratch
+
+COMPILING: Final = f"{__package__}.tasks.rehearsal:rehearse"
+"""For fork servers that compile."""
+AFTERWARDS: Final = f"{__package__}.tasks.rehearsal:load_the_rest"
+"""For fork servers that compile, when first idle."""
+READING: Final = f"{__package__}.tasks.reading:rehearse"
+"""For fork servers that only read requests and write answers: the compiler is not loaded."""
+
 
 END_GRACE_S: Final = 2.0
 # Tasks inherit only these variables, so no secret of the service. The fixed values make compiles reproducible, keep the

@@ -27,12 +27,9 @@ from service.process.memory_limit import MemoryLimit
 from service.routes import (
     about,
     artifacts,
-    batch,
     compile,
-    health,
     jobs,
     mcp,
-    metrics,
     pages,
     programs,
     questions,
@@ -41,14 +38,14 @@ from service.routes import (
 from service.settings import Settings
 from service.upkeep.upkeep import upkeep
 
-from .authentication import authenticator
 from .fork_servers import ForkServers
+from .listen import authenticator
 
 _ROUTERS: Final = {
-    "Compiling": (compile, batch, jobs),
+    "Compiling": (compile, jobs),
     "Graphs": (questions,),
     "Stored programs": (programs, report, artifacts),
-    "The service": (about, health, metrics, mcp, pages),
+    "The service": (about, mcp, pages),
 }
 """The routes by their group in the OpenAPI document."""
 
@@ -105,4 +102,4 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
 
 
 def _also_public(settings: Settings) -> frozenset[str]:
-    return frozenset({metrics.PATH}) if settings.metrics == "public" else frozenset()
+    return frozenset({about.METRICS}) if settings.metrics == "public" else frozenset()

@@ -9,8 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from service.sandbox.spawn import Spawned
-from service.sandbox.warm_ups import AFTERWARDS, COMPILING, READING
+from service.sandbox.spawn import AFTERWARDS, COMPILING, READING, Spawned
 
 if TYPE_CHECKING:
     from service.sandbox.sandbox import Sandbox

@@ -23,9 +23,8 @@ from service.process.memory_limit import give_back_large_blocks
 from service.settings import Settings
 
 from .app import create_app
-from .authentication import require_private_address
 from .fork_servers import ForkServers
-from .listen import BACKLOG, READY, Listener, listen
+from .listen import BACKLOG, READY, Listener, listen, require_private_address
 
 # The exit status after SIGINT, as shells have it.
 _INTERRUPTED: Final = 130

@@ -1,10 +1,15 @@
-"""Models that are in answers and in the records of jobs."""
+"""Models and values that are in answers and in the records of jobs."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from tensorkiln.spec import CacheInfo
+
+SAME_REQUEST: Final = CacheInfo(status="hit", reason="same request")
+SAME_ACTION: Final = CacheInfo(status="hit", reason="same action")
 
 
 class Answer(BaseModel):

@@ -21,8 +21,8 @@ from service.engine.order import Cost, Made, OnProgress, Order, Wanted
 from service.lease import send_heartbeats
 from service.observe.traces import continuing
 from service.readiness.readiness import StoreLook
-from service.sandbox import warm_ups
 from service.sandbox.sandbox import Sandbox
+from service.sandbox.spawn import COMPILING
 from service.settings import Settings
 from service.store.attempts import Crashes
 from service.store.blobs import Blobs
@@ -74,7 +74,7 @@ class Bench:
     def on(settings: Settings) -> Bench:
         """The worker of this machine. UnavailableError when the store cannot be used."""
         sandbox = Sandbox(
-            (warm_ups.COMPILING,),
+            (COMPILING,),
             max_output_mib=settings.compile_output_mib,
             wall=settings.isolation,
             required=settings.require_isolation,

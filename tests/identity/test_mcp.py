@@ -10,7 +10,7 @@ import pytest
 from fastapi import Request
 
 from service.http import inner_request
-from service.identity.scopes import Scope
+from service.identity.caller import Scope
 from service.routes.mcp import MOST_BYTES
 from service.server.app import create_app
 from service.settings import Settings

@@ -15,10 +15,10 @@ from joserfc import jws
 from joserfc.jwk import ECKey, RSAKey
 from pydantic import ValidationError
 
+from service.identity.caller import Scope
 from service.identity.issuer import Issuer
 from service.identity.jwks import FRESH_S, REFRESH_S, STALE_S, Jwks
 from service.identity.register import TenantRecord
-from service.identity.scopes import Scope
 from service.identity.tokens import MAX_LEFT_S, Tokens
 from tensorkiln.errors import ExpiredCredentialError, ForbiddenError, InvalidCredentialError, UnavailableError
 from tests.identity.guarded import Guarded, artifacts, program, refusal

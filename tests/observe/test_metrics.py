@@ -13,7 +13,7 @@ import pytest
 
 from passes.compile import CompileRequest, compile_request
 from passes.warm_up import graph as small_graph
-from service.identity.scopes import Scope
+from service.identity.caller import Scope
 from service.observe import labels
 from service.sandbox.tasks import TASKS
 from service.store.attempts import MAX_CRASHES

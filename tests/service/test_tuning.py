@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from service.identity.scopes import Scope
+from service.identity.caller import Scope
 from service.sandbox.compile_header import MOST_TUNING_BYTES, require_tuning
 from service.sandbox.frames import Message
 from tensorkiln.build import Builder, relu

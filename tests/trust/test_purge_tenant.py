@@ -17,10 +17,9 @@ import pytest
 from service.action import Action
 from service.engine.reproducer import compile_reproducer
 from service.identity.access import Access
-from service.identity.caller import Caller
+from service.identity.caller import EVERYTHING, Caller
 from service.identity.keyring import Keyring
 from service.identity.register import TenantRecord
-from service.identity.scopes import EVERYTHING
 from service.identity.tenancy import salt_of
 from service.store.attempts import Attempt, Attempts, Crashes
 from service.store.evict import GRACE_S, Bounds, evict

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 import msgspec
 from pydantic import ValidationError
 
-from service.wire.limits import MAX_TARGETS
+from service.wire.body import MAX_TARGETS
 from service.wire.strict_json import parse_object
 from tensorkiln.errors import InvalidGraphError, LimitExceededError, RequestError, TensorkilnError
 from tensorkiln.graph import Graph

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
-from service.wire.limits import MAX_BATCH
+from service.wire.body import MAX_BATCH
 from service.wire.strict_json import parse_object
 from tensorkiln.errors import LimitExceededError, RequestError
 
