@@ -21,7 +21,6 @@ from tensorkiln.trust import SignedRecord
 
 from .compiles import Compiled, Compiles
 from .flights import Flights
-from .known_crashes import KnownCrashes
 from .order import OnProgress, Progress, Rendered, Wanted
 from .reader import Reader, of_actions
 from .task_answers import Prepared, believable, in_user_terms, rendered
@@ -55,7 +54,6 @@ class Answers:
         self._readiness = readiness
         self._seals = seals
         self._flights: Flights[bytes, Progress] = Flights()
-        self._crashed = KnownCrashes()
 
     async def repeated(self, body: Body) -> bytes | None:
         """The stored answer to a byte-for-byte equal request; None when there is none."""
@@ -83,11 +81,10 @@ class Answers:
         """As `compile`, for a request that already counts against the limits of its tenant."""
         key = self._key(body)
         async with self._tenancy.reproducers(), telling_queue_time():
-            with self._crashed.raising_known(key):
-                flight = (key, self._tenancy.equals)
-                return await self._flights.join(
-                    flight, lambda on_progress: self._answer(body, key, on_progress), on_progress
-                )
+            flight = (key, self._tenancy.equals)
+            return await self._flights.join(
+                flight, lambda on_progress: self._answer(body, key, on_progress), on_progress
+            )
 
     async def close(self) -> None:
         """Cancel what is under way."""

@@ -15,8 +15,7 @@ from service.fairness.turns import Turns
 from service.identity.caller import Caller, acting_as
 from service.observe.traces import continuing
 from service.process.memory_limit import MemoryLimit
-from service.store.blobs import Blobs
-from service.store.bodies import Bodies
+from service.store.blobs import Blobs, Bodies
 from service.store.job_records import JobRecord, JobRecords
 from service.store.programs import path_of
 from service.store.records import Records

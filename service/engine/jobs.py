@@ -20,8 +20,7 @@ from service.lease import BEAT_S
 from service.observe.traces import traceparent
 from service.process.periodic import periodically
 from service.process.shutdown import Shutdown
-from service.store.blobs import Blobs
-from service.store.bodies import Bodies
+from service.store.blobs import Blobs, Bodies
 from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import FullStoreError
 from service.wire.body import Body

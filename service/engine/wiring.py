@@ -13,8 +13,7 @@ from service.readiness.readiness import Readiness
 from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
 from service.store.attempts import Crashes
-from service.store.blobs import Blobs
-from service.store.bodies import Bodies
+from service.store.blobs import Blobs, Bodies
 from service.store.job_records import JobRecords
 from service.store.location import directory_of, open_store
 from service.store.nearest import Nearest

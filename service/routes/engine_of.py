@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Header, Path, Request, Response
 
 from service.engine.engine import Engine
-from service.http.openapi_examples import BODIES
+from service.http.openapi import BODIES
 from service.http.problems import LOOKUP_ERRORS, documented
 from tensorkiln.errors import (
     CrashedError,

@@ -14,15 +14,14 @@ from fastapi_offline import FastAPIOffline
 from service.engine.wiring import engine_of
 from service.fairness.shares import Shares
 from service.http import problems
-from service.http.admission import Admission
-from service.http.capabilities import described
+from service.http.answers import described
 from service.http.connections import most_connections
-from service.http.guard import Guard
+from service.http.guard import Admission, Guard
 from service.http.memory import RequestMemory
 from service.http.openapi import document
 from service.identity.policy import DOCS_ASSETS, PUBLIC
-from service.observe.export import TELEMETRY, record_spans
 from service.observe.requests import Requests
+from service.observe.traces import TELEMETRY, record_spans
 from service.process.memory_limit import MemoryLimit
 from service.routes import (
     about,

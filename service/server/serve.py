@@ -17,8 +17,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from service.http.connections import HEAD_BYTES, SAFE_HEADERS, connections
-from service.observe.export import require_exporter
 from service.observe.log import configure_log
+from service.observe.traces import require_exporter
 from service.process.memory_limit import give_back_large_blocks
 from service.settings import Settings
 

@@ -32,7 +32,7 @@ HISTORY: Final = (CRASHES, ENDED_FOLDER)
 """Records of the past: they stay valid when their blobs are gone."""
 QUARANTINE: Final = "quarantine/"
 RIGHTS: Final = "access/"
-"""Rights to read: a record for each owner and digest; see `service.identity.access`. One is removed with its target."""
+"""Rights to read: a record for each owner and digest, removed with what it names; see `service.identity.tenancy`."""
 
 _PIECE: Final = 1000
 """Files that are listed in one call to a thread."""

@@ -31,13 +31,12 @@ from service.store.leftovers import remove_unfinished, unfinished
 from service.store.location import ObjectStore, explained, open_store
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
-from service.upkeep.tenant_data import tenant_data
 from tensorkiln.errors import RequestError, UnavailableError
 from tensorkiln.limits import SHA256_PATTERN
 from tensorkiln.trust import LEVELS
 
 from .judge import JUDGED, fault_of, require_signer
-from .purge import Mark, OfBuild, purge
+from .purge import Mark, OfBuild, purge, tenant_data
 from .upkeep import bounds
 
 

@@ -15,9 +15,9 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 from prometheus_client import make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
-from service.observe.export import record_spans, require_exporter
 from service.observe.instruments import REGISTRY
 from service.observe.log import configure_log
+from service.observe.traces import record_spans, require_exporter
 from service.sandbox.cgroups import move_into_leaf
 from service.settings import Settings
 from service.startup_errors import read_settings

@@ -12,7 +12,7 @@ import structlog
 from service import clock
 from service.engine.farm.roster import Role, Roster
 from service.lease import BEAT_S, LEASE_S
-from service.readiness.check import Canary, Check
+from service.readiness.readiness import Canary, Check
 from service.sandbox.sandbox import Sandbox
 from tensorkiln.errors import UnavailableError
 

@@ -17,7 +17,7 @@ from service.engine.compiles import Compiles
 from service.engine.explain import Misses
 from service.engine.farm.engine import FarmEngine
 from service.engine.farm.ledger import Ledger, Result, Task
-from service.engine.farm.pending import MAX_ATTEMPTS
+from service.engine.farm.reaper import MAX_ATTEMPTS
 from service.engine.farm.roster import Role, Roster
 from service.engine.farm.statements import Statements, generation
 from service.engine.order import Made, OnProgress, Order, Wanted

@@ -15,8 +15,7 @@ from service.engine.compiles import Compiled, Compiles
 from service.engine.explain import Misses
 from service.engine.order import Made, OnProgress, Order, Wanted
 from service.engine.tunings import Tunings
-from service.fairness.lane import Bounds, FairLane
-from service.fairness.queue import Share
+from service.fairness.lane import Bounds, FairLane, Share
 from service.fairness.turns import Turns
 from service.identity.caller import EVERYTHING, Caller, acting_as
 from service.identity.keyring import Keyring as ApiKeyring

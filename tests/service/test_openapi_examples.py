@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from service.http.answers import CallerAnswer, Capabilities, CompileAnswer, Health, JobAnswer
-from service.http.openapi_examples import answers as shown_answers
+from service.http.openapi import answers as shown_answers
 from service.routes.compile import BatchAnswer
 from service.server.app import create_app
 from service.settings import Settings

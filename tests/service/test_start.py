@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from service.readiness.check import LIMITS, PATIENCE_S
+from service.readiness.readiness import LIMITS, PATIENCE_S
 from service.server.listen import listen
 from service.startup_errors import read_settings
 from tensorkiln.errors import UnavailableError

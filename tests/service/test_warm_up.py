@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from service.readiness.check import AT_START
+from service.readiness.readiness import AT_START
 from service.sandbox.connection import Connection
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message

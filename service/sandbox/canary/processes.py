@@ -11,7 +11,9 @@ import threading
 import time
 from typing import Final
 
-from .victim import LIBC, Attempts, Victim, call
+from service.sandbox.confine import LIBC
+
+from .victim import Attempts, Victim, call
 
 FORKS: Final = 1000
 

@@ -8,9 +8,9 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from service.sandbox import syscalls
+from service.sandbox.confine import LIBC, checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +36,10 @@ Attempts = Mapping[str, Attempt]
 """Attempts, keyed by what a process can do if one succeeds."""
 
 
-LIBC: Final = ctypes.CDLL(None, use_errno=True)
-LIBC.syscall.restype = ctypes.c_long
-
-
 def call(name: str, *arguments: object) -> int:
     """Make a system call and return its result; OSError when it fails, or when this machine has no such call."""
     number = syscalls.number(name)
     if number is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), name)
     converted = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
-    result: int = LIBC.syscall(ctypes.c_long(number), *converted)
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), name)
-    return result
+    return checked(LIBC.syscall(ctypes.c_long(number), *converted), name)
