@@ -177,12 +177,10 @@ class Settings(BaseSettings):
 
     @property
     def keys_directory(self) -> Path:
-        """Directory of the keys that sign programs."""
         return self.keys or self.home / "keys"
 
     @property
     def identity_directory(self) -> Path:
-        """Directory of the API keys and tenants."""
         return self.identity or self.home / "identity"
 
     @property
@@ -224,7 +222,6 @@ class Settings(BaseSettings):
 
     @property
     def limits(self) -> Limits:
-        """The resource limits of one compile."""
         return Limits(self.compile_deadline_s, self.compile_memory_mib, self.compile_file_mib)
 
 

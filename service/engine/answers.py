@@ -87,7 +87,6 @@ class Answers:
             )
 
     async def close(self) -> None:
-        """Cancel what is under way."""
         await self._flights.close()
 
     def _key(self, body: Body) -> str:
@@ -179,7 +178,6 @@ async def programs_of(prepared: Prepared, compiles: Compiles, on_progress: OnPro
 
 
 def _wanted_of(prepared: Prepared) -> list[Wanted]:
-    """What a request wants for each of its targets."""
     graph, renaming, with_dumps = prepared.graph, prepared.renaming, prepared.dump_stages
     alone = renaming if len(prepared.actions) == 1 else None
     return [Wanted(action, graph, with_dumps, alone) for action in prepared.actions]

@@ -126,7 +126,6 @@ class Compiles:
         )
 
     async def close(self) -> None:
-        """Cancel what is under way."""
         await self._flights.close()
 
     async def _find_or_compile(

@@ -79,7 +79,6 @@ class Engine:
         return ready
 
     async def close(self) -> None:
-        """Cancel what is under way and end every process."""
         self.announce_end()
         for part in (self.readiness, self.jobs, self.submissions, self.answers, self.compiles, self.back_end):
             await part.close()

@@ -110,7 +110,6 @@ class Job:
         self.notify()
 
     def notify(self) -> None:
-        """Wake the tasks that wait for `changed`."""
         self.changed.set()
         self.changed = asyncio.Event()
 

@@ -63,7 +63,6 @@ class Reader:
 
 
 def of_body(body: Body, header: Mapping[str, str] | None = None) -> Message:
-    """The request of a task that reads a body."""
     return Message(header or {}, {"body": body.content})
 
 

@@ -82,7 +82,6 @@ class Submissions:
         return await self._flights.join(job_id(body, key), lambda _: self._once(body, key, begin))
 
     async def close(self) -> None:
-        """Cancel what is under way."""
         await self._flights.close()
 
     async def _submitted(self, body: Body, identifier: str | None = None) -> Job:

@@ -63,7 +63,6 @@ class FairQueue(Generic[T]):
         return self._length
 
     def push(self, share: Share, cost: float, item: T) -> Waiting[T]:
-        """Append `item` to the queue of its tenant."""
         waiting = Waiting(share, cost, item)
         flow = self._flows.setdefault(share.tenant, _Flow(share.weight, self._now))
         flow.weight = share.weight
@@ -124,7 +123,6 @@ class FairQueue(Generic[T]):
         return min((flow.queue[0].since for flow in self._flows.values() if flow.queue), default=None)
 
     def is_full(self, tenant: str) -> bool:
-        """Whether a tenant has as much running as it may have."""
         flow = self._flows.get(tenant)
         return flow is not None and not self._may_run(flow)
 
@@ -205,7 +203,6 @@ class FairLane:
         self._running = 0
 
     def load(self) -> Load:
-        """The current load of the lane."""
         oldest = self._queue.oldest()
         return Load(len(self._queue), self._running, 0.0 if oldest is None else clock.monotonic() - oldest)
 

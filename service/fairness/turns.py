@@ -85,7 +85,6 @@ class Gate:
                 del self._in_flight[tenant]
 
     def charge(self, tenant: str, seconds: float) -> None:
-        """Count processor seconds of a tenant that was admitted."""
         found = self._budgets.get(tenant)
         if found is not None:
             budget, allowance = found
@@ -132,7 +131,6 @@ class Estimate:
         self._mean: dict[int, float] = {}
 
     def seconds(self, size: int) -> float:
-        """The expected cost of a task of this size."""
         wanted = size.bit_length()
         for known in range(wanted, -1, -1):
             if known in self._mean:
@@ -140,7 +138,6 @@ class Estimate:
         return min(self._mean.values(), default=_FIRST_S)
 
     def learn(self, size: int, seconds: float) -> None:
-        """Record the cost of a task of this size."""
         known = self._mean.setdefault(size.bit_length(), seconds)
         self._mean[size.bit_length()] = known + _SHARE * (seconds - known)
 
@@ -158,7 +155,6 @@ class Turns:
         self._estimate = Estimate()
 
     def load(self) -> Load:
-        """The current load of the lane."""
         return self._lane.load()
 
     @asynccontextmanager

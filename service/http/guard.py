@@ -43,7 +43,6 @@ class Guard:
         self._authenticator = authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -93,7 +92,6 @@ class Admission:
         self._turns = Turns(FairLane(Bounds(PER_PASS, MOST)), tenant, work=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
         if scope["type"] == "http" and scope["path"] not in self._public:
             async with self._turns.turn(0):
                 await asyncio.sleep(0)

@@ -58,7 +58,6 @@ class _Commands:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status."""
     parsed = _parser().parse_args(arguments)
     settings = read_settings()
     if settings is None:

@@ -49,7 +49,6 @@ class Caller:
     is_local: bool = False
 
     def may(self, *scopes: Scope) -> bool:
-        """Whether the caller has all of these scopes."""
         return self.scopes.issuperset(scopes)
 
     def require(self, what: str, scopes: Collection[Scope]) -> None:
@@ -69,7 +68,6 @@ class Caller:
 
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> Caller:
-        """The caller that `to_record` wrote."""
         scopes = frozenset(Scope(scope) for scope in record["scopes"])
         return Caller(record["name"], record["tenant"], record["namespace"], scopes, record["is_local"])
 
@@ -93,7 +91,6 @@ def caller() -> Caller:
 
 @contextmanager
 def acting_as(who: Caller) -> Generator[None]:
-    """Run the block on behalf of `who`."""
     token = _current.set(who)
     try:
         yield

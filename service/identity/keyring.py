@@ -64,7 +64,6 @@ class ApiKey:
 
 
 def new_key() -> ApiKey:
-    """Generate a random key."""
     return ApiKey(_draw(ID_CHARACTERS, _ALPHABET[:10] + _ALPHABET[36:]), _draw(SECRET_CHARACTERS, _ALPHABET))
 
 

@@ -36,7 +36,6 @@ class KeyRecord(_Record):
         return f"key:{self.id}"
 
     def state(self, now: datetime) -> Literal["good", "expired", "revoked"]:
-        """The state of the key at `now`."""
         if self.revoked is not None:
             return "revoked"
         return "expired" if self.expires is not None and self.expires <= now else "good"
@@ -64,5 +63,4 @@ class Register(_Record):
     tenants: dict[TenantName, TenantRecord] = Field(default_factory=dict[str, TenantRecord])
 
     def key(self, identifier: str) -> KeyRecord | None:
-        """The key with this id."""
         return next((key for key in self.keys if key.id == identifier), None)

@@ -35,7 +35,6 @@ class Tenancy:
 
     @property
     def salt(self) -> str:
-        """The salt of the caller's actions."""
         namespace = caller().namespace
         return salt_of(namespace, self._operator_salt, self._keyring.secret if namespace else b"")
 
@@ -74,7 +73,6 @@ class Tenancy:
 
     @property
     def may_compile(self) -> bool:
-        """Whether the caller may compile and store programs."""
         return caller().may(*_TO_COMPILE)
 
     def require_compile(self) -> None:

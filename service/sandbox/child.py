@@ -75,15 +75,12 @@ class Outlet:
         self._send(frames.encode(frames.STAGE, name.encode()))
 
     def part(self, name: str, content: bytes) -> None:
-        """Send bytes that belong to the answer."""
         self._send(*frames.encode_part(name, content))
 
     def done(self, answer: Message) -> None:
-        """Send the answer, as the last frame."""
         self._send(*frames.encode_message(answer))
 
     def failed(self, error: TensorkilnError) -> None:
-        """Send a typed error, as the last frame."""
         self._send(frames.encode_json(frames.FAILED, error.to_problem()))
 
     def out_of_memory(self) -> bool:

@@ -94,12 +94,10 @@ def give_way() -> None:
 
 
 def threads() -> int:
-    """The number of threads of this process."""
     return len(os.listdir("/proc/self/task"))
 
 
 def address_space_bytes() -> int:
-    """The size of this process's address space."""
     return _pages()[0] * resource.getpagesize()
 
 

@@ -122,7 +122,6 @@ class Connection:
 
     @property
     def pid(self) -> int:
-        """The fork server's process id."""
         return self._process.pid
 
     def fork(self, kind: str, limits: Limits, channel: socket.socket, spending: Spending) -> RunningTask:

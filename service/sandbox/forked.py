@@ -37,7 +37,6 @@ class Forked:
 
     @property
     def ran_s(self) -> float:
-        """Seconds since it was forked."""
         return time.monotonic() - self.begun
 
     def read_stderr(self) -> bool:

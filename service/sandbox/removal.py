@@ -103,7 +103,6 @@ class Remover:
             self._go_on()
 
     def end(self) -> None:
-        """Stop; directories that are not removed yet stay."""
         self._due.clear()
         self._reap()
 

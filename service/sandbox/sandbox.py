@@ -104,7 +104,6 @@ class Sandbox:
                 return await self._attempt(await self._connect(), *asked)
 
     async def close(self) -> None:
-        """End the fork server and every task."""
         self._is_closed = True
         async with self._lock:
             ends = [self._connection.close()] if self._connection is not None else []
@@ -112,7 +111,6 @@ class Sandbox:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the running fork server."""
         return self._connection.pid if self._connection is not None and not self._connection.is_lost else None
 
     async def _connect(self) -> Connection:

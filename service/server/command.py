@@ -22,7 +22,6 @@ _MOST_WORKERS: Final = 256
 
 
 def main() -> int:
-    """The exit status."""
     arguments = _arguments()
     begun = ForkServers()
     try:

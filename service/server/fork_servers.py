@@ -69,7 +69,6 @@ class ForkServers:
         return (COMPILING, AFTERWARDS) if self.is_for_one else (AFTERWARDS,)
 
     def abandon(self) -> None:
-        """End the fork servers that no sandbox has started."""
         for warm_up in tuple(self._spawned):
             self._abandon(warm_up)
 

@@ -32,7 +32,6 @@ class Listener:
     path: Path | None = None
 
     def close(self) -> None:
-        """Close the socket and remove its file."""
         self.socket.close()
         if self.path is not None:
             self.path.unlink(missing_ok=True)

@@ -57,7 +57,6 @@ class Crashes:
         return crash if crash is not None and abs(clock.time() - crash.at) < REMEMBERED_S else None
 
     async def write(self, path: str, key: str, problem: Mapping[str, Any]) -> None:
-        """Write a crash to the place at `path`."""
         await self.records.put(path, self._notary.sealed("crash", key, asdict(Crash(problem, clock.time()))))
 
     def holding(self, path: str, holder: str, beat: int) -> dict[str, Any]:

@@ -135,7 +135,6 @@ async def items(store: ObjectStore, prefix: str) -> AsyncGenerator[Item]:
 
 
 async def read(store: ObjectStore, path: str) -> bytes | None:
-    """The bytes at `path`, None when there are none."""
     with explained("The store cannot be read"):
         try:
             return await objects_of(store).read(path)

@@ -42,7 +42,6 @@ def unfinished(store: ObjectStore) -> list[str]:
 
 
 def remove_unfinished(paths: list[str]) -> None:
-    """Remove what `unfinished` has found."""
     for path in paths:
         with explained("The store does not delete unfinished files"), suppress(FileNotFoundError):
             os.unlink(path)

@@ -76,15 +76,12 @@ class Bucket:
         self._store = store
 
     async def read(self, path: str) -> bytes:
-        """As `Disk` has it."""
         return (await (await self._store.get_async(path)).bytes_async()).to_bytes()
 
     async def write(self, path: str, content: bytes, *, durable: bool) -> None:
-        """As `Disk` has it."""
         await self._store.put_async(path, content)
 
     async def create(self, path: str, content: bytes, *, durable: bool) -> bool:
-        """As `Disk` has it."""
         try:
             await self._store.put_async(path, content, mode="create")
         except AlreadyExistsError:
@@ -92,9 +89,7 @@ class Bucket:
         return True
 
     async def sync(self, path: str) -> bool:
-        """As `Disk` has it."""
         return True
 
     async def delete(self, path: str) -> None:
-        """As `Disk` has it."""
         await self._store.delete_async(path)

@@ -94,7 +94,6 @@ class Records:
         return True
 
     async def delete(self, path: str) -> None:
-        """Remove the record at `path`, if there is one."""
         with explained("The store does not remove a record"), suppress(FileNotFoundError):
             await self._objects.delete(path)
 

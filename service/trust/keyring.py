@@ -49,7 +49,6 @@ class KeyFile(PublicKey):
 
     @property
     def public(self) -> PublicKey:
-        """The key without its private half."""
         return PublicKey.model_validate(self.model_dump(exclude={"d"}))
 
     def sign(self, message: bytes) -> str:

@@ -29,7 +29,6 @@ _ENDS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def main() -> int:
-    """The exit status."""
     settings = read_settings()
     if settings is None:
         return 1

@@ -95,7 +95,6 @@ class Bench:
         await self._heartbeat.start()
 
     async def close(self) -> None:
-        """Leave the roster, and end the fork server."""
         await self._heartbeat.close()
         await self._sandbox.close()
 

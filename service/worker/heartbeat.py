@@ -46,12 +46,10 @@ class Heartbeat:
         self.is_fit = True
 
     async def start(self) -> None:
-        """Compile the first canary, and start the heartbeats."""
         await self._try()
         self._running = [asyncio.create_task(each) for each in (self._register(), self._try_again())]
 
     async def close(self) -> None:
-        """Stop, and leave the roster."""
         for each in self._running:
             each.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)

@@ -57,7 +57,6 @@ class FarmEngine:
         self._watching: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Start to watch orders and heartbeats."""
         loops = (
             ("watch its orders", self._look_every_s, self._watch),
             ("read the heartbeats of the farm", BEAT_S, self._update_roster),

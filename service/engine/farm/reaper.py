@@ -52,7 +52,6 @@ class Pending:
 
     @property
     def lease_is_over(self) -> bool:
-        """Whether the lease of the current attempt is over."""
         return self._lease.is_over
 
     def renew_lease(self) -> None:
@@ -60,7 +59,6 @@ class Pending:
         self._lease.renew()
 
     def unclaimed(self) -> None:
-        """Record that no worker has claimed it."""
         self._lease.renew()
         self.refused = 0
 
@@ -70,7 +68,6 @@ class Pending:
         self.refused += 1
 
     def claimed_by(self, worker: str) -> None:
-        """Record that `worker` has claimed the attempt."""
         if not self.worker:
             self._set_waiting(False)
             self.worker = worker
@@ -97,7 +94,6 @@ class Pending:
         self._reported = max(self._reported, len(news))
 
     def charge(self, result: Result) -> None:
-        """Charge the cost of an attempt, as its worker states it."""
         self.order.cost.seconds += result.run_s
         self.order.cost.spending.add(result.cpu_s)
 
@@ -108,7 +104,6 @@ class Pending:
             self.result.set_result(result)
 
     def abandon(self) -> None:
-        """Stop waiting for a result."""
         self._set_waiting(False)
         self.result.cancel()
 

@@ -54,7 +54,6 @@ class Roster:
         await self._records.put(path, content)
 
     async def deregister(self, role: Role, name: str) -> None:
-        """Remove the file of `name`."""
         await self._records.delete(self._path(role, name))
 
     async def refresh(self) -> None:
