@@ -22,8 +22,7 @@ from tensorkiln.trust import SignedRecord
 from .compiles import Compiled, Compiles
 from .flights import Flights
 from .order import OnProgress, Progress, Rendered, Wanted
-from .reader import Reader, of_actions
-from .task_answers import Prepared, believable, in_user_terms, rendered
+from .reader import Prepared, Reader, believable, in_user_terms, of_actions, rendered
 
 
 class Answers:

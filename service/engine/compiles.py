@@ -19,10 +19,9 @@ from service.store.programs import MEASURE, Entry, Miss, Programs
 from service.wire.answers import SAME_ACTION
 from tensorkiln.errors import InfrastructureError, UnavailableError
 
-from .explain import NOT_READ, Misses
+from .explain import NOT_READ, Misses, Tunings, to_measure
 from .flights import Flights
 from .order import CompileEngine, Cost, Made, OnProgress, Order, Progress, Rendered, Wanted
-from .tunings import Tunings, to_measure
 
 
 class Overtaken(Exception):

@@ -10,9 +10,9 @@ import structlog
 
 from service import clock
 from service.lease import LEASE_S
-from service.sandbox.compile_header import CompileHeader, require_tuning
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
+from service.sandbox.reply import CompileHeader, require_tuning
 from service.sandbox.sandbox import Sandbox
 from service.store.attempts import MAX_CRASHES, Attempts, Crash, Crashes
 from service.store.blobs import Blobs

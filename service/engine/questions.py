@@ -14,8 +14,7 @@ from tensorkiln.errors import TensorkilnError
 
 from .answers import Answers
 from .explain import Explain
-from .reader import Reader, of_actions
-from .task_answers import Prepared, described, split
+from .reader import Prepared, Reader, described, of_actions, split
 
 T = TypeVar("T")
 

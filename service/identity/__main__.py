@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from service.startup_errors import read_settings
+from service.settings import read_settings
 from tensorkiln.errors import TensorkilnError
 
 from .caller import Scope

@@ -14,11 +14,11 @@ import structlog
 
 from service import clock
 from service.observe.instruments import READY
-from service.sandbox.compile_header import CompileHeader
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
+from service.sandbox.reply import CompileHeader
 from service.sandbox.sandbox import Sandbox
-from service.store.leftovers import READINESS
+from service.store.evict import READINESS
 from service.store.location import FullStoreError, ObjectStore, directory_of
 from service.store.records import Records
 from tensorkiln.errors import TensorkilnError, UnavailableError

@@ -11,7 +11,7 @@ from typing import Final
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from service.engine.wiring import engine_of
+from service.engine.engine import engine_of
 from service.fairness.shares import Shares
 from service.http import problems
 from service.http.answers import described

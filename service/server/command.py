@@ -35,7 +35,7 @@ def main() -> int:
             begun.begin_for_one()
         return _serve(arguments, begun)
     except (TensorkilnError, OSError) as error:
-        from service.startup_errors import error_lines
+        from service.settings import error_lines
 
         print(*error_lines(error), sep="\n", file=sys.stderr)
         return FAILED
@@ -48,7 +48,7 @@ def main() -> int:
 def _serve(arguments: argparse.Namespace, begun: ForkServers) -> int:
     with frozen_heap():
         plain_structlog.load()
-        from service.startup_errors import read_settings
+        from service.settings import read_settings
     settings = read_settings()
     if settings is None:
         return FAILED

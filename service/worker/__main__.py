@@ -19,8 +19,7 @@ from service.observe.instruments import REGISTRY
 from service.observe.log import configure_log
 from service.observe.traces import record_spans, require_exporter
 from service.sandbox.cgroups import move_into_leaf
-from service.settings import Settings
-from service.startup_errors import read_settings
+from service.settings import Settings, read_settings
 from tensorkiln.errors import UnavailableError
 
 from .bench import Bench

@@ -12,9 +12,8 @@ import pytest
 
 from service.action import Action
 from service.engine.compiles import Compiled, Compiles
-from service.engine.explain import Misses
+from service.engine.explain import Misses, Tunings
 from service.engine.order import Made, OnProgress, Order, Wanted
-from service.engine.tunings import Tunings
 from service.fairness.lane import Bounds, FairLane, Share
 from service.fairness.turns import Turns
 from service.identity.caller import EVERYTHING, Caller, acting_as

@@ -10,8 +10,8 @@ import httpx2
 import pytest
 
 from service.identity.caller import Scope
-from service.sandbox.compile_header import MOST_TUNING_BYTES, require_tuning
 from service.sandbox.frames import Message
+from service.sandbox.reply import MOST_TUNING_BYTES, require_tuning
 from tensorkiln.build import Builder, relu
 from tensorkiln.errors import CrashedError
 from tensorkiln.spec import Tuning

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.engine import Engine
-from service.engine.wiring import engine_of
+from service.engine.engine import Engine, engine_of
 from service.identity.caller import LOCAL, acting_as
 from service.process.memory_limit import MemoryLimit
 from service.sandbox.frames import Message

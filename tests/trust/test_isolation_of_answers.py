@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.wiring import engine_of
+from service.engine.engine import engine_of
 from service.process.memory_limit import MemoryLimit
 from service.sandbox.levels import Level
 from service.sandbox.sandbox import Sandbox

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 from service import clock
 from service.lease import LEASE_S
 from service.store.claims import Claims
-from service.store.leftovers import ORDERS_FOLDER
+from service.store.evict import ORDERS_FOLDER
 from service.store.records import Records
 from tensorkiln.errors import InfrastructureError, error_from_problem
 from tensorkiln.trust.encoding import canonical_json

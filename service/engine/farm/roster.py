@@ -11,8 +11,8 @@ import math
 from typing import Final, Literal, TypeAlias
 
 from service.lease import Leases
+from service.store.evict import MEMBERS_FOLDER
 from service.store.inventory import items
-from service.store.leftovers import MEMBERS_FOLDER
 from service.store.location import ObjectStore
 from service.store.records import Records
 from tensorkiln.compiler_build import build
