@@ -12,7 +12,7 @@ from service.fairness.turns import Fairness
 from service.identity.keyring import Keyring as ApiKeyring
 from service.identity.tenancy import Tenancy
 from service.process.memory_limit import MemoryLimit
-from service.process.shutdown import Shutdown
+from service.process.periodic import Shutdown
 from service.readiness.readiness import Readiness
 from service.sandbox.control import Ready
 from service.sandbox.levels import Level

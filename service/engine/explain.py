@@ -11,8 +11,7 @@ from service.action import GRAPH, Action
 from service.identity.tenancy import Tenancy
 from service.store.nearest import Nearest, Neighbour, shown
 from service.store.programs import DAMAGED, MEASURE, Entry, Miss, Programs
-from service.wire.answers import SAME_ACTION, SAME_REQUEST
-from service.wire.explanation import Components, Difference, ExplainedAction, Explanation
+from service.wire.answers import SAME_ACTION, SAME_REQUEST, Components, Difference, ExplainedAction, Explanation
 from tensorkiln.errors import NotFoundError
 from tensorkiln.spec import CacheInfo
 

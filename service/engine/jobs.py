@@ -18,8 +18,7 @@ from service.fairness.shares import is_fair
 from service.identity.caller import Caller, caller
 from service.lease import BEAT_S
 from service.observe.traces import traceparent
-from service.process.periodic import periodically
-from service.process.shutdown import Shutdown
+from service.process.periodic import Shutdown, periodically
 from service.store.blobs import Blobs, Bodies
 from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import FullStoreError

@@ -1,4 +1,4 @@
-"""Traces by OpenTelemetry: propagation of the trace context, the spans of tasks, and their export.
+"""Traces by OpenTelemetry: propagation of the trace context, and the export of spans.
 
 Only OpenTelemetry's API is needed, which FastAPI depends on. Until its SDK is installed and configured no span is
 recorded, and only the id of the trace remains, for log lines.
@@ -7,7 +7,6 @@ recorded, and only the id of the trace remains, for log lines.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -15,12 +14,10 @@ from random import getrandbits
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry import context, trace
-from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, StatusCode, TraceFlags
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from tensorkiln.errors import UnavailableError
-
-from . import labels
 
 if TYPE_CHECKING:
     # Not at run time: workers send spans too, and do not need FastAPI.
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
 
 _W3C: Final = TraceContextTextMapPropagator()
 _HEADER: Final = "traceparent"
-_SCOPE: Final = "tensorkiln.service"
 _RANDOM_BITS: Final = (128, 64)
 _NEEDED: Final = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 _PROBES: Final = ("/healthz", "/readyz", "/metrics")
@@ -87,37 +83,6 @@ def traced(headers: Mapping[str, str]) -> Generator[str]:
     finally:
         # Restores the context from before the first of the two attaches.
         context.detach(token)
-
-
-class TaskTrace:
-    """The span of a task, which begins now, with one for each of its stages. Times are those of `perf_counter`."""
-
-    def __init__(self, kind: str, target: str) -> None:
-        self._tracer = trace.get_tracer(_SCOPE)
-        self._zero = time.time_ns() - round(time.perf_counter() * 1e9)
-        attributes = {"kiln.job": kind, "kiln.target": target}
-        self._span = self._tracer.start_span(f"sandbox {kind}", kind=SpanKind.INTERNAL, attributes=attributes)
-        self._context = trace.set_span_in_context(self._span)
-
-    def stage(self, name: str, begin: float, end: float, outcome: str) -> None:
-        """Record a stage that is over."""
-        if not self._span.is_recording():
-            return
-        span = self._tracer.start_span(f"stage {name}", self._context, start_time=self._at(begin))
-        if outcome != labels.OK:
-            span.set_attribute("error.type", outcome)
-            span.set_status(StatusCode.ERROR)
-        span.end(self._at(end))
-
-    def end(self, end: float, outcome: str) -> None:
-        """End the span of the task."""
-        if outcome != labels.OK:
-            self._span.set_attribute("error.type", outcome)
-            self._span.set_status(StatusCode.ERROR)
-        self._span.end(self._at(end))
-
-    def _at(self, moment: float) -> int:
-        return self._zero + round(moment * 1e9)
 
 
 def record_spans() -> Callable[[], None]:

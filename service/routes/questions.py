@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request, Response
 
 from service.http.answers import Prewritten
 from service.http.body import read_body, until_disconnect
+from service.wire.answers import Explanation
 from service.wire.body import Body
-from service.wire.explanation import Explanation
 
 from .engine_of import EngineOf, refusals, takes
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TypeAlias
 
-from service.process.frozen_heap import frozen_heap
+from service.process.interpreter import frozen_heap
 
 from . import confine, control, probe
 from .child import Task

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from . import confine, frames, landlock, paths, spawn, syscalls
-from .canary.findings import Findings
-from .canary.victim import Victim
+from .canary import Findings, Victim
 from .cgroups import Cgroups
 from .child import Confinement, Task
 from .control import Fork, Limits, Ready

@@ -7,8 +7,7 @@ import gc
 import sys
 from typing import Final
 
-from service.process import plain_structlog
-from service.process.frozen_heap import frozen_heap
+from service.process.interpreter import frozen_heap, load_structlog
 from service.sandbox.cgroups import move_into_leaf
 from service.sandbox.confine import die_with_parent
 from tensorkiln.errors import TensorkilnError
@@ -47,7 +46,7 @@ def main() -> int:
 
 def _serve(arguments: argparse.Namespace, begun: ForkServers) -> int:
     with frozen_heap():
-        plain_structlog.load()
+        load_structlog()
         from service.settings import read_settings
     settings = read_settings()
     if settings is None:

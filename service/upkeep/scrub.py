@@ -23,7 +23,7 @@ from typing import Any, Final, Literal, TypeAlias
 import structlog
 
 from service.identity.keyring import Keyring as Tenants
-from service.process.exit import end_process
+from service.process.interpreter import end_process
 from service.settings import Settings, read_settings
 from service.store.evict import Bounds, evict, remove, remove_unfinished, unfinished
 from service.store.inventory import (

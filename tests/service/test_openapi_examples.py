@@ -18,7 +18,7 @@ from service.http.openapi import answers as shown_answers
 from service.routes.compile import BatchAnswer
 from service.server.app import create_app
 from service.settings import Settings
-from service.wire.explanation import Explanation
+from service.wire.answers import Explanation
 from service.wire.validation import Translation, ValidationReport
 from tensorkiln import Graph
 from tensorkiln.spec import CompiledProgram

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from service.action import Action
-from service.sandbox.canary.findings import make_attempts
-from service.sandbox.canary.victim import Victim
+from service.sandbox.canary import Victim, make_attempts
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
 
