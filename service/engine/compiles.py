@@ -28,44 +28,6 @@ class Overtaken(Exception):
     """Another caller has started the work: `flights` has it under its shared key now."""
 
 
-class FirstTurns:
-    """Waits for turns to do shared work. `flights` has it under a key of each waiter, then under its shared key."""
-
-    def __init__(self, turns: Turns, flights: Flights[Any, Any]) -> None:
-        self._turns = turns
-        self._flights = flights
-        self._waiting: dict[Hashable, set[asyncio.Timeout]] = {}
-
-    @asynccontextmanager
-    async def turn(self, work: Hashable, flight: Hashable, size: int) -> AsyncGenerator[Turn]:
-        """As `Turns.turn`, for the work under `flight`; on its turn it is shared as `work`. Overtaken if another is."""
-        async with AsyncExitStack() as held:
-            turn = await self._own(work, held, size)
-            if self._flights.has(work):  # its turn came in the same moment
-                turn.cost_s = 0.0
-                raise Overtaken
-            self._flights.share(flight, work)
-            for wait in self._waiting.pop(work, ()):
-                wait.reschedule(asyncio.get_running_loop().time())
-            yield turn
-
-    async def _own(self, work: Hashable, held: AsyncExitStack, size: int) -> Turn:
-        if self._flights.has(work):
-            raise Overtaken
-        try:
-            async with asyncio.timeout(None) as wait:
-                waiting = self._waiting.setdefault(work, set())
-                waiting.add(wait)
-                try:
-                    return await held.enter_async_context(self._turns.turn(size))
-                finally:
-                    waiting.discard(wait)
-                    if not waiting and self._waiting.get(work) is waiting:
-                        del self._waiting[work]
-        except TimeoutError:
-            raise Overtaken from None
-
-
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """A program in canonical names, as JSON; its entry in the store; and whether it was a hit, as `cache`.
@@ -107,7 +69,7 @@ class Compiles:
         self._tenancy = tenancy
         self._programs = programs
         self._flights: Flights[Compiled, Progress] = Flights()
-        self._first_turns = FirstTurns(turns, self._flights)
+        self._waiting: dict[Hashable, set[asyncio.Timeout]] = {}
 
     async def program(self, wanted: Wanted, on_progress: OnProgress = lambda _: None) -> Compiled:
         """Find or compile the program of `wanted`. CompileError when it fails. `on_progress` gets the stages."""
@@ -141,8 +103,37 @@ class Compiles:
                 return Compiled(wanted.action, program, entry, SAME_ACTION.model_dump(mode="json"))
             cache = await self._misses.explain(wanted.action, found)
             with suppress(Overtaken):
-                return await self._compile(wanted, cache, on_progress, self._first_turns.turn(work, own, size))
+                return await self._compile(wanted, cache, on_progress, self._first_turn(work, own, size))
         return await self._flights.follow(work, on_progress)
+
+    @asynccontextmanager
+    async def _first_turn(self, work: Hashable, own: Hashable, size: int) -> AsyncGenerator[Turn]:
+        """As `Turns.turn`, for the work under `own`; on its turn it is shared as `work`. Overtaken if another is."""
+        async with AsyncExitStack() as held:
+            turn = await self._own_turn(work, held, size)
+            if self._flights.has(work):  # its turn came in the same moment
+                turn.cost_s = 0.0
+                raise Overtaken
+            self._flights.share(own, work)
+            for wait in self._waiting.pop(work, ()):
+                wait.reschedule(asyncio.get_running_loop().time())
+            yield turn
+
+    async def _own_turn(self, work: Hashable, held: AsyncExitStack, size: int) -> Turn:
+        if self._flights.has(work):  # shared while this caller looked for the program
+            raise Overtaken
+        try:
+            async with asyncio.timeout(None) as wait:
+                waiting = self._waiting.setdefault(work, set())
+                waiting.add(wait)
+                try:
+                    return await held.enter_async_context(self._turns.turn(size))
+                finally:
+                    waiting.discard(wait)
+                    if not waiting and self._waiting.get(work) is waiting:
+                        del self._waiting[work]
+        except TimeoutError:
+            raise Overtaken from None
 
     async def _compile(
         self,

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from typing import Final
 
@@ -125,19 +126,13 @@ class Canary:
         return None
 
 
-class Ping:
-    """Checks that processes can be forked, in a sandbox that compiles nothing."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
-
-    async def look(self, limits: Limits = LIMITS) -> Failure | None:
-        """Fork a process; return why that fails, or None."""
-        try:
-            await self._sandbox.run("ping", Message(), limits)
-        except TensorkilnError as error:
-            return Failure.of("no process is forked", error)
-        return None
+async def _ping(sandbox: Sandbox, limits: Limits) -> Failure | None:
+    """Fork a process; return why that fails, or None."""
+    try:
+        await sandbox.run("ping", Message(), limits)
+    except TensorkilnError as error:
+        return Failure.of("no process is forked", error)
+    return None
 
 
 class Readiness:
@@ -170,10 +165,10 @@ class Readiness:
         self._limits = AT_START
         self._starting: asyncio.Task[None] | None = None
         self._wanted, self._proven = asyncio.Event(), asyncio.Event()
-        looks = (*([] if compiler is None else [Canary(compiler)]), Ping(reader))
+        looks = (*([] if compiler is None else [Canary(compiler).look]), partial(_ping, reader))
 
         async def forked() -> Failure | None:
-            failures = await asyncio.gather(*(each.look(self._limits) for each in looks))
+            failures = await asyncio.gather(*(look(self._limits) for look in looks))
             return next(filter(None, failures), None)
 
         here = Check("canary", forked, EVERY_S)
