@@ -47,32 +47,19 @@ class Pending:
     def _reset(self) -> None:
         self.worker = ""
         self.refused = self._reported = 0
-        self._lease = Lease()
-        self._begun_at = self._lease.renewed_at
+        self.lease = Lease()
+        self._begun_at = self.lease.renewed_at
 
     @property
     def lease_is_over(self) -> bool:
-        return self._lease.is_over
-
-    def renew_lease(self) -> None:
-        """Renew the lease, after a time in which no heartbeats could be read."""
-        self._lease.renew()
-
-    def unclaimed(self) -> None:
-        self._lease.renew()
-        self.refused = 0
-
-    def claimed_by_stranger(self) -> None:
-        """Record that for one lease its only claim was invalid."""
-        self._lease.renew()
-        self.refused += 1
+        return self.lease.is_over
 
     def claimed_by(self, worker: str) -> None:
         if not self.worker:
             self._set_waiting(False)
             self.worker = worker
-            self._lease.renew()
-            self._begun_at = self._lease.renewed_at
+            self.lease.renew()
+            self._begun_at = self.lease.renewed_at
 
     @property
     def run_s(self) -> float:
@@ -80,11 +67,11 @@ class Pending:
 
         A lost worker counts for at most one lease after its last heartbeat, however late the loss is noticed.
         """
-        return min(clock.monotonic(), self._lease.renewed_at + LEASE_S) - self._begun_at if self.worker else 0.0
+        return min(clock.monotonic(), self.lease.renewed_at + LEASE_S) - self._begun_at if self.worker else 0.0
 
     def heartbeat(self, state: State) -> None:
         """Renew the lease by a heartbeat, unless it is an old one: an attacker may have written it again."""
-        if self._lease.heartbeat(state.beat):
+        if self.lease.heartbeat(state.beat):
             self.report(state.news)
 
     def report(self, news: Sequence[Mapping[str, Any]]) -> None:
@@ -142,7 +129,7 @@ class Reaper:
         # Workers go on while the store is down, and are not lost because their heartbeats could not be read.
         if clock.monotonic() - self._checked_at > LEASE_S:
             for pending in self._pending.values():
-                pending.renew_lease()
+                pending.lease.renew()  # no heartbeat could be read
         for identifier, pending in tuple(self._pending.items()):
             if pending.result.done():
                 continue
@@ -151,7 +138,8 @@ class Reaper:
             elif pending.worker:
                 await self.retry(pending)  # its worker gave it back
             else:
-                pending.unclaimed()
+                pending.lease.renew()
+                pending.refused = 0
             if pending.lease_is_over:
                 await self._reap(pending)
         self._checked_at = clock.monotonic()
@@ -211,7 +199,8 @@ class Reaper:
             await self.retry(pending)
             return
         # The only claim is invalid: verified workers ignore it.
-        pending.claimed_by_stranger()
+        pending.lease.renew()
+        pending.refused += 1
         if pending.refused >= MAX_ATTEMPTS and not self._roster.count("worker"):
             _log.error("no verified worker takes an order", **about)
             pending.finish(_given_up("No verified worker of the farm took this compile"))
