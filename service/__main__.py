@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from .process.exit import end_process
+from .process.interpreter import end_process
 from .server.command import FAILED, main
 
 if __name__ == "__main__":

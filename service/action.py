@@ -36,7 +36,6 @@ class Action:
 
     @property
     def components(self) -> dict[str, Any]:
-        """The components by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
@@ -60,7 +59,6 @@ class Action:
 
     @staticmethod
     def from_components(components: Mapping[str, Any]) -> Action:
-        """The action with these components."""
         return Action(**components)
 
 

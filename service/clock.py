@@ -31,15 +31,12 @@ given: Final[ContextVar[Clock]] = ContextVar("clock", default=Clock())  # noqa: 
 
 
 def monotonic() -> float:
-    """`Clock.monotonic` of the current clock."""
     return given.get().monotonic()
 
 
 def time() -> float:
-    """`Clock.time` of the current clock."""
     return given.get().time()
 
 
 def token_hex(size: int) -> str:
-    """`Clock.token_hex` of the current clock."""
     return given.get().token_hex(size)

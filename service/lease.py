@@ -34,7 +34,6 @@ class Lease:
         self.renew()
 
     def renew(self) -> None:
-        """Restart the LEASE_S seconds of the lease."""
         self.renewed_at = clock.monotonic()
 
     def heartbeat(self, number: int) -> bool:
@@ -47,7 +46,6 @@ class Lease:
 
     @property
     def is_over(self) -> bool:
-        """Whether the lease has ended."""
         return clock.monotonic() - self.renewed_at > LEASE_S
 
 

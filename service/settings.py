@@ -1,24 +1,50 @@
-"""The settings of an operator: environment variables `KILN_*`, listed in docs/operations.md."""
+"""The settings of an operator: environment variables `KILN_*`, listed in docs/operations.md.
+
+And the lines for an operator about errors, in settings or elsewhere, that keep a process from starting.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import platform
+import re
+import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_core import PydanticUseDefault
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+
+from tensorkiln.errors import TensorkilnError
+from tensorkiln.reasons import reason
 
 from .identity.issuer import Issuer
 from .process.memory_limit import ITSELF_MIB
 from .sandbox.control import Limits
 from .sandbox.levels import Level, Wall
 from .timeouts import Timeouts
+
+_PREFIX: Final = "KILN_"
+_MOST_MIB: Final = 1 << 24
+"""More than any machine has; the kernel takes limits below 2^63 bytes."""
+_LEAST_INTAKE_MIB: Final = 86
+"""Smallest intake in which the largest body of one tenant leaves room for others."""
+_LEAST_MEMORY_MIB: Final = 256
+_NEAR: Final = 0.75
+"""Least similarity of a misspelt name to a setting; a less similar one may belong to other software."""
+_OTHERS: Final = frozenset(
+    f"{_PREFIX}{name}"
+    for name in (
+        "API_KEY", "CACHE_DIR", "CACHE_MIB", "CONFIG_DIR", "MIN_ISOLATION", "OFFLINE", "PTXAS", "STARTUP_TIMEOUT_S",
+        "TIMEOUT_S", "TRUSTED_KEYS", "URL",
+    )
+)  # fmt: skip
+"""Variables of the client, and of the assembler for CUDA targets."""
+_FIELD = re.compile(r'field "(\w+)"')
 
 
 def _home() -> Path:
@@ -42,23 +68,6 @@ def _placed(path: Path) -> Path:
 
 
 Directory: TypeAlias = Annotated[Path, BeforeValidator(_unless_empty), AfterValidator(_placed)]
-
-_PREFIX: Final = "KILN_"
-_MOST_MIB: Final = 1 << 24
-"""More than any machine has; the kernel takes limits below 2^63 bytes."""
-_LEAST_INTAKE_MIB: Final = 86
-"""Smallest intake in which the largest body of one tenant leaves room for others."""
-_LEAST_MEMORY_MIB: Final = 256
-_NEAR: Final = 0.75
-"""Least similarity of a misspelt name to a setting; a less similar one may belong to other software."""
-_OTHERS: Final = frozenset(
-    f"{_PREFIX}{name}"
-    for name in (
-        "API_KEY", "CACHE_DIR", "CACHE_MIB", "CONFIG_DIR", "MIN_ISOLATION", "OFFLINE", "PTXAS", "STARTUP_TIMEOUT_S",
-        "TIMEOUT_S", "TRUSTED_KEYS", "URL",
-    )
-)  # fmt: skip
-"""Variables of the client, and of the assembler for CUDA targets."""
 
 
 class Settings(BaseSettings):
@@ -177,12 +186,10 @@ class Settings(BaseSettings):
 
     @property
     def keys_directory(self) -> Path:
-        """Directory of the keys that sign programs."""
         return self.keys or self.home / "keys"
 
     @property
     def identity_directory(self) -> Path:
-        """Directory of the API keys and tenants."""
         return self.identity or self.home / "identity"
 
     @property
@@ -224,7 +231,6 @@ class Settings(BaseSettings):
 
     @property
     def limits(self) -> Limits:
-        """The resource limits of one compile."""
         return Limits(self.compile_deadline_s, self.compile_memory_mib, self.compile_file_mib)
 
 
@@ -239,3 +245,29 @@ def misspelt(environment: Mapping[str, str]) -> dict[str, str]:
         for name in sorted(strange)
     }
     return {name: _PREFIX + found[0] for name, found in near.items() if found}
+
+
+def read_settings() -> Settings | None:
+    """Read the settings of this process; None when they are invalid, with the reasons on standard error."""
+    try:
+        return Settings()
+    except (SettingsError, ValidationError) as error:
+        print(*error_lines(error), sep="\n", file=sys.stderr)
+        return None
+
+
+def error_lines(error: TensorkilnError | OSError | SettingsError | ValidationError) -> list[str]:
+    """One line per error."""
+    if isinstance(error, ValidationError):
+        found = error.errors(include_url=False, include_input=False)  # which may be a secret
+        return [_setting(problem["loc"], reason(problem, subject="it")) for problem in found]
+    if isinstance(error, SettingsError):
+        field = _FIELD.search(str(error))
+        return [_setting([field[1] if field else "*"], "It is not the JSON that it has to be")]
+    if isinstance(error, OSError):
+        return [f"The service cannot start: {' '.join(str(error).split())}."]
+    return [" ".join(str(error).split())]
+
+
+def _setting(where: Any, what: str) -> str:
+    return f"KILN_{'_'.join(str(step) for step in where).upper()}: {what}; docs/operations.md lists the settings."

@@ -13,20 +13,16 @@ from service.observe.instruments import count_cache
 from service.readiness.readiness import Readiness
 from service.sandbox.frames import Message
 from service.store.repeats import Repeat, Repeats
-from service.trust.attach import with_signatures
-from service.trust.notary import Notary
+from service.trust.notary import Notary, with_signatures
+from service.wire.answers import SAME_REQUEST
 from service.wire.body import Body
-from service.wire.hit_reasons import SAME_REQUEST
 from tensorkiln.errors import InfrastructureError, RateLimitedError, TensorkilnError
 from tensorkiln.trust import SignedRecord
 
 from .compiles import Compiled, Compiles
 from .flights import Flights
-from .known_crashes import KnownCrashes
 from .order import OnProgress, Progress, Rendered, Wanted
-from .pointers import in_user_terms
-from .reader import Reader, of_actions
-from .task_answers import Prepared, believable, rendered
+from .reader import Prepared, Reader, believable, in_user_terms, of_actions, rendered
 
 
 class Answers:
@@ -57,7 +53,6 @@ class Answers:
         self._readiness = readiness
         self._seals = seals
         self._flights: Flights[bytes, Progress] = Flights()
-        self._crashed = KnownCrashes()
 
     async def repeated(self, body: Body) -> bytes | None:
         """The stored answer to a byte-for-byte equal request; None when there is none."""
@@ -85,14 +80,12 @@ class Answers:
         """As `compile`, for a request that already counts against the limits of its tenant."""
         key = self._key(body)
         async with self._tenancy.reproducers(), telling_queue_time():
-            with self._crashed.raising_known(key):
-                flight = (key, self._tenancy.equals)
-                return await self._flights.join(
-                    flight, lambda on_progress: self._answer(body, key, on_progress), on_progress
-                )
+            flight = (key, self._tenancy.equals)
+            return await self._flights.join(
+                flight, lambda on_progress: self._answer(body, key, on_progress), on_progress
+            )
 
     async def close(self) -> None:
-        """Cancel what is under way."""
         await self._flights.close()
 
     def _key(self, body: Body) -> str:
@@ -184,7 +177,6 @@ async def programs_of(prepared: Prepared, compiles: Compiles, on_progress: OnPro
 
 
 def _wanted_of(prepared: Prepared) -> list[Wanted]:
-    """What a request wants for each of its targets."""
     graph, renaming, with_dumps = prepared.graph, prepared.renaming, prepared.dump_stages
     alone = renaming if len(prepared.actions) == 1 else None
     return [Wanted(action, graph, with_dumps, alone) for action in prepared.actions]

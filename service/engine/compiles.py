@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+import asyncio
+from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,16 +14,18 @@ from service.fairness.turns import Turns
 from service.identity.caller import caller
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
-from service.sandbox.spending import Spending
+from service.sandbox.connection import Spending
 from service.store.programs import MEASURE, Entry, Miss, Programs
-from service.wire.hit_reasons import SAME_ACTION
+from service.wire.answers import SAME_ACTION
 from tensorkiln.errors import InfrastructureError, UnavailableError
 
-from .first_turn import FirstTurns, Overtaken
+from .explain import NOT_READ, Misses, Tunings, to_measure
 from .flights import Flights
-from .misses import NOT_READ, Misses
 from .order import CompileEngine, Cost, Made, OnProgress, Order, Progress, Rendered, Wanted
-from .tunings import Tunings, to_measure
+
+
+class Overtaken(Exception):
+    """Another caller has started the work: `flights` has it under its shared key now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class Compiles:
         self._tenancy = tenancy
         self._programs = programs
         self._flights: Flights[Compiled, Progress] = Flights()
-        self._first_turns = FirstTurns(turns, self._flights)
+        self._waiting: dict[Hashable, set[asyncio.Timeout]] = {}
 
     async def program(self, wanted: Wanted, on_progress: OnProgress = lambda _: None) -> Compiled:
         """Find or compile the program of `wanted`. CompileError when it fails. `on_progress` gets the stages."""
@@ -84,7 +87,6 @@ class Compiles:
         )
 
     async def close(self) -> None:
-        """Cancel what is under way."""
         await self._flights.close()
 
     async def _find_or_compile(
@@ -101,8 +103,37 @@ class Compiles:
                 return Compiled(wanted.action, program, entry, SAME_ACTION.model_dump(mode="json"))
             cache = await self._misses.explain(wanted.action, found)
             with suppress(Overtaken):
-                return await self._compile(wanted, cache, on_progress, self._first_turns.turn(work, own, size))
+                return await self._compile(wanted, cache, on_progress, self._first_turn(work, own, size))
         return await self._flights.follow(work, on_progress)
+
+    @asynccontextmanager
+    async def _first_turn(self, work: Hashable, own: Hashable, size: int) -> AsyncGenerator[Turn]:
+        """As `Turns.turn`, for the work under `own`; on its turn it is shared as `work`. Overtaken if another is."""
+        async with AsyncExitStack() as held:
+            turn = await self._own_turn(work, held, size)
+            if self._flights.has(work):  # its turn came in the same moment
+                turn.cost_s = 0.0
+                raise Overtaken
+            self._flights.share(own, work)
+            for wait in self._waiting.pop(work, ()):
+                wait.reschedule(asyncio.get_running_loop().time())
+            yield turn
+
+    async def _own_turn(self, work: Hashable, held: AsyncExitStack, size: int) -> Turn:
+        if self._flights.has(work):  # shared while this caller looked for the program
+            raise Overtaken
+        try:
+            async with asyncio.timeout(None) as wait:
+                waiting = self._waiting.setdefault(work, set())
+                waiting.add(wait)
+                try:
+                    return await held.enter_async_context(self._turns.turn(size))
+                finally:
+                    waiting.discard(wait)
+                    if not waiting and self._waiting.get(work) is waiting:
+                        del self._waiting[work]
+        except TimeoutError:
+            raise Overtaken from None
 
     async def _compile(
         self,

@@ -66,7 +66,6 @@ class Flights(Generic[T, P]):
         return await self.follow(key, on_progress)
 
     def has(self, key: Hashable) -> bool:
-        """Whether there is work under `key` that can be joined."""
         return key in self._flights
 
     def share(self, key: Hashable, other: Hashable) -> None:
@@ -93,7 +92,6 @@ class Flights(Generic[T, P]):
             del flight
 
     async def close(self) -> None:
-        """Cancel everything that is under way."""
         tasks = {flight.task for flight in self._flights.values()}
         for task in tasks:
             task.cancel()

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from service import clock
 from service.fairness.queue_time import QueueTime
-from service.identity.caller import Caller
-from service.identity.scopes import Scope
+from service.identity.caller import Caller, Scope
 from service.store.job_records import Event, JobRecord
 
 MAX_EVENTS: Final = 1000
@@ -111,7 +110,6 @@ class Job:
         self.notify()
 
     def notify(self) -> None:
-        """Wake the tasks that wait for `changed`."""
         self.changed.set()
         self.changed = asyncio.Event()
 

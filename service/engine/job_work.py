@@ -15,9 +15,11 @@ from service.fairness.turns import Turns
 from service.identity.caller import Caller, acting_as
 from service.observe.traces import continuing
 from service.process.memory_limit import MemoryLimit
-from service.store.blobs import Blobs
-from service.store.bodies import Bodies
-from service.store.job_records import JobRecords
+from service.store.blobs import Blobs, Bodies
+from service.store.job_records import JobRecord, JobRecords
+from service.store.programs import path_of
+from service.store.records import Records
+from service.trust.notary import Notary, signatures_of
 from service.wire.body import Body
 from tensorkiln.errors import (
     InfrastructureError,
@@ -29,7 +31,6 @@ from tensorkiln.errors import (
 
 from .compiles import attempts
 from .job import Job
-from .job_outcome import kept
 from .order import OnProgress
 
 MAX_ATTEMPTS: Final = 5
@@ -159,3 +160,25 @@ def _problem(job: Job, error: BaseException) -> dict[str, Any]:
         return error.to_problem()
     _log.error("a job failed because of a defect of the service", job=job.record.id, exc_info=error)
     return DEFECT.to_problem()
+
+
+async def kept(answer: bytes, blobs: Blobs) -> dict[str, Any]:
+    """Store `answer` durably; the fields of the job's record that name it, its programs and its blobs."""
+    signed = [each.record for each in signatures_of(answer) if each is not None]
+    named = (digest for each in signed for digest in (each.program, *each.artifacts, *each.stages.values()))
+    return {
+        "answer": await blobs.put(answer, durable=True),
+        "programs": tuple(dict.fromkeys(each.action for each in signed)),
+        "blobs": tuple(dict.fromkeys(named)),
+    }
+
+
+async def is_lost(record: JobRecord, blobs: Blobs, records: Records, notary: Notary) -> bool:
+    """Whether a job is done, and its answer or something the answer names is missing, damaged or not trusted."""
+    if record.answer is None:
+        return False
+    answer = await blobs.get(record.answer)
+    if answer is None or not notary.believes_answer(answer):
+        return True
+    has_blobs = await blobs.holds(record.blobs)
+    return not (has_blobs and await records.in_use([path_of(program) for program in record.programs]))

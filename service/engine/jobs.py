@@ -18,18 +18,15 @@ from service.fairness.shares import is_fair
 from service.identity.caller import Caller, caller
 from service.lease import BEAT_S
 from service.observe.traces import traceparent
-from service.process.periodic import periodically
-from service.process.shutdown import Shutdown
-from service.store.blobs import Blobs
-from service.store.bodies import Bodies
+from service.process.periodic import Shutdown, periodically
+from service.store.blobs import Blobs, Bodies
 from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import FullStoreError
 from service.wire.body import Body
 from tensorkiln.errors import LostWorkerError, NotFoundError, RateLimitedError, UnavailableError
 
 from .job import Job, follow
-from .job_outcome import kept
-from .job_work import DEFECT, MAX_ATTEMPTS, JobWork
+from .job_work import DEFECT, MAX_ATTEMPTS, JobWork, kept
 
 TELL_S: Final = 0.5
 """Seconds between writes of the progress of jobs, and between looks at a job of another service."""

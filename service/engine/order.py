@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from service.action import Action
-from service.sandbox.spending import Spending
+from service.sandbox.connection import Spending
 from service.store.programs import Entry
 
 Progress: TypeAlias = Mapping[str, Any]

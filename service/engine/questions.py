@@ -14,8 +14,7 @@ from tensorkiln.errors import TensorkilnError
 
 from .answers import Answers
 from .explain import Explain
-from .reader import Reader, of_actions
-from .task_answers import Described, Prepared, Split
+from .reader import Prepared, Reader, described, of_actions, split
 
 T = TypeVar("T")
 
@@ -34,15 +33,15 @@ class Questions:
 
     async def split(self, body: Body) -> tuple[Body | TensorkilnError, ...]:
         """The compile requests of a batch, each a body or its error, in their order."""
-        return (await self._read("split", body, Split.from_message)).requests
+        return await self._read("split", body, split)
 
     async def validate(self, body: Body) -> bytes:
         """The body of the answer to a validation."""
-        return (await self._read("validate", body, Described.from_message)).answer
+        return await self._read("validate", body, described)
 
     async def translate(self, body: Body) -> bytes:
         """The body of the answer to a translation of a module, or of lines of the builder, to a graph."""
-        return (await self._read("translate", body, Described.from_message)).answer
+        return await self._read("translate", body, described)
 
     async def explain(self, body: Body) -> bytes:
         """The body of the answer that explains whether a compile request would hit the cache."""

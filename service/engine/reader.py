@@ -1,27 +1,225 @@
-"""Reads requests and writes answers, in short tasks of the sandbox that wait for turns."""
+"""Reads requests and writes answers, in short tasks of the sandbox that wait for turns.
+
+Answers of tasks are untrusted: a request may have taken control of its process. An invalid answer is a CrashedError
+with the stage `return`, as for a compile.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final, TypeVar
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from service.action import Action
 from service.fairness.turns import Turns
 from service.identity.tenancy import Tenancy
+from service.sandbox.connection import Spending
 from service.sandbox.control import Limits
-from service.sandbox.frames import Message
+from service.sandbox.frames import FrameError, Message
+from service.sandbox.reply import error_of
 from service.sandbox.sandbox import Sandbox
-from service.sandbox.spending import Spending
 from service.store.blobs import Blobs
-from service.wire.body import Body
+from service.wire.body import MAX_BATCH, MAX_TARGETS, Body
+from service.wire.places import NODE, in_terms_of_source
 from tensorkiln.compiler_build import build
-from tensorkiln.errors import TensorkilnError
+from tensorkiln.errors import CrashedError, TensorkilnError
+from tensorkiln.limits import SHA256_PATTERN
+from tensorkiln.options import CompileOptions
+from tensorkiln.spec.abi import ABI_VERSION
+from tensorkiln.target import Target
 
+from .order import Rendered
 from .reproducer import needs_reproducer, with_reproducer
-from .task_answers import believed
 
+INLINE_BYTES: Final = 256 << 10
+"""Hashing this many bytes takes about as long as handing them to a thread."""
+
+_Model = TypeVar("_Model", bound=BaseModel)
+_MOST_PLACE: Final = 512
+"""Maximum characters of the place that a node was translated from."""
+_PROGRAMS: Final = (b'{"programs":[', b"]}")
+_OBJECT: Final = (b"{", b"}")
+_RETURN: Final = {"stage": "return"}
 _MODULE: Final = b'"stablehlo"'
 """Occurs in every body with a StableHLO module instead of a graph."""
 T = TypeVar("T")
+
+
+class _Components(BaseModel):
+    """Those of an action, as `Action` has them."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    abi: int
+    build_id: str
+    graph: Annotated[str, StringConstraints(pattern=SHA256_PATTERN)]
+    options: dict[str, Any]
+    salt: str
+    schema_version: Literal[1] = Field(alias="schema")
+    target: dict[str, Any]
+
+
+class _PreparedHeader(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    actions: Annotated[list[_Components], Field(min_length=1, max_length=MAX_TARGETS)]
+    dump_stages: bool
+
+
+class _SplitHeader(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    refused: Annotated[dict[str, dict[str, Any]], Field(max_length=MAX_BATCH)]
+
+
+class _Renaming(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    nodes: list[Annotated[int, Field(ge=0)]]
+    places: list[Annotated[str, StringConstraints(max_length=_MOST_PLACE)]] = Field(default_factory=list[str])
+    placed: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list[int])
+    field: Literal["stablehlo", "builder"] = "stablehlo"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a compile request asks for: the actions in the order of its targets, the canonical graph and the renaming.
+
+    Every action is checked to have this graph, this build and the caller's salt: a malicious request can neither reach
+    the part of the store of another tenant, nor change what others find there.
+    """
+
+    actions: tuple[Action, ...]
+    dump_stages: bool
+    graph: bytes
+    renaming: bytes
+
+    @classmethod
+    def from_message(cls, message: Message, salt: str) -> Self:
+        """What the task `prepare` answered to a request whose actions have this salt."""
+        header = _header(_PreparedHeader, message.header)
+        graph, renaming = _part(message, "graph"), _part(message, "renaming")
+        right = (ABI_VERSION, build().build_id, salt, sha256(graph).hexdigest())
+        for each in header.actions:
+            if (each.abi, each.build_id, each.salt, each.graph) != right:
+                raise _crashed("It names an action that is not one of its request.")
+            _check(Target, each.target)
+            _check(CompileOptions, {**each.options, "dump_stages": header.dump_stages})
+        actions = (Action.from_components(each.model_dump(by_alias=True)) for each in header.actions)
+        return cls(tuple(actions), header.dump_stages, graph, renaming)
+
+
+def described(message: Message) -> bytes:
+    """The body of the answer of the task `validate` or `translate`."""
+    return _shaped(_part(message, "answer"), _OBJECT)
+
+
+def split(message: Message) -> tuple[Body | TensorkilnError, ...]:
+    """The compile requests of a batch, each a body or its error, in their order."""
+    refused = _header(_SplitHeader, message.header).refused
+    parts = message.parts
+    count = len(refused) + len(parts)
+    positions = [str(position) for position in range(count)]
+    if not 0 < count <= MAX_BATCH or {*refused, *parts} != {*positions}:
+        raise _crashed("Its requests are not numbered from 0 on.")
+    return tuple(_refusal(refused[at]) if at in refused else _body(parts[at]) for at in positions)
+
+
+async def believed(read: Callable[[Message], T], message: Message) -> T:
+    """What `read` makes of an answer. It hashes the parts, in a thread when they are large."""
+    if sum(map(len, message.parts.values())) < INLINE_BYTES:
+        return read(message)
+    return await asyncio.to_thread(read, message)
+
+
+def rendered(message: Message, renaming: bytes) -> Rendered:
+    """What the task `render` answered."""
+    return believable(Rendered(renaming, _part(message, "answer"), _part(message, "repeat")))
+
+
+def believable(given: Rendered) -> Rendered:
+    """`given` itself. CrashedError unless its answers begin and end as answers do."""
+    _shaped(given.answer, _PROGRAMS)
+    _shaped(given.repeat, _PROGRAMS)
+    return given
+
+
+def in_user_terms(error: TensorkilnError, renaming: bytes) -> TensorkilnError:
+    """The same error with the user's node indices in its pointers and its message.
+
+    For a graph made from a module or a text, with the places there instead. CrashedError when `renaming` is invalid.
+    """
+    try:
+        known = _Renaming.model_validate_json(renaming)
+    except ValidationError as invalid:
+        raise _invalid(invalid) from None
+    if known.placed and max(known.placed) >= len(known.places):
+        raise _crashed("It names a place in the module that is not in its own list.")
+    if known.placed:
+        about_nodes = any(NODE.match(pointer) for pointer in error.pointers)
+        told = in_terms_of_source(error, [known.places[at] for at in known.placed], known.field)
+        return told if about_nodes else type(error)(told.message, pointers=error.pointers, details=error.details)
+
+    def rename(text: str) -> str:
+        return NODE.sub(lambda match: f"/nodes/{_at(known.nodes, int(match[1]))}", text)
+
+    pointers = [rename(pointer) for pointer in error.pointers]
+    return type(error)(rename(error.message), pointers=pointers, details=error.details)
+
+
+def _header(model: type[_Model], header: Mapping[str, Any]) -> _Model:
+    try:
+        return model.model_validate(header)
+    except ValidationError as error:
+        raise _invalid(error) from None
+
+
+def _check(model: type[BaseModel], content: Mapping[str, Any]) -> None:
+    """CrashedError unless `model` reads `content` and writes the same."""
+    found = _header(model, content).model_dump(mode="json")
+    if found != content:
+        raise _crashed("It describes an action otherwise than the service does.")
+
+
+def _part(message: Message, name: str) -> bytes:
+    if name not in message.parts:
+        raise _crashed(f"It has no {name}.")
+    return message.parts[name]
+
+
+def _shaped(answer: bytes, ends: tuple[bytes, bytes]) -> bytes:
+    """`answer` itself, if it has these `ends`. Only its requester reads it: it is not parsed, only extended."""
+    if not (answer.startswith(ends[0]) and answer.endswith(ends[1])):
+        raise _crashed("It is not the JSON that it should be.")
+    return answer
+
+
+def _body(content: bytes) -> Body:
+    return Body(content, sha256(content).hexdigest())
+
+
+def _refusal(problem: dict[str, Any]) -> TensorkilnError:
+    try:
+        return error_of(problem)
+    except FrameError as error:
+        raise _crashed(f"{error}.") from None
+
+
+def _invalid(error: ValidationError) -> CrashedError:
+    what = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
+    return _crashed(f"It is wrong at {what[:64]!r}.")
+
+
+def _crashed(what: str) -> CrashedError:
+    return CrashedError(f"The process that read the request gave an invalid answer. {what}", details=_RETURN)
+
+
+def _at(nodes: list[int], canonical: int) -> int:
+    return nodes[canonical] if canonical < len(nodes) else canonical
 
 
 class Reader:
@@ -63,7 +261,6 @@ class Reader:
 
 
 def of_body(body: Body, header: Mapping[str, str] | None = None) -> Message:
-    """The request of a task that reads a body."""
     return Message(header or {}, {"body": body.content})
 
 

@@ -65,5 +65,4 @@ async def with_reproducer(error: TensorkilnError, body: bytes, blobs: Blobs) -> 
 
 
 def with_details(error: TensorkilnError, **more: Any) -> TensorkilnError:
-    """`error`, with more details."""
     return type(error)(error.message, pointers=error.pointers, details={**error.details, **more})

@@ -24,7 +24,7 @@ from service.wire.body import Body
 from .answers import Answers
 from .flights import Flights
 from .job import Job
-from .job_outcome import is_lost
+from .job_work import is_lost
 from .jobs import Jobs
 
 HEADER: Final = "Idempotency-Key"
@@ -82,7 +82,6 @@ class Submissions:
         return await self._flights.join(job_id(body, key), lambda _: self._once(body, key, begin))
 
     async def close(self) -> None:
-        """Cancel what is under way."""
         await self._flights.close()
 
     async def _submitted(self, body: Body, identifier: str | None = None) -> Job:

@@ -38,7 +38,6 @@ class QueueTime:
         self._running += running
 
     def add(self, seconds: float) -> None:
-        """Add seconds that were waited elsewhere."""
         self._seconds += seconds
 
     @contextmanager
@@ -51,7 +50,6 @@ class QueueTime:
             self.change(waiting=-waiting, running=-running)
 
     async def sleep(self, seconds: float) -> None:
-        """Sleep, and count it as waiting."""
         with self.with_more(waiting=1):
             await asyncio.sleep(seconds)
 

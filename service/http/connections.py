@@ -89,7 +89,6 @@ class Connection(H11Protocol):
             oldest.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the timers of the connection."""
         self._has_head()
         if self._look is not None:
             self._look.cancel()
@@ -97,7 +96,6 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Receive part of a request, or of the next one."""
         super().data_received(data)
         self._look_for_head()
 

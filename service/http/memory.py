@@ -29,7 +29,6 @@ class RequestMemory:
         self._answers = Shares(most, "fetched_bytes", "bytes of large answers that are to be fetched")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -40,7 +39,6 @@ class RequestMemory:
 
 
 def held_by(scope: Scope) -> Held:
-    """The memory held for the body of the request with this scope."""
     return scope[_HELD]
 
 

@@ -5,66 +5,61 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from service.startup_errors import read_settings
+from service.settings import read_settings
 from tensorkiln.errors import TensorkilnError
 
+from .caller import Scope
 from .keyring import Keyring
 from .register import TenantRecord
-from .scopes import Scope
 
 DEFAULT_SCOPES = (Scope.COMPILE, Scope.CACHE_READ, Scope.CACHE_WRITE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Commands:
-    """The commands; each returns the lines to print."""
+def _make(keyring: Keyring, arguments: argparse.Namespace) -> list[str]:
+    lifetime = timedelta(days=arguments.days) if arguments.days is not None else None
+    scopes = [Scope(scope) for scope in arguments.scope or DEFAULT_SCOPES]
+    key = keyring.make(arguments.name, arguments.tenant, scopes, lifetime)
+    print("Keep this key; it is shown this once.", file=sys.stderr)
+    return [key.text]
 
-    keyring: Keyring
 
-    def make(self, arguments: argparse.Namespace) -> list[str]:
-        lifetime = timedelta(days=arguments.days) if arguments.days is not None else None
-        scopes = [Scope(scope) for scope in arguments.scope or DEFAULT_SCOPES]
-        key = self.keyring.make(arguments.name, arguments.tenant, scopes, lifetime)
-        print("Keep this key; it is shown this once.", file=sys.stderr)
-        return [key.text]
+def _keys(keyring: Keyring, arguments: argparse.Namespace) -> list[str]:
+    now = datetime.now(UTC)
+    rows = [("ID", "ENDS IN", "TENANT", "STATE", "EXPIRES", "SCOPES", "NAME")]
+    for key in keyring.register.keys:
+        expires = key.expires.date().isoformat() if key.expires is not None else "never"
+        scopes = ",".join(sorted(key.scopes))
+        rows.append((key.id, key.last4, key.tenant, key.state(now), expires, scopes, key.name))
+    return _table(rows)
 
-    def keys(self, arguments: argparse.Namespace) -> list[str]:
-        now = datetime.now(UTC)
-        rows = [("ID", "ENDS IN", "TENANT", "STATE", "EXPIRES", "SCOPES", "NAME")]
-        for key in self.keyring.register.keys:
-            expires = key.expires.date().isoformat() if key.expires is not None else "never"
-            scopes = ",".join(sorted(key.scopes))
-            rows.append((key.id, key.last4, key.tenant, key.state(now), expires, scopes, key.name))
-        return _table(rows)
 
-    def revoke(self, arguments: argparse.Namespace) -> list[str]:
-        key = self.keyring.revoke(arguments.id)
-        return [f"The key {key.id} of {key.tenant} is revoked."]
+def _revoke(keyring: Keyring, arguments: argparse.Namespace) -> list[str]:
+    key = keyring.revoke(arguments.id)
+    return [f"The key {key.id} of {key.tenant} is revoked."]
 
-    def tenant(self, arguments: argparse.Namespace) -> list[str]:
-        stated = {name: getattr(arguments, name) for name in TenantRecord.model_fields}
-        changes = {name: value for name, value in stated.items() if value is not None}
-        if changes:
-            record = TenantRecord.model_validate({**dict(self.keyring.tenant(arguments.tenant)), **changes})
-            self.keyring.set_tenant(arguments.tenant, record)
-        record = self.keyring.tenant(arguments.tenant)
-        rows = [("TENANT", "WEIGHT", "STORE", "IN FLIGHT", "CPU S")]
-        in_flight, cpu_s = ("default" if limit is None else f"{limit:g}" for limit in (record.in_flight, record.cpu_s))
-        rows.append((arguments.tenant, f"{record.weight:g}", "shared" if record.shared else "own", in_flight, cpu_s))
-        return _table(rows)
+
+def _tenant(keyring: Keyring, arguments: argparse.Namespace) -> list[str]:
+    stated = {name: getattr(arguments, name) for name in TenantRecord.model_fields}
+    changes = {name: value for name, value in stated.items() if value is not None}
+    if changes:
+        record = TenantRecord.model_validate({**dict(keyring.tenant(arguments.tenant)), **changes})
+        keyring.set_tenant(arguments.tenant, record)
+    record = keyring.tenant(arguments.tenant)
+    rows = [("TENANT", "WEIGHT", "STORE", "IN FLIGHT", "CPU S")]
+    in_flight, cpu_s = ("default" if limit is None else f"{limit:g}" for limit in (record.in_flight, record.cpu_s))
+    rows.append((arguments.tenant, f"{record.weight:g}", "shared" if record.shared else "own", in_flight, cpu_s))
+    return _table(rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status."""
     parsed = _parser().parse_args(arguments)
     settings = read_settings()
     if settings is None:
         return 1
     try:
-        lines = parsed.command(_Commands(Keyring(settings.identity_directory)), parsed)
+        lines = parsed.command(Keyring(settings.identity_directory), parsed)
     except TensorkilnError as error:
         print(error, file=sys.stderr)
         return 1
@@ -86,13 +81,13 @@ def _parser() -> argparse.ArgumentParser:
         choices=[str(scope) for scope in Scope],
         help=f"a permission; repeatable (default: {', '.join(DEFAULT_SCOPES)})",
     )
-    make.set_defaults(command=_Commands.make)
+    make.set_defaults(command=_make)
 
-    commands.add_parser("list", help="list the keys").set_defaults(command=_Commands.keys)
+    commands.add_parser("list", help="list the keys").set_defaults(command=_keys)
 
     revoke = commands.add_parser("revoke", help="revoke a key, from the next request on")
     revoke.add_argument("id", help="the key's id: the part between kiln_ and the next _")
-    revoke.set_defaults(command=_Commands.revoke)
+    revoke.set_defaults(command=_revoke)
 
     tenant = commands.add_parser("tenant", help="show or change the limits of a tenant")
     tenant.add_argument("tenant")
@@ -104,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     tenant.add_argument("--in-flight", type=_count, help="concurrent requests; 0: no limit")
     tenant.add_argument("--cpu-s", type=_not_negative, help="processor seconds in a window; 0: no limit")
-    tenant.set_defaults(command=_Commands.tenant)
+    tenant.set_defaults(command=_tenant)
     return parser
 
 

@@ -19,8 +19,7 @@ from tensorkiln.errors import (
 
 from .caller import LOCAL, Caller
 from .issuer import Issuer
-from .key import PREFIX, parse_key
-from .keyring import Keyring
+from .keyring import PREFIX, Keyring, parse_key
 
 if TYPE_CHECKING:
     from .tokens import Tokens

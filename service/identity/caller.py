@@ -1,4 +1,4 @@
-"""The caller of the request, or of the job, that runs in this context."""
+"""The caller of the request, or of the job, that runs in this context; and the scopes that a credential may have."""
 
 from __future__ import annotations
 
@@ -6,9 +6,32 @@ from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final
 
-from .scopes import EVERYTHING, Scope, forbidden
+from tensorkiln.errors import ForbiddenError
+
+
+class Scope(StrEnum):
+    """`COMPILE` spends processor time, `CACHE_READ` reads what its tenant has stored, `CACHE_WRITE` adds to it.
+
+    `ADMIN` reads how the service is doing; it includes none of the others.
+    """
+
+    COMPILE = "compile"
+    CACHE_READ = "cache:read"
+    CACHE_WRITE = "cache:write"
+    ADMIN = "admin"
+
+
+EVERYTHING: Final = frozenset(Scope)
+READ_ONLY: Final = frozenset({Scope.CACHE_READ})
+
+
+def forbidden(what: str, needed: Collection[Scope], joined: str = " and ") -> ForbiddenError:
+    """The error of a caller who lacks the scopes `needed` for `what`: all of them, or one of them."""
+    names = sorted(needed)
+    return ForbiddenError(f"{what} needs the scope {joined.join(names)}.", details={"scopes": names})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +49,6 @@ class Caller:
     is_local: bool = False
 
     def may(self, *scopes: Scope) -> bool:
-        """Whether the caller has all of these scopes."""
         return self.scopes.issuperset(scopes)
 
     def require(self, what: str, scopes: Collection[Scope]) -> None:
@@ -46,7 +68,6 @@ class Caller:
 
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> Caller:
-        """The caller that `to_record` wrote."""
         scopes = frozenset(Scope(scope) for scope in record["scopes"])
         return Caller(record["name"], record["tenant"], record["namespace"], scopes, record["is_local"])
 
@@ -70,7 +91,6 @@ def caller() -> Caller:
 
 @contextmanager
 def acting_as(who: Caller) -> Generator[None]:
-    """Run the block on behalf of `who`."""
     token = _current.set(who)
     try:
         yield

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from .caller import READ_ONLY, Scope
 from .register import TenantName
-from .scopes import READ_ONLY, Scope
 
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA"]
 """Asymmetric signature algorithms: only the holder of the private key can sign, and a verifier cannot."""

@@ -1,7 +1,8 @@
 """API keys and tenants in a directory: managed by an operator's command, read by running services.
 
 `register.json` has the records, `secret` 32 random bytes in hexadecimal. The keys' hashes and the tenants' salts depend
-on the secret: services that share a store share the directory too.
+on the secret: services that share a store share the directory too. A key as text is `kiln_<id>_<secret><checksum>`, all
+letters and digits, so that a double click selects one.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import fcntl
 import hmac
 import os
+import re
 import secrets
 from collections.abc import Collection, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -23,16 +26,66 @@ from tensorkiln.errors import NotFoundError, RequestError, UnavailableError
 from tensorkiln.reasons import reason
 from tensorkiln.whole_file import whole_file
 
-from .key import ApiKey, new_key
+from .caller import Scope
 from .register import KeyRecord, Register, TenantRecord
-from .scopes import Scope
 
+PREFIX: Final = "kiln_"
+ID_CHARACTERS: Final = 10
+# 43 characters of 62 are 256 bits.
+SECRET_CHARACTERS: Final = 43
+CHECKSUM_CHARACTERS: Final = 6
+
+_ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_FORM: Final = re.compile(
+    rf"{PREFIX}([0-9a-z]{{{ID_CHARACTERS}}})_([0-9A-Za-z]{{{SECRET_CHARACTERS}}})([0-9A-Za-z]{{{CHECKSUM_CHARACTERS}}})"
+)
 _SECRET_BYTES: Final = 32
 _PRIVATE: Final = 0o600
 _PRIVATE_DIRECTORY: Final = 0o700
 _SHOWN: Final = 4
 # Compared with when no key has the id, so that an unknown id takes as long to refuse as a wrong secret.
 _NO_HASH: Final = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key: `id` may be shown, `secret` may not."""
+
+    id: str
+    secret: str
+
+    @property
+    def text(self) -> str:
+        """The key as its holder keeps it."""
+        return f"{PREFIX}{self.id}_{self.secret}{_checksum(self.id, self.secret)}"
+
+    def __repr__(self) -> str:
+        return f"ApiKey({self.id})"
+
+
+def new_key() -> ApiKey:
+    return ApiKey(_draw(ID_CHARACTERS, _ALPHABET[:10] + _ALPHABET[36:]), _draw(SECRET_CHARACTERS, _ALPHABET))
+
+
+def parse_key(text: str) -> ApiKey | None:
+    """Parse a key; None when its form or its checksum is wrong: it was mistyped or cut off."""
+    match = _FORM.fullmatch(text)
+    if match is None or _checksum(match[1], match[2]) != match[3]:
+        return None
+    return ApiKey(match[1], match[2])
+
+
+def _draw(length: int, alphabet: str) -> str:
+    return "".join(secrets.choice(alphabet) for _ in range(length))
+
+
+def _checksum(identifier: str, secret: str) -> str:
+    number = int.from_bytes(sha256(f"{identifier}_{secret}".encode()).digest()[:8])
+    digits: list[str] = []
+    for _ in range(CHECKSUM_CHARACTERS):
+        number, digit = divmod(number, len(_ALPHABET))
+        digits.append(_ALPHABET[digit])
+    return "".join(digits)
 
 
 class Keyring:

@@ -6,8 +6,7 @@ from typing import Final
 
 from service.pages import PATHS
 
-from .caller import Caller
-from .scopes import Scope, forbidden
+from .caller import Caller, Scope, forbidden
 
 PUBLIC: Final = frozenset({"/healthz", "/readyz", "/capabilities", *PATHS})
 """Paths that require no credential: probes have none, capabilities are no secret, and pages hold no data."""

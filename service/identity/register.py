@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from .scopes import Scope
+from .caller import Scope
 
 TENANT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,126}$"
 TenantName = Annotated[str, Field(pattern=TENANT_PATTERN)]
@@ -36,7 +36,6 @@ class KeyRecord(_Record):
         return f"key:{self.id}"
 
     def state(self, now: datetime) -> Literal["good", "expired", "revoked"]:
-        """The state of the key at `now`."""
         if self.revoked is not None:
             return "revoked"
         return "expired" if self.expires is not None and self.expires <= now else "good"
@@ -64,5 +63,4 @@ class Register(_Record):
     tenants: dict[TenantName, TenantRecord] = Field(default_factory=dict[str, TenantRecord])
 
     def key(self, identifier: str) -> KeyRecord | None:
-        """The key with this id."""
         return next((key for key in self.keys if key.id == identifier), None)

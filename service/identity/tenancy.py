@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
+import math
+import time
 from collections.abc import AsyncGenerator, Hashable, Iterable
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from typing import Final
 
+from service.store.blobs import FRESH_S
+from service.store.inventory import right_of
 from service.store.records import Records
 from tensorkiln.errors import TensorkilnError
 
-from .access import Access
-from .caller import caller
+from .caller import Caller, Scope, caller
 from .keyring import Keyring
-from .scopes import Scope
 
 _REPRODUCER: Final = "reproducer"
 _TO_COMPILE: Final = (Scope.COMPILE, Scope.CACHE_WRITE)
+_MAX_REMEMBERED: Final = 1 << 16
 
 
 class Tenancy:
@@ -31,7 +35,6 @@ class Tenancy:
 
     @property
     def salt(self) -> str:
-        """The salt of the caller's actions."""
         namespace = caller().namespace
         return salt_of(namespace, self._operator_salt, self._keyring.secret if namespace else b"")
 
@@ -70,7 +73,6 @@ class Tenancy:
 
     @property
     def may_compile(self) -> bool:
-        """Whether the caller may compile and store programs."""
         return caller().may(*_TO_COMPILE)
 
     def require_compile(self) -> None:
@@ -110,3 +112,72 @@ def salt_of(namespace: str, operator_salt: str, secret: bytes) -> str:
     if not namespace:
         return operator_salt
     return hmac.digest(secret, f"salt {namespace} {operator_salt}".encode(), sha256).hex()
+
+
+class Access:
+    """Rights to read stored bytes, kept in `records` so that all services of a store agree.
+
+    A digest is no password: it appears in logs, in answers, in other programs. A tenant may read an artifact or a
+    program that one of its own answers named. Only the sender of a request may read the reproducer of its crash.
+    """
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        # When each was last written here, by its path.
+        self._known: dict[str, float] = {}
+
+    async def grant(self, caller: Caller, digests: Iterable[str]) -> None:
+        """Let the tenant of `caller` read these digests, and `caller` itself if it lacks `CACHE_READ`."""
+        wanted = list(dict.fromkeys(digests))
+        folders = [_of_tenant(caller.namespace)]
+        if not caller.may(Scope.CACHE_READ):
+            folders.append(_of_caller(caller.tenant, caller.name))
+        await self._grant([right_of(folder, digest) for folder in folders for digest in wanted])
+
+    async def grant_alone(self, caller: Caller, digest: str) -> None:
+        """Let only `caller` read this digest."""
+        await self._grant([right_of(_of_caller(caller.tenant, caller.name), digest)])
+
+    async def allows(self, caller: Caller, digest: str) -> bool:
+        """Whether `caller` may read this digest, stored or not."""
+        if caller.is_local or await self._has(right_of(_of_caller(caller.tenant, caller.name), digest)):
+            return True
+        return caller.may(Scope.CACHE_READ) and await self._has(right_of(_of_tenant(caller.namespace), digest))
+
+    async def _grant(self, rights: Iterable[str]) -> None:
+        # An older right may have been evicted together with its blob, which may be stored again by now.
+        now = time.monotonic()
+        new = [right for right in rights if now - self._known.get(right, -math.inf) > FRESH_S]
+        await asyncio.gather(*(self._records.put(right, {}) for right in new))
+        self._remember(new, now)
+
+    async def _has(self, right: str) -> bool:
+        if right in self._known:
+            return True
+        if await self._records.get(right) is None:
+            return False
+        self._remember([right], -math.inf)
+        return True
+
+    def _remember(self, rights: Iterable[str], written: float) -> None:
+        if len(self._known) >= _MAX_REMEMBERED:
+            self._known.clear()
+        self._known.update(dict.fromkeys(rights, written))
+
+
+def folders_of(tenant: str, names: Iterable[str]) -> frozenset[str]:
+    """The folders with the rights of a tenant that has its own store, and of its callers with these names."""
+    return frozenset((_of_tenant(tenant), *(_of_caller(tenant, name) for name in names)))
+
+
+def _of_tenant(namespace: str) -> str:
+    return _folder(f"tenant {namespace}")
+
+
+def _of_caller(tenant: str, name: str) -> str:
+    return _folder(f"caller {tenant} {name}")
+
+
+def _folder(owner: str) -> str:
+    """A name for the owner's folder in the store, whatever characters the owner's name has."""
+    return sha256(owner.encode()).hexdigest()[:32]

@@ -49,7 +49,6 @@ _REASONS: Final = {
 
 
 def stage(name: str) -> str:
-    """The label of a stage."""
     return name if name in STAGES else OTHER
 
 
@@ -62,7 +61,6 @@ def target(described: Any) -> str:
 
 
 def method(name: str) -> str:
-    """The label of an HTTP method."""
     return name if name in _METHODS else OTHER
 
 

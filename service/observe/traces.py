@@ -1,4 +1,4 @@
-"""Traces by OpenTelemetry: propagation of the trace context, and the spans of tasks.
+"""Traces by OpenTelemetry: propagation of the trace context, and the export of spans.
 
 Only OpenTelemetry's API is needed, which FastAPI depends on. Until its SDK is installed and configured no span is
 recorded, and only the id of the trace remains, for log lines.
@@ -6,22 +6,40 @@ recorded, and only the id of the trace remains, for log lines.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Generator, Mapping
+import os
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from random import getrandbits
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from opentelemetry import context, trace
-from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, StatusCode, TraceFlags
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from . import labels
+from tensorkiln.errors import UnavailableError
+
+if TYPE_CHECKING:
+    # Not at run time: workers send spans too, and do not need FastAPI.
+    from fastapi.telemetry import TelemetryConfig
 
 _W3C: Final = TraceContextTextMapPropagator()
 _HEADER: Final = "traceparent"
-_SCOPE: Final = "tensorkiln.service"
 _RANDOM_BITS: Final = (128, 64)
+_NEEDED: Final = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+_PROBES: Final = ("/healthz", "/readyz", "/metrics")
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+TELEMETRY: Final[TelemetryConfig] = {
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+    "exclude": lambda scope: scope.get("path") in _PROBES,
+}
+"""The telemetry of FastAPI: only spans of requests, where there is a tracer.
+
+The service makes its own metrics and log lines, without paths and texts of exceptions.
+"""
 
 
 def trace_id() -> str | None:
@@ -67,32 +85,34 @@ def traced(headers: Mapping[str, str]) -> Generator[str]:
         context.detach(token)
 
 
-class TaskTrace:
-    """The span of a task, which begins now, with one for each of its stages. Times are those of `perf_counter`."""
+def record_spans() -> Callable[[], None]:
+    """Export the spans of this process as `OTEL_*` configures; return the function that stops it.
 
-    def __init__(self, kind: str, target: str) -> None:
-        self._tracer = trace.get_tracer(_SCOPE)
-        self._zero = time.time_ns() - round(time.perf_counter() * 1e9)
-        attributes = {"kiln.job": kind, "kiln.target": target}
-        self._span = self._tracer.start_span(f"sandbox {kind}", kind=SpanKind.INTERNAL, attributes=attributes)
-        self._context = trace.set_span_in_context(self._span)
+    Call it after `require_exporter`, in the process that makes the spans: the exporter does not survive a fork.
+    """
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    def stage(self, name: str, begin: float, end: float, outcome: str) -> None:
-        """Record a stage that is over."""
-        if not self._span.is_recording():
-            return
-        span = self._tracer.start_span(f"stage {name}", self._context, start_time=self._at(begin))
-        if outcome != labels.OK:
-            span.set_attribute("error.type", outcome)
-            span.set_status(StatusCode.ERROR)
-        span.end(self._at(end))
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+    return provider.shutdown
 
-    def end(self, end: float, outcome: str) -> None:
-        """End the span of the task."""
-        if outcome != labels.OK:
-            self._span.set_attribute("error.type", outcome)
-            self._span.set_status(StatusCode.ERROR)
-        self._span.end(self._at(end))
 
-    def _at(self, moment: float) -> int:
-        return self._zero + round(moment * 1e9)
+def require_exporter() -> None:
+    """Raise UnavailableError when the exporter of traces is not installed or has no endpoint."""
+    missing = [name for name in _NEEDED if not _is_installed(name)]
+    if missing:
+        raise UnavailableError(
+            f"KILN_TRACING needs {' and '.join(missing)}: run `pip install 'tensorkiln-server[tracing]'`."
+        )
+    if not any(os.environ.get(name) for name in _ENDPOINTS):
+        raise UnavailableError("KILN_TRACING needs to know where traces go: set OTEL_EXPORTER_OTLP_ENDPOINT.")
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False

@@ -1,9 +1,10 @@
-"""Periodic tasks of a service."""
+"""Work of a service that goes on until its end: periodic tasks, and blocks that the end interrupts."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Final
 
 import structlog
@@ -31,3 +32,26 @@ async def periodically(
         elif error is not None:
             _log.error("a periodic task of the service failed", what=what, exc_info=error)
         await asyncio.sleep(every_s if error is None else max(every_s, _PAUSE_S))
+
+
+class Shutdown(asyncio.Event):
+    """An event that interrupts the running `before` blocks when it is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waits: set[asyncio.Timeout] = set()
+
+    def set(self) -> None:
+        super().set()
+        for wait in self._waits:
+            wait.reschedule(asyncio.get_running_loop().time())
+
+    @asynccontextmanager
+    async def before(self) -> AsyncGenerator[None]:
+        """Raise TimeoutError in the block if the shutdown comes before its end. It needs no task."""
+        async with asyncio.timeout(0 if self.is_set() else None) as wait:
+            self._waits.add(wait)
+            try:
+                yield
+            finally:
+                self._waits.discard(wait)

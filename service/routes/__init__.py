@@ -1,1 +1,1 @@
-"""The routes, one file each."""
+"""The routes."""

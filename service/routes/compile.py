@@ -1,11 +1,13 @@
-"""POST /compile"""
+"""POST /compile and POST /jobs:batch"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
-from collections.abc import Awaitable, Mapping
-from typing import Annotated, Any, Final, TypeVar
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from fastapi import APIRouter, Header, Request, Response
 
@@ -13,29 +15,35 @@ from service.engine import submissions
 from service.engine.engine import Engine
 from service.engine.job import Job
 from service.fairness.queue_time import begin_queue_time
-from service.http.answers import CompileAnswer
-from service.http.body import read_body
-from service.http.disconnect import until_disconnect
-from service.http.job_answer import JobAnswer, ended_at_once
+from service.http.answers import CompileAnswer, JobAnswer, ended_at_once
+from service.http.body import read_body, until_disconnect
 from service.http.memory import held_by
-from service.http.prefer import Preference, parse_prefer
 from service.http.problems import respond
 from service.settings import Settings
+from service.wire.answers import Answer, Problem
+from service.wire.body import Body
 from tensorkiln.errors import (
     DiagnosticError,
     NotFoundError,
+    TensorkilnError,
     UnavailableError,
     UntrustedArtifactError,
     error_from_problem,
 )
 
-from .engine_of import EngineOf
-from .graph_body import refusals, takes
+from .engine_of import EngineOf, refusals, takes
 from .jobs import job_body
 
+MAX_WAIT_S: Final = 600
+"""Most seconds that an answer is held back, whatever the client prefers and the time-outs allow."""
+
+# Possessive quantifiers never backtrack: a malformed header costs no more than a valid one.
+_ELEMENT: Final = re.compile(r'(?:[^,"]++|"(?:[^"\\]++|\\.)*+"?)++')
+_ENTRY: Final = re.compile(r"""([\w!#$%&'*+.^`|~-]++)\s*+(?:=\s*+(?:"([^"]*+)"|([^\s;,"]*+))\s*+)?(?:;.*)?""")
+# A number with more digits exceeds every maximum, and would be slow to parse.
+_DIGITS: Final = 9
 ATTEMPTS_HEADER: Final = "Kiln-Attempts"
 """The header with the number of attempts at the compile."""
-
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -44,10 +52,36 @@ IdempotencyKey = Annotated[
         description="A request with the same key and body returns the same job.",
     ),
 ]
-
 T = TypeVar("T")
-
 router = APIRouter()
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """How long a client waits for its answer before it takes a job instead; `applied` is for Preference-Applied."""
+
+    wait_s: int
+    applied: str
+
+
+def parse_prefer(headers: Sequence[str], most_s: int = MAX_WAIT_S) -> Preference | None:
+    """Parse the Prefer headers of a request; None when they have neither preference.
+
+    `respond-async` alone waits 0 seconds, `wait=N` waits N seconds, up to `most_s` and MAX_WAIT_S. The first statement
+    of a preference counts, and unknown ones are ignored (RFC 7240).
+    """
+    stated: dict[str, str] = {}
+    for entry in _ELEMENT.findall(",".join(headers)):
+        match = _ENTRY.fullmatch(entry.strip())
+        if match is not None:
+            stated.setdefault(match[1].lower(), match[2] or match[3] or "")
+    wait = stated.get("wait", "")
+    waits = wait.isascii() and wait.isdigit()
+    if not waits and "respond-async" not in stated:
+        return None
+    seconds = min(int(wait.lstrip("0")[:_DIGITS] or 0), most_s, MAX_WAIT_S) if waits else 0
+    applied = ["respond-async"] if "respond-async" in stated else []
+    return Preference(seconds, ", ".join([*applied, f"wait={seconds}"] if waits else applied))
 
 
 @router.post(
@@ -124,3 +158,59 @@ async def _as_job(engine: Engine, preference: Preference, job: Job) -> Response:
         return respond(error_from_problem(dict(job.record.error)), headers=headers)
     content = await job_body(engine, job)
     return Response(content, 200 if job.is_over else 202, headers, "application/json")
+
+
+class BatchedJob(Answer):
+    """The outcome of one request of a batch.
+
+    A request that was accepted is a job, with its `id`, its `state`, and in `location` the path of `GET /jobs/{id}`.
+    For a request that was refused, these are null, and `error` says why. `status` is what `POST /compile` would answer:
+    202 for a job that is not done yet, 200 for one that is, or the status of the error.
+    """
+
+    status: int
+    id: str | None = None
+    location: str | None = None
+    state: Literal["queued", "running", "done", "failed", "cancelled"] | None = None
+    error: Problem | None = None
+
+
+class BatchAnswer(Answer):
+    """The outcome of each request, in the order of the requests."""
+
+    jobs: tuple[BatchedJob, ...]
+
+
+@router.post(
+    "/jobs:batch",
+    operation_id="batch",
+    summary="Compile many graphs as jobs",
+    response_model=BatchAnswer,
+    responses=refusals(),
+    openapi_extra=takes("BatchBody"),
+)
+async def batch(request: Request, engine: EngineOf, key: IdempotencyKey = None) -> Response:
+    """A job for each request that is accepted; the others are refused one by one.
+
+    Every job in the answer is accepted for good, also when the client leaves before it reads the answer.
+    """
+    body = await read_body(request)
+    wanted = await until_disconnect(request, engine.questions.split(body), engine.ending)
+    del body  # its parts take as much memory
+    keys = [None if key is None else f"{key}.{position}" for position in range(len(wanted))]
+    answer = BatchAnswer(jobs=tuple([await _submitted(engine, *each) for each in zip(wanted, keys, strict=True)]))
+    return Response(
+        answer.model_dump_json(exclude_none=True), headers={"Cache-Control": "no-store"}, media_type="application/json"
+    )
+
+
+async def _submitted(engine: Engine, wanted: Body | TensorkilnError, key: str | None) -> BatchedJob:
+    try:
+        if isinstance(wanted, TensorkilnError):
+            raise wanted
+        job = await engine.submissions.submit(wanted, key=key)
+    except TensorkilnError as error:
+        return BatchedJob(status=error.status, error=Problem.model_validate(error.to_problem()))
+    record = job.record
+    status = 200 if job.is_over else 202
+    return BatchedJob(status=status, id=record.id, location=f"/jobs/{record.id}", state=record.state)

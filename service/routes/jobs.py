@@ -12,7 +12,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from service.engine.engine import Engine
 from service.engine.job import Job
 from service.fairness.shares import Held
-from service.http.job_answer import JobAnswer, encode
+from service.http.answers import JobAnswer, encode
 from service.http.problems import LOOKUP_ERRORS
 from service.store.job_records import JobRecord
 from tensorkiln.errors import NotFoundError

@@ -1,30 +1,119 @@
-"""POST /mcp: the Model Context Protocol, without sessions."""
+"""POST /mcp: the Model Context Protocol, without sessions.
+
+Its tools make requests to this service, in process, with the credential and the address of the caller. They pass
+through the whole application like any other request, so the permissions of the caller apply.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Final
+from typing import Any, Final
+from urllib.parse import unquote
 
 from fastapi import APIRouter, Request, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from service.http.body import read_body
-from service.http.inner_request import InnerRequests
 from service.http.memory import held_by
-from tensorkiln.errors import NotFoundError
+from tensorkiln.errors import LimitExceededError, NotFoundError, UnavailableError, error_from_problem
 
+MOST_ANSWER_BYTES: Final = 8 << 20
+"""Most bytes of an answer, which is parsed in this process."""
+_KEPT: Final = frozenset({b"authorization", b"host", b"x-forwarded-for", b"forwarded", b"traceparent", b"tracestate"})
+
+_SCHEMES: Final = frozenset({"http", "https"})
 PATH: Final = "/mcp"
 MOST_BYTES: Final = 1 << 20
 """Most bytes of a message, which this process parses; `POST /compile`, for larger graphs, only reads the bytes."""
-
 PARSED: Final = 31
 """Most bytes of memory per byte of parsed JSON, reached by an object with one member in 6 bytes."""
-
 _LOADED: Final = ("mcp.server.streamable_http_manager", "tensorkiln.mcp.server", "tensorkiln.mcp.tools")
-
 router = APIRouter()
+
+
+class InnerRequests:
+    """Makes requests on behalf of the caller of `request`. Raises the TensorkilnError of an error answer."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+
+    @property
+    def base_url(self) -> str | None:
+        """The URL of the service as the caller wrote it, its scheme as a proxy states it; None on a Unix socket."""
+        request = self._request
+        host, server = request.headers.get("host"), request.scope.get("server")
+        if not host or not server or server[1] is None:
+            return None
+        stated = request.headers.get("x-forwarded-proto")
+        return f"{stated if stated in _SCHEMES else request.scope['scheme']}://{host}"
+
+    async def get(self, path: str) -> bytes:
+        """GET `path` and return the body of the answer."""
+        return await self._send("GET", path, b"", [])
+
+    async def post(self, path: str, body: bytes) -> bytes:
+        """POST a JSON body to `path` and return the body of the answer."""
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        return await self._send("POST", path, body, headers)
+
+    async def _send(self, method: str, path: str, body: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
+        outer = self._request
+        path, _, query = path.partition("?")
+        kept = [(name, value) for name, value in outer.scope["headers"] if name in _KEPT]
+        scope: dict[str, Any] = {
+            **{key: outer.scope[key] for key in ("type", "asgi", "http_version", "server", "client", "scheme")},
+            "method": method,
+            "path": unquote(path),
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "root_path": "",
+            "headers": [*kept, *headers],
+            "state": dict(outer.scope.get("state", {})),
+        }
+        unsent = [body]
+        statuses: list[int] = []
+        answer, length = bytearray(), [0]
+
+        async def receive() -> Message:
+            if unsent:
+                return {"type": "http.request", "body": unsent.pop(), "more_body": False}
+            # After the body, only the disconnect of the outer caller can arrive.
+            return await outer.receive()
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+            elif message["type"] == "http.response.body":
+                part = message.get("body", b"")
+                length[0] += len(part)
+                if length[0] <= MOST_ANSWER_BYTES:
+                    answer.extend(part)
+
+        await outer.app(scope, receive, send)
+        if length[0] > MOST_ANSWER_BYTES:
+            raise LimitExceededError(
+                f"The answer to {method} {path} is too long to be read here; ask for it at that route.",
+                limit="answer_bytes",
+                maximum=MOST_ANSWER_BYTES,
+                actual=length[0],
+            )
+        if statuses not in ([200], [202]):
+            raise error_from_problem(_problem(bytes(answer), statuses))
+        return bytes(answer)
+
+
+def _problem(answer: bytes, statuses: list[int]) -> Mapping[str, Any]:
+    try:
+        problem = json.loads(answer)
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict):
+        return UnavailableError(f"The service answered {statuses} without a problem document.").to_problem()
+    return problem
 
 
 class Exchange(Response):

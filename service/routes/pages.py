@@ -9,9 +9,10 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import JSONResponse
 
-from service.http.conditional import Known, unchanged
 from service.pages import EXPLORE, PATHS, START, page
 from tensorkiln.report.page import content_security_policy
+
+from .engine_of import Known, unchanged
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "

@@ -10,12 +10,11 @@ from fastapi.responses import PlainTextResponse
 
 from service.engine.engine import Engine
 from service.http.answers import Prewritten
-from service.http.conditional import Known, unchanged
 from service.http.problems import LOOKUP_ERRORS
 from tensorkiln.errors import NotFoundError
 from tensorkiln.trust import SignedRecord
 
-from .engine_of import CONDITIONAL, Digest, EngineOf
+from .engine_of import CONDITIONAL, Digest, EngineOf, Known, unchanged
 
 StageName = Annotated[
     str,

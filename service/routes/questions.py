@@ -8,13 +8,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request, Response
 
 from service.http.answers import Prewritten
-from service.http.body import read_body
-from service.http.disconnect import until_disconnect
+from service.http.body import read_body, until_disconnect
+from service.wire.answers import Explanation
 from service.wire.body import Body
-from service.wire.explanation import Explanation
 
-from .engine_of import EngineOf
-from .graph_body import refusals, takes
+from .engine_of import EngineOf, refusals, takes
 
 router = APIRouter()
 
@@ -52,7 +50,7 @@ async def validate(request: Request, engine: EngineOf) -> Response:
     "/translate",
     operation_id="translate",
     summary="Make a graph of a StableHLO module or of lines of the builder",
-    response_model=Annotated[Any, Prewritten(".translation", "Translation")],
+    response_model=Annotated[Any, Prewritten(".validation", "Translation")],
     responses=refusals(),
     openapi_extra=takes("TranslateBody"),
 )

@@ -13,14 +13,13 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from service.engine.engine import Engine
-from service.http.conditional import Known, unchanged
 from service.http.memory import held_by
 from service.store.programs import Entry
 from tensorkiln.errors import NotFoundError
 from tensorkiln.limits import SHA256_PATTERN
 from tensorkiln.report.page import CODE_STAGE, PTX, Parts, content_security_policy, page
 
-from .engine_of import CONDITIONAL, Digest, EngineOf
+from .engine_of import CONDITIONAL, Digest, EngineOf, Known, unchanged
 
 MAX_TEXT_BYTES: Final = 32 << 20
 """Most bytes of the texts of one program; stages that do not fit are left out."""

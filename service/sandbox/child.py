@@ -19,9 +19,8 @@ from typing import Final, NoReturn
 
 from tensorkiln.errors import TensorkilnError
 
-from . import confine, frames
+from . import confine, frames, landlock, paths, syscalls
 from .cgroups import Cgroup
-from .confinement import Confinement
 from .control import Fork
 from .frames import Message
 from .levels import Level
@@ -30,13 +29,34 @@ EXIT_OUT_OF_MEMORY: Final = 97
 """The status of a task whose allocation failed while it was in the middle of a frame."""
 EXIT_DEFECT: Final = 70
 """The status of a task that raised an exception other than TensorkilnError."""
-
 _CHANNEL: Final = 3
 # A task's process is short-lived, so rare collections are enough; objects of the warm-ups are frozen.
 _COLLECT_EVERY: Final = (50_000, 20, 100)
 _UNCOLLECTED: Final = frozenset({"prepare", "render", "split", "translate", "validate"})
 """Tasks without garbage collection: their objects form no cycles, and the search costs a tenth of the time or more."""
 _OUT_OF_MEMORY: Final = frames.encode(frames.OUT_OF_MEMORY)
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """Confinement by Landlock (`landlock_abi` 0: unused) and seccomp. `level` is the one that a canary confirmed."""
+
+    landlock_abi: int
+    readable: tuple[Path, ...]
+    level: Level = Level.PROCESS
+
+    def __post_init__(self) -> None:
+        # Build the filter once, in the parent: every fork inherits it.
+        syscalls.prepare()
+
+    def enter(self, own: Path) -> None:
+        """Confine this process for the rest of its life; in the directory `own` it may write.
+
+        Needs no_new_privs. OSError when the kernel refuses.
+        """
+        if self.landlock_abi:
+            landlock.restrict(self.landlock_abi, self.readable, (own, *paths.WRITABLE))
+        syscalls.forbid_processes()
 
 
 class Outlet:
@@ -55,15 +75,12 @@ class Outlet:
         self._send(frames.encode(frames.STAGE, name.encode()))
 
     def part(self, name: str, content: bytes) -> None:
-        """Send bytes that belong to the answer."""
         self._send(*frames.encode_part(name, content))
 
     def done(self, answer: Message) -> None:
-        """Send the answer, as the last frame."""
         self._send(*frames.encode_message(answer))
 
     def failed(self, error: TensorkilnError) -> None:
-        """Send a typed error, as the last frame."""
         self._send(frames.encode_json(frames.FAILED, error.to_problem()))
 
     def out_of_memory(self) -> bool:

@@ -32,7 +32,8 @@ _PR_SET_NO_NEW_PRIVS: Final = 38
 _CAPABILITY_VERSION: Final = 0x20080522
 _CAPABILITY_BYTES: Final = 24
 
-_libc = ctypes.CDLL(None, use_errno=True)
+LIBC: Final = ctypes.CDLL(None, use_errno=True)
+LIBC.syscall.restype = ctypes.c_long
 
 
 def die_with_parent(parent: int) -> None:
@@ -71,14 +72,12 @@ def renounce_privileges() -> None:
     """Drop every capability, root's included, and set no_new_privs so that no executed program regains one."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
     header, none = struct.pack("Ii", _CAPABILITY_VERSION, 0), bytes(_CAPABILITY_BYTES)
-    if _libc.capset(header, none) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), "capset")
+    checked(LIBC.capset(header, none), "capset")
 
 
 def call_process(name: str) -> None:
     """Set the name that `ps` shows for this process: up to 15 bytes."""
-    _libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()), 0, 0, 0)
+    LIBC.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()), 0, 0, 0)
 
 
 def give_way() -> None:
@@ -95,12 +94,10 @@ def give_way() -> None:
 
 
 def threads() -> int:
-    """The number of threads of this process."""
     return len(os.listdir("/proc/self/task"))
 
 
 def address_space_bytes() -> int:
-    """The size of this process's address space."""
     return _pages()[0] * resource.getpagesize()
 
 
@@ -118,8 +115,12 @@ def _pages() -> tuple[int, int, int]:
 
 def prctl(option: int, argument: int) -> int:
     """prctl(2) with one argument; OSError when the kernel refuses."""
-    result = _libc.prctl(option, ctypes.c_ulong(argument), 0, 0, 0)
+    return checked(LIBC.prctl(option, ctypes.c_ulong(argument), 0, 0, 0), f"prctl({option})")
+
+
+def checked(result: int, call: str) -> int:
+    """`result` of a `call` of the C library; OSError by its errno when it is below 0."""
     if result < 0:
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), f"prctl({option})")
+        raise OSError(number, os.strerror(number), call)
     return result

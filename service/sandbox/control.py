@@ -122,14 +122,12 @@ _KINDS: dict[str, type[Any]] = {
 
 
 def encode(message: Order | Report) -> bytes:
-    """Encode a message as one datagram."""
     content = {"is": type(message).__name__}
     content |= {field.name: getattr(message, field.name) for field in fields(message)}
     return json.dumps(content, separators=(",", ":"), default=asdict).encode()
 
 
 def decode(datagram: bytes) -> Order | Report:
-    """Decode one datagram."""
     content = json.loads(datagram)
     kind = _KINDS[content.pop("is")]
     if kind is Fork:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from . import confine, control
 from .cgroups import Cgroup, Cgroups
-from .child import Child, Task, run_child
-from .confinement import Confinement
+from .child import Child, Confinement, Task, run_child
 from .control import Ended, Fork
 
 _READ_BYTES = 64 << 10
@@ -38,7 +37,6 @@ class Forked:
 
     @property
     def ran_s(self) -> float:
-        """Seconds since it was forked."""
         return time.monotonic() - self.begun
 
     def read_stderr(self) -> bool:

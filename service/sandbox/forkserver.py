@@ -21,16 +21,15 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TypeAlias
 
-from service.process.frozen_heap import frozen_heap
+from service.process.interpreter import frozen_heap
 
 from . import confine, control, probe
 from .child import Task
 from .control import Begin, Cancel, Expired, Fork, Ready, Refused, Unready
 from .forked import Forked, Forker
 from .levels import Wall
-from .removal import remove
-from .remover import Remover
-from .warm_ups import AFTERWARDS, COMPILING
+from .removal import Remover, remove
+from .spawn import AFTERWARDS, COMPILING
 
 WarmUp: TypeAlias = Callable[[], object]
 

@@ -57,7 +57,6 @@ class Message:
 
 
 def encode(kind: bytes, payload: bytes = b"") -> bytes:
-    """Encode one frame."""
     return PREFIX.pack(kind, len(payload)) + payload
 
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from .confine import LIBC, checked
+
 _CREATE_RULESET: Final = 444
 _ADD_RULE: Final = 445
 _RESTRICT_SELF: Final = 446
@@ -48,9 +50,6 @@ _RULESET: Final = struct.Struct("=QQQ")
 """struct landlock_ruleset_attr: handled_access_fs, handled_access_net from ABI 4 on, scoped from ABI 6 on."""
 _PATH_BENEATH: Final = struct.Struct("=Qi")
 """struct landlock_path_beneath_attr, which is packed: allowed_access, parent_fd."""
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +108,4 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
 
 def _call(number: int, *arguments: int | bytes | None) -> int:
     converted = [ctypes.c_long(each) if isinstance(each, int) else ctypes.c_char_p(each) for each in arguments]
-    result = _libc.syscall(ctypes.c_long(number), *converted)
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), f"system call {number}")
-    return result
+    return checked(LIBC.syscall(ctypes.c_long(number), *converted), f"system call {number}")

@@ -9,12 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from . import confine, external, frames, landlock, paths, syscalls
-from .canary.findings import Findings
-from .canary.victim import Victim
+from . import confine, frames, landlock, paths, spawn, syscalls
+from .canary import Findings, Victim
 from .cgroups import Cgroups
-from .child import Task
-from .confinement import Confinement
+from .child import Confinement, Task
 from .control import Fork, Limits, Ready
 from .forked import Forker
 from .frames import FrameError, Message
@@ -62,7 +60,7 @@ def choose_confinement(
 def _outer_level(wall: Wall, outside: tuple[str, ...]) -> tuple[Level, str | None]:
     if wall is not Wall.BWRAP:
         return Level.LANDLOCK, "the fork server has no wall of its own: KILN_ISOLATION=bwrap gives it one"
-    shared = [mine for mine in external.namespaces() if mine in outside]
+    shared = [mine for mine in spawn.namespaces() if mine in outside]
     if shared:
         return Level.LANDLOCK, f"the fork server shares {', '.join(shared)} with the service"
     return Level.EXTERNAL, None

@@ -1,10 +1,12 @@
-"""Reading a task's answer while it arrives."""
+"""Reading a task's answer while it arrives; and the header of a compile's, validated as untrusted."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from tensorkiln.errors import (
     CompileError,
@@ -16,6 +18,8 @@ from tensorkiln.errors import (
     UnsupportedGraphError,
     error_from_problem,
 )
+from tensorkiln.limits import SHA256_PATTERN
+from tensorkiln.spec.tuning import Tuning
 
 from . import frames
 from .frames import FrameError, Message
@@ -30,6 +34,10 @@ _OF_A_TASK: Final = (InvalidGraphError, UnsupportedGraphError, LimitExceededErro
 """Errors about the request, which a task may report; errors of the service it may not."""
 _OF_THE_SERVICE: Final = frozenset({"reproducer", "attempts", "cached", "queue_ms"})
 """Details that only the service may set, because it acts on them: access to reproducers, earlier attempts."""
+MOST_TUNING_BYTES: Final = 64 << 20
+"""Enough for the record of a program with the most kernels allowed, four candidates each."""
+_Seconds = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
+_Digest = Annotated[str, StringConstraints(strict=True, pattern=SHA256_PATTERN)]
 
 
 class OutOfMemory(Exception):
@@ -111,3 +119,35 @@ def error_of(problem: dict[str, Any]) -> TensorkilnError:
         return error
     own = {name: value for name, value in error.details.items() if name not in _OF_THE_SERVICE}
     return type(error)(error.message, pointers=error.pointers, details=own)
+
+
+class CompileHeader(BaseModel):
+    """The digests of the artifacts, those of the dumps by stage, and the time that each stage took."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    artifacts: tuple[_Digest, ...]
+    stages: dict[str, _Digest]
+    seconds: dict[str, _Seconds]
+
+    @staticmethod
+    def of(header: Mapping[str, Any]) -> CompileHeader:
+        """Parse the header of an answer. CrashedError when it is invalid."""
+        try:
+            return CompileHeader.model_validate(header)
+        except ValidationError as error:
+            what = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
+            raise CrashedError(
+                f"The compile answered with an invalid header, at {what[:64]!r}.", details={"stage": "return"}
+            ) from None
+
+
+def require_tuning(answer: Message) -> None:
+    """Raise CrashedError unless the part `program` is a `Tuning` record and the answer has no artifacts or stages."""
+    content, made = answer.parts.get("program", b""), CompileHeader.of(answer.header)
+    try:
+        if len(content) > MOST_TUNING_BYTES or made.artifacts or made.stages:
+            raise ValueError
+        Tuning.model_validate_json(content)
+    except ValueError:
+        raise CrashedError("The compile answered with invalid measurements.", details={"stage": "return"}) from None

@@ -18,15 +18,13 @@ from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
 
 from . import verdict
 from .confine import MIB
-from .connection import Connection, RunningTask
+from .connection import Connection, RunningTask, Spending
 from .control import Ended, Limits, Ready
 from .frames import FrameError, Message, encode_message, gathered
 from .levels import Level, Wall
 from .reply import OutOfMemory, Reply, TooMuchOutput
 from .scratch import sweep
-from .spawn import Spawned
-from .spending import Spending
-from .warm_ups import AFTERWARDS
+from .spawn import AFTERWARDS, Spawned
 
 START_TIMEOUT_S: Final = 60.0
 
@@ -106,7 +104,6 @@ class Sandbox:
                 return await self._attempt(await self._connect(), *asked)
 
     async def close(self) -> None:
-        """End the fork server and every task."""
         self._is_closed = True
         async with self._lock:
             ends = [self._connection.close()] if self._connection is not None else []
@@ -114,7 +111,6 @@ class Sandbox:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the running fork server."""
         return self._connection.pid if self._connection is not None and not self._connection.is_lost else None
 
     async def _connect(self) -> Connection:

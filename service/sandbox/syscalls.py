@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
-from .confine import prctl
+from .confine import LIBC, checked, prctl
 from .syscall_numbers import FIRST_UNKNOWN, JUDGED, REFUSED
 
 # <linux/bpf_common.h>, <linux/filter.h>
@@ -69,11 +69,9 @@ def forbid_processes() -> None:
     if not is_supported():
         return
     program = program_for(platform.machine(), os.getpid())
-    libc = ctypes.CDLL(None, use_errno=True)
     filled = _Program(len(program) // _INSTRUCTION.size, program)
-    if libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_MODE_FILTER), ctypes.byref(filled), 0, 0) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), "prctl(PR_SET_SECCOMP)")
+    result = LIBC.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_MODE_FILTER), ctypes.byref(filled), 0, 0)
+    checked(result, "prctl(PR_SET_SECCOMP)")
 
 
 def prepare() -> None:

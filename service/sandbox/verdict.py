@@ -61,7 +61,6 @@ def verdict(ended: Ended, limits: Limits, stage: str) -> TensorkilnError:
 
 
 def deadline_exceeded(limits: Limits, stage: str, details: dict[str, Any]) -> DeadlineExceededError:
-    """The error of a task that was killed at its deadline."""
     return DeadlineExceededError(
         f"The compile was ended during {stage} at its deadline of {limits.deadline_s:g} s.",
         details={"stage": stage, "signal": "SIGKILL", **details, "deadline_s": limits.deadline_s},
@@ -69,7 +68,6 @@ def deadline_exceeded(limits: Limits, stage: str, details: dict[str, Any]) -> De
 
 
 def out_of_memory(limits: Limits, stage: str, details: dict[str, Any]) -> ResourceExhaustedError:
-    """The error of a task that reached its memory limit."""
     return ResourceExhaustedError(
         f"The compile reached its memory limit of {limits.memory_mib} MiB during {stage}.",
         details={"stage": stage, "signal": None, **details, "resource": "memory", "limit_mib": limits.memory_mib},
@@ -77,7 +75,6 @@ def out_of_memory(limits: Limits, stage: str, details: dict[str, Any]) -> Resour
 
 
 def too_much_output(limit_mib: int, stage: str) -> ResourceExhaustedError:
-    """The error of a task whose answer exceeds the output limit."""
     return ResourceExhaustedError(
         f"The compile produced more than {limit_mib} MiB of output during {stage}.",
         details={"stage": stage, "signal": None, "resource": "output", "limit_mib": limit_mib},
@@ -85,7 +82,6 @@ def too_much_output(limit_mib: int, stage: str) -> ResourceExhaustedError:
 
 
 def garbled(error: FrameError, stage: str) -> CrashedError:
-    """The error of a task whose answer breaks the protocol."""
     return CrashedError(
         f"The process garbled its answer during {stage}: {error}.", details={"stage": stage, "signal": None}
     )

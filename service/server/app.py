@@ -11,28 +11,24 @@ from typing import Final
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from service.engine.wiring import engine_of
+from service.engine.engine import engine_of
 from service.fairness.shares import Shares
 from service.http import problems
-from service.http.admission import Admission
-from service.http.capabilities import described
+from service.http.answers import described
 from service.http.connections import most_connections
-from service.http.guard import Guard
+from service.http.guard import Admission, Guard
 from service.http.memory import RequestMemory
 from service.http.openapi import document
 from service.identity.policy import DOCS_ASSETS, PUBLIC
-from service.observe.export import TELEMETRY, record_spans
 from service.observe.requests import Requests
+from service.observe.traces import TELEMETRY, record_spans
 from service.process.memory_limit import MemoryLimit
 from service.routes import (
     about,
     artifacts,
-    batch,
     compile,
-    health,
     jobs,
     mcp,
-    metrics,
     pages,
     programs,
     questions,
@@ -41,14 +37,14 @@ from service.routes import (
 from service.settings import Settings
 from service.upkeep.upkeep import upkeep
 
-from .authentication import authenticator
 from .fork_servers import ForkServers
+from .listen import authenticator
 
 _ROUTERS: Final = {
-    "Compiling": (compile, batch, jobs),
+    "Compiling": (compile, jobs),
     "Graphs": (questions,),
     "Stored programs": (programs, report, artifacts),
-    "The service": (about, health, metrics, mcp, pages),
+    "The service": (about, mcp, pages),
 }
 """The routes by their group in the OpenAPI document."""
 
@@ -105,4 +101,4 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
 
 
 def _also_public(settings: Settings) -> frozenset[str]:
-    return frozenset({metrics.PATH}) if settings.metrics == "public" else frozenset()
+    return frozenset({about.METRICS}) if settings.metrics == "public" else frozenset()

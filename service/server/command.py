@@ -7,8 +7,7 @@ import gc
 import sys
 from typing import Final
 
-from service.process import plain_structlog
-from service.process.frozen_heap import frozen_heap
+from service.process.interpreter import frozen_heap, load_structlog
 from service.sandbox.cgroups import move_into_leaf
 from service.sandbox.confine import die_with_parent
 from tensorkiln.errors import TensorkilnError
@@ -22,7 +21,6 @@ _MOST_WORKERS: Final = 256
 
 
 def main() -> int:
-    """The exit status."""
     arguments = _arguments()
     begun = ForkServers()
     try:
@@ -36,7 +34,7 @@ def main() -> int:
             begun.begin_for_one()
         return _serve(arguments, begun)
     except (TensorkilnError, OSError) as error:
-        from service.startup_errors import error_lines
+        from service.settings import error_lines
 
         print(*error_lines(error), sep="\n", file=sys.stderr)
         return FAILED
@@ -48,8 +46,8 @@ def main() -> int:
 
 def _serve(arguments: argparse.Namespace, begun: ForkServers) -> int:
     with frozen_heap():
-        plain_structlog.load()
-        from service.startup_errors import read_settings
+        load_structlog()
+        from service.settings import read_settings
     settings = read_settings()
     if settings is None:
         return FAILED

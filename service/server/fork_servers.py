@@ -9,8 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from service.sandbox.spawn import Spawned
-from service.sandbox.warm_ups import AFTERWARDS, COMPILING, READING
+from service.sandbox.spawn import AFTERWARDS, COMPILING, READING, Spawned
 
 if TYPE_CHECKING:
     from service.sandbox.sandbox import Sandbox
@@ -70,7 +69,6 @@ class ForkServers:
         return (COMPILING, AFTERWARDS) if self.is_for_one else (AFTERWARDS,)
 
     def abandon(self) -> None:
-        """End the fork servers that no sandbox has started."""
         for warm_up in tuple(self._spawned):
             self._abandon(warm_up)
 

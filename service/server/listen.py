@@ -1,4 +1,4 @@
-"""The socket that the service listens on."""
+"""The socket that the service listens on, and which callers need a credential there."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import structlog
+
+from service.identity.authenticator import Authenticator, is_loopback
+from service.identity.keyring import Keyring
+from service.settings import Settings
 from tensorkiln.errors import UnavailableError
 
 BACKLOG: Final = 1024
 READY: Final = "tensorkiln is ready on"
 """The beginning of the line that states the address that a process serves at."""
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +32,6 @@ class Listener:
     path: Path | None = None
 
     def close(self) -> None:
-        """Close the socket and remove its file."""
         self.socket.close()
         if self.path is not None:
             self.path.unlink(missing_ok=True)
@@ -84,3 +89,22 @@ def _remove_stale(path: Path) -> None:
             probe.connect(str(path))
             return
         path.unlink()
+
+
+def authenticator(settings: Settings) -> Authenticator:
+    """The authenticator of these settings. UnavailableError when the keyring cannot be used."""
+    return Authenticator(Keyring(settings.identity_directory), settings.oidc, is_off=settings.auth == "off")
+
+
+def require_private_address(settings: Settings, host: str, uds: str | None) -> None:
+    """Log if no credential is required. UnavailableError if the address is then open to other machines."""
+    if authenticator(settings).asks:
+        return
+    if uds is None and not is_loopback(host):
+        raise UnavailableError(
+            f"Without API keys or issuers of tokens the service listens on the loopback only, not on {host}: make a "
+            "key with `python -m tensorkiln_server identity make --tenant NAME`, or set KILN_OIDC."
+            if settings.auth == "auto"
+            else f"With KILN_AUTH=off the service listens on the loopback only, not on {host}."
+        )
+    _log.warning("no credential is required: every user of this machine is served", auth=settings.auth)

@@ -20,8 +20,7 @@ import structlog
 from service.observe.log import configure_log
 from service.settings import Settings
 
-from .authentication import require_private_address
-from .listen import BACKLOG, READY, Listener, listen
+from .listen import BACKLOG, READY, Listener, listen, require_private_address
 
 _AGAIN_S: Final = 1.0
 """Seconds until a worker that died is restarted."""

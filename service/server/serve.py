@@ -17,15 +17,14 @@ import uvicorn
 from fastapi import FastAPI
 
 from service.http.connections import HEAD_BYTES, SAFE_HEADERS, connections
-from service.observe.export import require_exporter
 from service.observe.log import configure_log
+from service.observe.traces import require_exporter
 from service.process.memory_limit import give_back_large_blocks
 from service.settings import Settings
 
 from .app import create_app
-from .authentication import require_private_address
 from .fork_servers import ForkServers
-from .listen import BACKLOG, READY, Listener, listen
+from .listen import BACKLOG, READY, Listener, listen, require_private_address
 
 # The exit status after SIGINT, as shells have it.
 _INTERRUPTED: Final = 130

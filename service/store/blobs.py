@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -14,9 +14,10 @@ import structlog
 
 from service import clock
 from service.observe.instruments import count_corrupt
+from service.process.memory_limit import MemoryLimit
+from service.wire.body import Body
 
-from .location import ObjectStore, directory_of, explained
-from .objects import objects_of
+from .location import ObjectStore, directory_of, explained, objects_of
 
 _log = structlog.get_logger()
 
@@ -161,3 +162,35 @@ async def digest_of(content: bytes) -> str:
     if len(content) <= _INLINE_BYTES:
         return sha256(content).hexdigest()
     return await asyncio.to_thread(lambda: sha256(content).hexdigest())
+
+
+class Bodies:
+    """Bodies in `blobs`, each prefixed with the `salt` of its caller.
+
+    Blobs are shared by content, and an existing one is not written again. Without the prefix, a tenant could tell by
+    the time of a write whether another had sent the same body.
+
+    While a body is written it is in memory twice; `memory_limit` must have room for it.
+    """
+
+    def __init__(self, blobs: Blobs, salt: Callable[[], str], memory_limit: MemoryLimit) -> None:
+        self._blobs = blobs
+        self._salt = salt
+        self._memory_limit = memory_limit
+
+    async def put(self, body: Body, *, durable: bool) -> str:
+        """Store the body of a request by the current caller; the digest that `get` takes."""
+        self._memory_limit.require(len(body.content))
+        return await self._blobs.put(self._prefix() + body.content, durable=durable)
+
+    async def get(self, digest: str) -> Body | None:
+        """The body that the current caller has stored; None when it is missing or damaged."""
+        stored = await self._blobs.get(digest)
+        if stored is None:
+            return None
+        # Versions without a prefix may have stored it.
+        content = stored.removeprefix(self._prefix())
+        return Body(content, await digest_of(content))
+
+    def _prefix(self) -> bytes:
+        return f"{self._salt()}\n".encode()

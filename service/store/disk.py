@@ -1,21 +1,24 @@
-"""The files of a store in a directory. A durable write is on the disk before it returns.
+"""The files of a store in a directory: written, read and listed. A durable write is on the disk before it returns.
 
 obstore (0.12) renames the files that it writes without fsync, and has no option for it. The rename may reach the disk
 before the bytes, and then a torn file replaces a whole one. It also takes three times the processor time for a small
-file.
+file. It lists nothing of a folder with one name of unusual characters, or with a link that leads to itself.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from secrets import randbelow
-from typing import BinaryIO, Final, TypeVar
+from typing import BinaryIO, Final, TypeAlias, TypeVar
 
 from tensorkiln.whole_file import sync_folder
 
@@ -28,6 +31,14 @@ STORE_MODE: Final = 0o700
 # Durable writes have their own, so that other reads and writes do not wait for them.
 _SYNCHRONISING: Final = ThreadPoolExecutor(8, "kiln-disk")
 _WORKING: Final = ThreadPoolExecutor(8, "kiln-files")
+_Identity: TypeAlias = tuple[int, int]
+_NOWHERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
+"""Errors which say that there is nothing at a path. Other errors do not say what is there."""
+_UNSAYABLE: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+"""Control characters, and the surrogates of bytes that are not UTF-8."""
+_LONGEST: Final = 200
+"""Maximum bytes of a record's name. A file's may have 255: attempts, claims and writers add suffixes."""
+_UNFINISHED: Final = re.compile(r"[^#]*#[0-9]+")
 
 
 class Disk:
@@ -150,3 +161,64 @@ def _fsync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def file_names(folder: Path) -> list[str]:
+    """The names of the files in a folder, except those that are too long for a record.
+
+    Empty for a missing folder. OSError when it cannot be listed.
+    """
+    return [
+        entry.name
+        for entry in _entries(folder)
+        if len(entry.name.encode()) <= _LONGEST and not _is_unfinished(entry) and _if_there(entry.is_file)
+    ]
+
+
+def files_below(root: Path, prefix: str) -> Iterator[tuple[str, os.stat_result]]:
+    """The files in the folder `prefix` and its subfolders, by path below `root`. OSError as in `file_names`.
+
+    Links are followed, except links to a folder that they are in.
+    """
+    beginning = frozenset(map(_identity, Path(os.path.realpath(root / prefix)).parents))
+    folders: list[tuple[str, frozenset[_Identity | None]]] = [(prefix, beginning)]
+    while folders:
+        path, above = folders.pop()
+        itself = _identity(root / path)
+        if itself in above:
+            continue
+        for entry in _entries(root / path):
+            status = _if_there(entry.stat)
+            inner = f"{path}/{entry.name}" if path else entry.name
+            if status is not None and stat.S_ISDIR(status.st_mode):
+                folders.append((inner, above | {itself}))
+            elif status is not None and stat.S_ISREG(status.st_mode) and not _is_unfinished(entry):
+                yield inner, status
+
+
+def _identity(folder: Path) -> _Identity | None:
+    status = _if_there(partial(os.stat, folder))
+    return (status.st_dev, status.st_ino) if status is not None else None
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    listed = _if_there(partial(os.scandir, folder))
+    if listed is None:
+        return []
+    with listed:
+        return [entry for entry in listed if _UNSAYABLE.search(entry.name) is None]
+
+
+def _is_unfinished(entry: os.DirEntry[str]) -> bool:
+    """Whether the file is being written: see `Disk`."""
+    return _UNFINISHED.fullmatch(entry.name) is not None
+
+
+def _if_there(look: Callable[[], T]) -> T | None:
+    """The result of `look` at a path; None when there is nothing."""
+    try:
+        return look()
+    except OSError as error:
+        if error.errno in _NOWHERE:
+            return None
+        raise

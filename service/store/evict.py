@@ -1,8 +1,13 @@
-"""Keeps a store within its bounds: evicts the least recently used first, without breaking what stays."""
+"""Keeps a store within its bounds: evicts the least recently used first, without breaking what stays.
+
+And removes what killed services leave there: unfinished files, and old heartbeats and orders.
+"""
 
 from __future__ import annotations
 
 import math
+import os
+import stat
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,20 +16,29 @@ from typing import Final
 
 from service import clock
 
+from .attempts import FOLDER as CRASHES
+from .attempts import REMEMBERED_S
 from .blobs import FRESH_S
-from .crashes import FOLDER as CRASHES
-from .crashes import REMEMBERED_S
-from .inventory import BLOBS, PROGRAMS, Inventory, Item, take_inventory
-from .job_records import ENDED_FOLDER
-from .location import ObjectStore, explained
+from .inventory import BLOBS, PROGRAMS, Inventory, Item, items, take_inventory, target_of
+from .job_records import ENDED_FOLDER, OWNERS_FOLDER
+from .location import ObjectStore, directory_of, explained
 from .programs import path_of
 from .records import Records
-from .rights import target_of
 
 GRACE_S: Final = 2 * FRESH_S
 """Seconds for which a new blob is kept: it is written before the record that names it."""
 ENDED_KEPT_S: Final = 86400.0
 """Seconds for which an ended job is kept for its caller, whatever the bounds are."""
+LEFT_S: Final = 3600.0
+"""Seconds after which an unfinished file or a heartbeat was left by a killed process."""
+ORDER_LEFT_S: Final = 86_400.0
+"""Seconds after which an order of a farm was left by a lost service."""
+READINESS: Final = "readiness/"
+"""The folder of records that a service writes and removes to test the store."""
+ORDERS_FOLDER: Final = "farm/"
+MEMBERS_FOLDER: Final = "members/"
+"""The heartbeats of the members of a farm."""
+_ABANDONED_S: Final = {OWNERS_FOLDER: LEFT_S, READINESS: LEFT_S, MEMBERS_FOLDER: LEFT_S, ORDERS_FOLDER: ORDER_LEFT_S}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,3 +156,34 @@ async def remove(store: ObjectStore, item: Item) -> bool:
         await store.delete_async(item.path)
         return True
     return False
+
+
+def unfinished(store: ObjectStore) -> list[str]:
+    """Files that a killed writer left in a directory; an object store has none."""
+    root = directory_of(store)
+    if root is None:
+        return []
+    oldest = clock.time() - LEFT_S
+    found: list[str] = []
+    for path in root.rglob("*#*"):
+        with suppress(FileNotFoundError):
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_mtime < oldest:
+                found.append(str(path))
+    return sorted(found)
+
+
+def remove_unfinished(paths: list[str]) -> None:
+    for path in paths:
+        with explained("The store does not delete unfinished files"), suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+async def abandoned(store: ObjectStore) -> int:
+    """Remove orders and heartbeats of members that are gone, and return their number. A live member renews its own."""
+    removed = 0
+    for prefix, left_s in _ABANDONED_S.items():
+        async for item in items(store, prefix):
+            if item.used < clock.time() - left_s:
+                removed += await remove(store, item)
+    return removed

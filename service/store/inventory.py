@@ -16,15 +16,13 @@ from pydantic import BaseModel, ValidationError
 
 from tensorkiln.trust.record import Sha256
 
-from .crashes import FOLDER as CRASHES
-from .files import files_below
+from .attempts import FOLDER as CRASHES
+from .disk import files_below
 from .job_records import ENDED_FOLDER, OPEN_FOLDER, PROGRESS_FOLDER, programs_of
-from .location import ObjectStore, directory_of, explained
+from .location import ObjectStore, directory_of, explained, objects_of
 from .nearest import FOLDER as NEAREST
-from .objects import objects_of
 from .records import unsealed
 from .repeats import stated
-from .rights import FOLDER as RIGHTS
 
 BLOBS: Final = "blobs/"
 PROGRAMS: Final = "programs/"
@@ -33,6 +31,8 @@ RECORDS: Final = (PROGRAMS, REQUESTS, NEAREST)
 HISTORY: Final = (CRASHES, ENDED_FOLDER)
 """Records of the past: they stay valid when their blobs are gone."""
 QUARANTINE: Final = "quarantine/"
+RIGHTS: Final = "access/"
+"""Rights to read: a record for each owner and digest, removed with what it names; see `service.identity.tenancy`."""
 
 _PIECE: Final = 1000
 """Files that are listed in one call to a thread."""
@@ -135,7 +135,6 @@ async def items(store: ObjectStore, prefix: str) -> AsyncGenerator[Item]:
 
 
 async def read(store: ObjectStore, path: str) -> bytes | None:
-    """The bytes at `path`, None when there are none."""
     with explained("The store cannot be read"):
         try:
             return await objects_of(store).read(path)
@@ -174,3 +173,13 @@ def signed_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
 def _named_in(content: bytes) -> tuple[str, ...]:
     # Many jobs name the same blobs: each digest is in memory once.
     return tuple(sys.intern(digest.decode()) for digest in _DIGEST.findall(content))
+
+
+def right_of(owner: str, digest: str) -> str:
+    """The path of the right of `owner`, given by its folder, to read the blob or program with this digest."""
+    return f"{RIGHTS}{owner}/{digest[:2]}/{digest}"
+
+
+def target_of(path: str) -> str:
+    """The digest of the target of the right at `path`: of a blob, or of an action."""
+    return path.rpartition("/")[2]

@@ -101,7 +101,6 @@ class JobRecord:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the job is over."""
         return self.state in ENDED
 
     @property
@@ -158,7 +157,6 @@ class JobRecords:
         await self._records.put(f"{PROGRESS_FOLDER}{record.id}", asdict(record))
 
     async def unpublish(self, job: str) -> None:
-        """Remove the progress of a job that is over."""
         await self._records.delete(f"{PROGRESS_FOLDER}{job}")
 
     async def write(self, record: JobRecord) -> None:
@@ -186,7 +184,6 @@ class JobRecords:
         raise UnavailableError(f"The store neither writes nor reads the end of job {record.id}.")
 
     async def opened(self) -> list[str]:
-        """The ids of the open jobs."""
         return await self._records.names(OPEN_FOLDER.removesuffix("/"), MAX_OPEN)
 
     async def orphan(self, job: str, owner: str) -> JobRecord | None:

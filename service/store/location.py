@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
-from obstore.exceptions import BaseError
+from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import AzureStore, GCSStore, LocalStore, MemoryStore, S3Store, from_url
 
 from tensorkiln.errors import UnavailableError
 
-from .disk import STORE_MODE, make_folder
+from .disk import STORE_MODE, Disk, make_folder
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -61,3 +61,35 @@ def explained(what: str) -> Generator[None]:
         reason = str(error).partition("\n")[0]
         is_full = isinstance(error, OSError) and error.errno in _FULL
         raise (FullStoreError if is_full else UnavailableError)(f"{what}: {reason}.") from error
+
+
+def objects_of(store: ObjectStore) -> Disk | Bucket:
+    """The objects of `store`. Methods raise errors that `explained` translates, or FileNotFoundError."""
+    root = directory_of(store)
+    return Disk(root) if root is not None else Bucket(store)
+
+
+class Bucket:
+    """An object store, with the methods of `Disk`. All writes are durable when they return."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    async def read(self, path: str) -> bytes:
+        return (await (await self._store.get_async(path)).bytes_async()).to_bytes()
+
+    async def write(self, path: str, content: bytes, *, durable: bool) -> None:
+        await self._store.put_async(path, content)
+
+    async def create(self, path: str, content: bytes, *, durable: bool) -> bool:
+        try:
+            await self._store.put_async(path, content, mode="create")
+        except AlreadyExistsError:
+            return False
+        return True
+
+    async def sync(self, path: str) -> bool:
+        return True
+
+    async def delete(self, path: str) -> None:
+        await self._store.delete_async(path)

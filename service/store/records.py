@@ -16,9 +16,8 @@ import structlog
 from service import clock
 from service.observe.instruments import count_corrupt
 
-from .files import file_names
-from .location import ObjectStore, directory_of, explained
-from .objects import objects_of
+from .disk import file_names
+from .location import ObjectStore, directory_of, explained, objects_of
 
 _log = structlog.get_logger()
 _SEAL_BYTES: Final = 64
@@ -95,7 +94,6 @@ class Records:
         return True
 
     async def delete(self, path: str) -> None:
-        """Remove the record at `path`, if there is one."""
         with explained("The store does not remove a record"), suppress(FileNotFoundError):
             await self._objects.delete(path)
 

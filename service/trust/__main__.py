@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from service.startup_errors import read_settings
+from service.settings import read_settings
 from tensorkiln.errors import UnavailableError
 from tensorkiln.trust.verify import CLOCK_SKEW_S
 

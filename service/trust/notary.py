@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import structlog
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from service import clock
 from service.action import Action
@@ -15,7 +15,6 @@ from tensorkiln.errors import UntrustedArtifactError
 from tensorkiln.trust import ActionRecord, RequestedAction, SignedRecord, signed_bytes, verify
 from tensorkiln.trust.encoding import canonical_json
 
-from .attach import signatures_of
 from .keyring import Keyring
 
 Sealed: TypeAlias = Literal["answer", "crash", "attempt"]
@@ -27,6 +26,9 @@ _SEAL_DOMAIN = b"tensorkiln answer v1\0"
 SEAL: Final = "seal"
 _PLACES: Final[Mapping[Sealed, str]] = {"answer": "request", "crash": "crash", "attempt": "attempt"}
 """The field that binds a sealed record of each kind to its place, so that a copy elsewhere is invalid."""
+_KEY: Final = b',"signatures":'
+"""Cannot occur inside a JSON string, where quotes are escaped."""
+_SIGNATURES: Final = TypeAdapter(tuple[SignedRecord | None, ...])
 
 
 class Notary:
@@ -138,3 +140,17 @@ def matches(record: ActionRecord, action: Action) -> bool:
 
 def _public_components(action: Action) -> dict[str, Any]:
     return {name: value for name, value in action.components.items() if name not in ("build_id", "salt")}
+
+
+def with_signatures(answer: bytes, signatures: Iterable[str]) -> bytes:
+    """An answer to a compile request, as JSON, with the signed record (JSON) of each program; empty means unsigned."""
+    listed = b",".join(signature.encode() or b"null" for signature in signatures)
+    return b"%b%b[%b]}" % (answer.removesuffix(b"}"), _KEY, listed)
+
+
+def signatures_of(answer: bytes) -> tuple[SignedRecord | None, ...]:
+    """The signatures that `with_signatures` added to an answer, whose programs are not parsed; empty without any."""
+    try:
+        return _SIGNATURES.validate_json(answer.rpartition(_KEY)[2].removesuffix(b"}"))
+    except ValidationError:
+        return ()

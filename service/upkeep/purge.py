@@ -2,28 +2,81 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final
 
 from service import clock
-from service.store.crashes import FOLDER as CRASHES
+from service.action import Action
+from service.engine.reproducer import reproduced_action
+from service.identity.keyring import Keyring
+from service.identity.register import TENANT_PATTERN
+from service.identity.tenancy import folders_of, salt_of
+from service.store.attempts import FOLDER as CRASHES
 from service.store.evict import GRACE_S, remove
-from service.store.inventory import BLOBS, PROGRAMS, REQUESTS, Item, items, read, signed_record
+from service.store.inventory import BLOBS, PROGRAMS, REQUESTS, RIGHTS, Item, items, read, signed_record
 from service.store.job_records import ENDED_FOLDER
 from service.store.location import ObjectStore
 from service.store.nearest import FOLDER as NEAREST
-from service.store.nearest import entries_of, forget
+from service.store.nearest import entries_of, forget, shown_salt
 from service.store.records import Records, unsealed
-from service.store.rights import FOLDER as RIGHTS
+from tensorkiln.compiler_build import build
+from tensorkiln.errors import RequestError
 from tensorkiln.limits import SHA256_PATTERN
-
-from .mark import Mark
 
 # Records that refer to a program are removed before it.
 _ORDER: Final = (REQUESTS, ENDED_FOLDER, CRASHES, PROGRAMS)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Selects the records to remove; this base class selects none.
+
+    `owners` are the names of folders whose rights to read are removed too.
+    """
+
+    owners: Collection[str] = ()
+
+    def has_program(self, action: str, record: Mapping[str, Any]) -> bool:
+        """Whether to remove the program of the action with this digest, by its signed record, trusted or not."""
+        return False
+
+    def has_answer(self, answer: bytes) -> bool:
+        """Whether to remove the answer of a request or of a job."""
+        return False
+
+    def has_job(self, caller: Any) -> bool:
+        """Whether to remove a job that has ended, by the record of its caller."""
+        return False
+
+    def has_crash(self, name: str, reproducer: bytes) -> bool:
+        """Whether to remove a crash, by the name of its record and its reproducer."""
+        return False
+
+    def has_neighbour(self, components: Mapping[str, Any]) -> bool:
+        """Whether to remove an entry of the nearest-program index, by components of `service.store.nearest.shown`."""
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfBuild(Mark):
+    """Selects what a build of the compiler made. It has no rights, and its crashes expire in minutes."""
+
+    build_id: str
+
+    def has_program(self, action: str, record: Mapping[str, Any]) -> bool:
+        return record.get("build_id") == self.build_id
+
+    def has_answer(self, answer: bytes) -> bool:
+        """As in `Mark`: every program of an answer states its build."""
+        return self.build_id.encode() in answer
+
+    def has_neighbour(self, components: Mapping[str, Any]) -> bool:
+        return components.get("build_id") == self.build_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +156,58 @@ async def _blob(store: ObjectStore, digest: Any) -> bytes | None:
     if not isinstance(digest, str) or re.fullmatch(SHA256_PATTERN, digest) is None:
         return None
     return await read(store, f"{BLOBS}{digest[:2]}/{digest}")
+
+
+def tenant_data(keyring: Keyring, tenant: str, operator_salt: str) -> Mark:
+    """Select the data of `tenant` that was stored with this operator's salt.
+
+    RequestError when the tenant shares its part of the store with others, and for an invalid name: the empty name would
+    have the salt of the shared part.
+    """
+    if re.fullmatch(TENANT_PATTERN, tenant) is None:
+        raise RequestError(f"No tenant is called {tenant!r}.")
+    if keyring.tenant(tenant).shared:
+        raise RequestError(
+            f"The tenant {tenant} shares its store with others, whose entries cannot be told from its own. What it "
+            f"stored while it had its own can be purged after "
+            f"`python -m tensorkiln_server identity tenant {tenant} --no-shared`."
+        )
+    if not keyring.has_secret:
+        raise RequestError("There are no tenants: KILN_IDENTITY, or KILN_HOME, has no secret to tell them apart by.")
+    names = (key.holder for key in keyring.register.keys if key.tenant == tenant)
+    salt = salt_of(tenant, operator_salt, keyring.secret)
+    return _OfTenant(owners=folders_of(tenant, names), tenant=tenant, salt=salt)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OfTenant(Mark):
+    """No record has the salt: an action is the tenant's when its components and the salt give its digest."""
+
+    tenant: str
+    salt: str
+
+    def has_program(self, action: str, record: Mapping[str, Any]) -> bool:
+        try:
+            components = {**record["request"], "build_id": record["build_id"], "salt": self.salt}
+            return Action.from_components(components).digest == action
+        except (KeyError, TypeError):
+            return False
+
+    def has_answer(self, answer: bytes) -> bool:
+        """As in `Mark`: an answer has the signed records of its programs."""
+        try:
+            records = [signed["record"] for signed in json.loads(answer)["signatures"] if signed is not None]
+            return any(self.has_program(record["action"], record) for record in records)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return False
+
+    def has_job(self, caller: Any) -> bool:
+        return isinstance(caller, Mapping) and caller.get("namespace") == self.tenant
+
+    def has_crash(self, name: str, reproducer: bytes) -> bool:
+        """As in `Mark`, for crashes of this build only: those of other builds have expired."""
+        action = reproduced_action(reproducer, build().build_id, self.salt)
+        return action is not None and sha256(action.digest.encode()).hexdigest() == name.partition(".")[0]
+
+    def has_neighbour(self, components: Mapping[str, Any]) -> bool:
+        return components.get("salt") == shown_salt(self.salt)

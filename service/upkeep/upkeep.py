@@ -12,8 +12,7 @@ import structlog
 
 from service.process.periodic import periodically
 from service.settings import Settings
-from service.store.evict import Bounds, evict
-from service.store.leftovers import abandoned, remove_unfinished, unfinished
+from service.store.evict import Bounds, abandoned, evict, remove_unfinished, unfinished
 from service.store.location import open_store
 
 _log = structlog.get_logger()

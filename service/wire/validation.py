@@ -1,8 +1,8 @@
-"""The report about a valid graph."""
+"""What is said about a valid graph: a report, or its translation from another form."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Expr as Expr  # WireDim names it in a string
@@ -37,3 +37,14 @@ class ValidationReport(Answer):
     inputs: tuple[ValueReport, ...]
     outputs: tuple[ValueReport, ...]
     constraints: tuple[WireConstraint, ...]
+
+
+class Translation(Answer):
+    """`graph` is the JSON of a graph: the arguments of `@main` are its inputs, the results its outputs, in order.
+
+    `places` says of each node of the graph where in the module's program the operation stood that it is for, or the
+    line and column of the text; a node may have an empty one.
+    """
+
+    graph: dict[str, Any]
+    places: tuple[str, ...]

@@ -11,7 +11,7 @@ import pytest
 
 from passes.codegen import cubin, nvjitlink, nvptx, ptxas
 from passes.codegen.assembly import assembly_of
-from service.http.capabilities import described
+from service.http.answers import described
 from service.sandbox.control import Ready
 from service.settings import Settings
 from tensorkiln.architectures import ARCHITECTURES

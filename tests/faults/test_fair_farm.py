@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from service.identity.caller import Scope
 from service.identity.keyring import Keyring
-from service.identity.scopes import Scope
 from service.lease import BEAT_S
 from tests.farm.topology import Farm
 from tests.faults.requests import HTTP, slow_body

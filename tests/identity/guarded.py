@@ -9,9 +9,9 @@ from typing import Any, Final
 import httpx2
 import pytest
 
+from service.identity.caller import Scope
 from service.identity.keyring import Keyring
 from service.identity.register import TenantRecord
-from service.identity.scopes import Scope
 from tests.service.failing import failing
 from tests.service.server import Server
 

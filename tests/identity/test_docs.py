@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from service.identity.caller import Scope
 from service.identity.issuer import Issuer
-from service.identity.scopes import Scope
 from tensorkiln.errors import AuthError, RateLimitedError
 from tests.service.server import Server
 from tests.snippets import ANYTHING, ROOT, blocks

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.identity.key import new_key, parse_key
-from service.identity.keyring import Keyring
+from service.identity.caller import Scope
+from service.identity.keyring import Keyring, new_key, parse_key
 from service.identity.register import TenantRecord
-from service.identity.scopes import Scope
-from service.server.authentication import require_private_address
+from service.server.listen import require_private_address
 from service.settings import Settings
 from tensorkiln.errors import NotFoundError, RequestError, UnavailableError
 

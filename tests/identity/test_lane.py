@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.fairness.gate import Allowance, Budget, Gate
-from service.fairness.lane import Bounds, FairLane
-from service.fairness.queue import Share
+from service.fairness.lane import Bounds, FairLane, Share
 from service.fairness.queue_time import begin_queue_time
-from service.fairness.turns import Estimate, Turns
+from service.fairness.turns import Allowance, Budget, Estimate, Gate, Turns
 from service.identity.caller import LOCAL, acting_as
 from service.identity.register import TenantRecord
 from tensorkiln.errors import RateLimitedError, UnavailableError

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from fastapi import Request
 
-from service.http import inner_request
-from service.identity.scopes import Scope
+from service.identity.caller import Scope
+from service.routes import mcp
 from service.routes.mcp import MOST_BYTES
 from service.server.app import create_app
 from service.settings import Settings
@@ -84,7 +84,7 @@ def test_the_url_of_a_service_is_the_one_that_its_caller_uses(
 ) -> None:
     named = [(name.encode(), value.encode()) for name, value in headers.items()]
     outer = Request({"type": "http", "scheme": "http", "server": server, "headers": named, "path": "/mcp"})
-    assert inner_request.InnerRequests(outer).base_url == url
+    assert mcp.InnerRequests(outer).base_url == url
 
 
 def test_nobody_unknown_reaches_the_tools(guarded: Guarded) -> None:
@@ -108,13 +108,13 @@ def test_a_message_is_json_and_no_longer_than_the_service_will_parse(guarded: Gu
 
 def test_an_answer_that_is_too_long_to_parse_is_refused(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process, whose limit is a small one: the answer of a real application to a real request."""
-    monkeypatch.setattr(inner_request, "MOST_ANSWER_BYTES", 100)
+    monkeypatch.setattr(mcp, "MOST_ANSWER_BYTES", 100)
     app = create_app(Settings(store=str(guarded.home / "other"), auth="off"))
 
     async def answered() -> bytes:
         scope = {"type": "http", "asgi": {}, "http_version": "1.1", "server": None, "client": None, "scheme": "http"}
         outer = Request({**scope, "app": app, "headers": [], "method": "POST", "path": "/mcp"})
-        return await inner_request.InnerRequests(outer).get("/openapi.json")
+        return await mcp.InnerRequests(outer).get("/openapi.json")
 
     with pytest.raises(LimitExceededError, match=r"GET /openapi\.json is too long"):
         asyncio.run(answered())

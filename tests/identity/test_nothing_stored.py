@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.identity.scopes import Scope
+from service.identity.caller import Scope
 from tests.identity.guarded import GUARDED, Guarded, refusal
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.failing import failing

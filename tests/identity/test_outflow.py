@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from service.http.memory import PIECE, RequestMemory
-from service.identity.caller import Caller, acting_as
-from service.identity.scopes import EVERYTHING
+from service.identity.caller import EVERYTHING, Caller, acting_as
 from tests.settled import settled
 
 MOST = 16 * PIECE

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from service.fairness.queue import FairQueue, Share, Waiting
+from service.fairness.lane import FairQueue, Share, Waiting
 
 TENANTS = ("a", "b", "c")
 WEIGHTS = {"a": 1.0, "b": 2.0, "c": 5.0}

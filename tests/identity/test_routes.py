@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from service.identity.key import new_key
+from service.identity.caller import Scope
+from service.identity.keyring import new_key
 from service.identity.policy import PUBLIC
-from service.identity.scopes import Scope
 from service.server.app import create_app
 from service.settings import Settings
 from tests.identity.guarded import GUARDED, Guarded, artifacts, program, refusal

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from service.identity.caller import Scope
 from service.identity.keyring import Keyring
-from service.identity.scopes import Scope
 from tensorkiln import Client
 from tensorkiln.errors import (
     ExpiredCredentialError,

@@ -13,9 +13,9 @@ import pytest
 
 from service.identity.__main__ import main
 from service.identity.authenticator import is_loopback
+from service.identity.caller import Scope
 from service.identity.keyring import Keyring
-from service.identity.scopes import Scope
-from service.server.authentication import authenticator, require_private_address
+from service.server.listen import authenticator, require_private_address
 from service.settings import Settings
 from tensorkiln.errors import UnavailableError
 from tests.identity.guarded import GUARDED, UNGUARDED, Guarded, refusal

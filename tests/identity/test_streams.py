@@ -12,8 +12,7 @@ from fastapi import Request, Response
 
 from service.engine.engine import Engine
 from service.fairness.shares import Shares
-from service.identity.caller import Caller, acting_as
-from service.identity.scopes import EVERYTHING
+from service.identity.caller import EVERYTHING, Caller, acting_as
 from service.routes.jobs import listened_to
 from tensorkiln.errors import RateLimitedError
 

@@ -10,7 +10,7 @@ from typing import Final
 import httpx2
 import pytest
 
-from service.identity.scopes import Scope
+from service.identity.caller import Scope
 from tests.faults.size import FULL, sized
 from tests.identity.guarded import GUARDED, Guarded, artifacts, program, refusal
 from tests.service.bodies import compile_body, encoded, graph

@@ -15,11 +15,10 @@ from joserfc import jws
 from joserfc.jwk import ECKey, RSAKey
 from pydantic import ValidationError
 
+from service.identity.caller import Scope
 from service.identity.issuer import Issuer
-from service.identity.jwks import FRESH_S, REFRESH_S, STALE_S, Jwks
 from service.identity.register import TenantRecord
-from service.identity.scopes import Scope
-from service.identity.tokens import MAX_LEFT_S, Tokens
+from service.identity.tokens import FRESH_S, MAX_LEFT_S, REFRESH_S, STALE_S, Jwks, Tokens
 from tensorkiln.errors import ExpiredCredentialError, ForbiddenError, InvalidCredentialError, UnavailableError
 from tests.identity.guarded import Guarded, artifacts, program, refusal
 from tests.identity.issuer import AUDIENCE, TestIssuer
@@ -258,7 +257,7 @@ def test_an_issuer_that_withdraws_a_key_is_believed_when_the_keys_are_fetched_ag
 
 
 def test_an_issuer_that_hangs_keeps_nobody_waiting_whose_key_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.identity.jwks.PATIENCE_S", 0.01)
+    monkeypatch.setattr("service.identity.tokens.PATIENCE_S", 0.01)
 
     async def run(issuer: TestIssuer) -> None:
         now = 0.0
@@ -283,7 +282,7 @@ def test_an_issuer_that_hangs_keeps_nobody_waiting_whose_key_is_known(monkeypatc
 
 
 def test_an_issuer_that_never_ends_its_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.identity.jwks._FETCH_S", 0.05)
+    monkeypatch.setattr("service.identity.tokens._FETCH_S", 0.05)
 
     async def run(silent: TestIssuer) -> None:
         silent.answers.clear()

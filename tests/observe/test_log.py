@@ -9,8 +9,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from service.identity.scopes import Scope
-from service.store.crashes import MAX_CRASHES
+from service.identity.caller import Scope
+from service.store.attempts import MAX_CRASHES
 from tests.identity.guarded import Guarded
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server

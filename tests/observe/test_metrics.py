@@ -13,10 +13,10 @@ import pytest
 
 from passes.compile import CompileRequest, compile_request
 from passes.warm_up import graph as small_graph
-from service.identity.scopes import Scope
+from service.identity.caller import Scope
 from service.observe import labels
 from service.sandbox.tasks import TASKS
-from service.store.crashes import MAX_CRASHES
+from service.store.attempts import MAX_CRASHES
 from tensorkiln.errors import CrashedError, ResourceExhaustedError, UnavailableError
 from tensorkiln.options import CompileOptions
 from tensorkiln.target import Target

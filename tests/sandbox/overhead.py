@@ -26,8 +26,8 @@ from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.levels import Wall
 from service.sandbox.sandbox import Sandbox
+from service.sandbox.spawn import COMPILING
 from service.sandbox.tasks.rehearsal import rehearse
-from service.sandbox.warm_ups import COMPILING
 from tensorkiln.build import Builder, softmax
 from tensorkiln.canonical import canonicalize, graph_digest
 from tensorkiln.graph import Graph

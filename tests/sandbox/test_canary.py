@@ -106,7 +106,7 @@ UNCONFINED = """
 import json, os, subprocess, sys
 from dataclasses import asdict
 from service.sandbox.frames import Message
-from service.sandbox.tasks.canary import canary
+from service.sandbox.tasks.checks import canary
 from service.sandbox.child import Outlet
 import socket
 ours, theirs = socket.socketpair()

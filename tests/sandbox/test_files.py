@@ -13,7 +13,7 @@ import pytest
 
 from service.sandbox import confine
 from service.sandbox.frames import Message
-from service.sandbox.remover import NAME
+from service.sandbox.removal import NAME
 from service.sandbox.sandbox import Sandbox
 from service.sandbox.scratch import Scratch
 from tests.sandbox.boxes import LIMITS, in_sandbox

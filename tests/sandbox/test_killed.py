@@ -15,7 +15,7 @@ from service.sandbox import verdict
 from service.sandbox.control import Ended, Limits
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
-from service.store.crashes import MAX_CRASHES, Crashes
+from service.store.attempts import MAX_CRASHES, Crashes
 from tensorkiln.errors import LostWorkerError, ResourceExhaustedError
 from tests.service.server import jobs
 from tests.trust.stores import Stocked

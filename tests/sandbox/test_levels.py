@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from service.sandbox import external
+from service.sandbox import spawn
 from service.sandbox.control import Ready
 from service.sandbox.levels import Level, Wall
 from service.sandbox.sandbox import Sandbox
@@ -137,5 +137,5 @@ def test_the_least_that_is_required_is_nothing_more_than_a_process() -> None:
 
 
 def test_the_service_is_in_namespaces_of_its_own_kind() -> None:
-    assert [name.partition(":")[0] for name in external.namespaces()] == list(external.NAMESPACES)
+    assert [name.partition(":")[0] for name in spawn.namespaces()] == list(spawn.NAMESPACES)
     assert Ready(1, 1, ()).level == Level.PROCESS

@@ -12,7 +12,7 @@ from service.engine.local import LocalEngine
 from service.engine.order import Order, Progress, Wanted
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
-from service.store.crashes import MAX_CRASHES, Crashes
+from service.store.attempts import MAX_CRASHES, Crashes
 from tensorkiln.errors import CrashedError
 from tests.trust.stores import Stocked
 

@@ -11,10 +11,10 @@ from typing import Final
 
 import pytest
 
+from service.sandbox.connection import Spending
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
-from service.sandbox.spending import Spending
 from tensorkiln.errors import CrashedError, DeadlineExceededError, LostWorkerError, TensorkilnError
 from tests.sandbox.boxes import LIMITS, in_sandbox
 from tests.sandbox.shared import Boxes

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from service.identity.scopes import Scope
+from service.identity.caller import Scope
 from tests.identity.guarded import Guarded
 from tests.sdk.test_compile_all import REPORTS, Kiln, environment, kiln, report
 from tests.service.bodies import graph

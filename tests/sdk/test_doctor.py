@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import httpx2
 import pytest
 
-from service.identity.scopes import Scope
+from service.identity.caller import Scope
 from tensorkiln import Client, Graph
 from tensorkiln.doctor.packages import DISTRIBUTION, SERVER
 from tensorkiln.spec.abi import ABI_VERSION

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from service.identity.scopes import Scope
+from service.identity.caller import Scope
 from tensorkiln import AsyncClient, Client
 from tensorkiln.bundle import read_bundle
 from tensorkiln.errors import NotFoundError, UnavailableError

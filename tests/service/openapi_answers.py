@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from service.http.openapi_examples import ANSWERS_FILE, BODIES
+from service.http.openapi import ANSWERS_FILE, BODIES
 from tests.service.server import Server
 
 COMPILE = BODIES["CompileBody"]["graph"]["value"]

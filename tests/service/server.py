@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import httpx2
 
-from service.sandbox.warm_ups import READING
+from service.sandbox.spawn import READING
 from tests.sandbox.processes import alive, name
 from tests.service.failing import failing
 

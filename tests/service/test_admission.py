@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from starlette.types import Message, Receive, Scope, Send
 
-from service.http.admission import PER_PASS, Admission
+from service.http.guard import PER_PASS, Admission
 from service.identity.caller import LOCAL, Caller, acting_as
 from service.identity.register import TenantRecord
 

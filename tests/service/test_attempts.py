@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from service.lease import LEASE_S
-from service.store.attempts import Attempt, Attempts
-from service.store.crashes import MAX_CRASHES, REMEMBERED_S, Crash, Crashes
+from service.store.attempts import MAX_CRASHES, REMEMBERED_S, Attempt, Attempts, Crash, Crashes
 from service.store.records import Records
 from tensorkiln.errors import UnavailableError
 from tests.clocks import HandClock, going_by

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from service.identity.caller import LOCAL, acting_as, caller
 from service.process.memory_limit import MemoryLimit
-from service.store.blobs import Blobs
-from service.store.bodies import Bodies
+from service.store.blobs import Blobs, Bodies
 from service.store.location import open_store
 from service.wire.body import Body
 

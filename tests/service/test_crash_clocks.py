@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from service.store.attempts import Attempt, Attempts
-from service.store.crashes import MAX_CRASHES, REMEMBERED_S, Crash, Crashes
-from service.trust.key_file import KeyFile, write_key
+from service.store.attempts import MAX_CRASHES, REMEMBERED_S, Attempt, Attempts, Crash, Crashes
+from service.trust.keyring import KeyFile, write_key
 from tests.clocks import HandClock, by, going_by
 from tests.trust.stores import Stocked, problem
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.pointers import in_user_terms
+from service.engine.reader import in_user_terms
 from tensorkiln.canonical import canonicalize
 from tensorkiln.errors import DiagnosticError, error_from_problem
 from tensorkiln.graph import Graph

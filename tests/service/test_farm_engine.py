@@ -14,14 +14,13 @@ import pytest
 
 from service import clock
 from service.engine.compiles import Compiles
+from service.engine.explain import Misses, Tunings
 from service.engine.farm.engine import FarmEngine
 from service.engine.farm.ledger import Ledger, Result, Task
-from service.engine.farm.pending import MAX_ATTEMPTS
+from service.engine.farm.reaper import MAX_ATTEMPTS
 from service.engine.farm.roster import Role, Roster
 from service.engine.farm.statements import Statements, generation
-from service.engine.misses import Misses
 from service.engine.order import Made, OnProgress, Order, Wanted
-from service.engine.tunings import Tunings
 from service.fairness.lane import Bounds, FairLane
 from service.fairness.queue_time import begin_queue_time
 from service.fairness.turns import Turns

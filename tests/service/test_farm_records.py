@@ -7,7 +7,7 @@ from pathlib import Path
 
 from service.engine.farm.ledger import Ledger, Task
 from service.engine.farm.statements import Statements
-from service.store.leftovers import ORDER_LEFT_S, abandoned
+from service.store.evict import ORDER_LEFT_S, abandoned
 from service.store.programs import Entry
 from tests.trust.stores import Stocked, action, age
 

@@ -12,15 +12,12 @@ import pytest
 
 from service.action import Action
 from service.engine.compiles import Compiled, Compiles
-from service.engine.misses import Misses
+from service.engine.explain import Misses, Tunings
 from service.engine.order import Made, OnProgress, Order, Wanted
-from service.engine.tunings import Tunings
-from service.fairness.lane import Bounds, FairLane
-from service.fairness.queue import Share
+from service.fairness.lane import Bounds, FairLane, Share
 from service.fairness.turns import Turns
-from service.identity.caller import Caller, acting_as
+from service.identity.caller import EVERYTHING, Caller, acting_as
 from service.identity.keyring import Keyring as ApiKeyring
-from service.identity.scopes import EVERYTHING
 from service.identity.tenancy import Tenancy
 from service.store.nearest import Nearest
 from service.store.programs import Entry, Miss, Programs

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from service.store.crashes import MAX_CRASHES
+from service.store.attempts import MAX_CRASHES
 from tests.observe.readiness import await_green
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server, cache

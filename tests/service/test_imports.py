@@ -38,8 +38,8 @@ def test_what_compiles_for_gpus_and_what_translates_is_loaded_once_a_fork_server
 
 def test_nothing_is_loaded_that_draws_or_makes_functions_that_nobody_calls() -> None:
     script = """
-from service.process import plain_structlog
-plain_structlog.load()
+from service.process.interpreter import load_structlog
+load_structlog()
 import service.server.serve
 """
     assert loaded(script, ("structlog", "rich", "pygments")) == ["structlog"]

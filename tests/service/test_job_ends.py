@@ -24,8 +24,7 @@ from service.identity.caller import LOCAL, acting_as, caller
 from service.identity.register import TenantRecord
 from service.process.memory_limit import MemoryLimit
 from service.settings import Settings
-from service.store.blobs import Blobs
-from service.store.bodies import Bodies
+from service.store.blobs import Blobs, Bodies
 from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import ObjectStore, open_store
 from service.store.records import Records

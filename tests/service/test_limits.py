@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.wire.limits import MAX_BATCH, MAX_TARGETS
+from service.wire.body import MAX_BATCH, MAX_TARGETS
 from tensorkiln import limits
 from tests.contract.test_inferred_types import expr
 from tests.contract.test_structure import kernel, nested_expression

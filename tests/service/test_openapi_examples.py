@@ -13,15 +13,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from service.http.answers import CallerAnswer, Capabilities, CompileAnswer, Health
-from service.http.job_answer import JobAnswer
-from service.http.openapi_examples import answers as shown_answers
-from service.routes.batch import BatchAnswer
+from service.http.answers import CallerAnswer, Capabilities, CompileAnswer, Health, JobAnswer
+from service.http.openapi import answers as shown_answers
+from service.routes.compile import BatchAnswer
 from service.server.app import create_app
 from service.settings import Settings
-from service.wire.explanation import Explanation
-from service.wire.translation import Translation
-from service.wire.validation import ValidationReport
+from service.wire.answers import Explanation
+from service.wire.validation import Translation, ValidationReport
 from tensorkiln import Graph
 from tensorkiln.spec import CompiledProgram
 from tensorkiln.trust import KeySet, SignedRecord

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from service.store.crashes import MAX_CRASHES
+from service.store.attempts import MAX_CRASHES
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server
 

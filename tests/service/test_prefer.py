@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.http.prefer import MAX_WAIT_S, Preference, parse_prefer
+from service.routes.compile import MAX_WAIT_S, Preference, parse_prefer
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from service.sandbox.warm_ups import COMPILING
+from service.sandbox.spawn import COMPILING
 from tensorkiln.embedded import EmbeddedService
 from tensorkiln.errors import UnavailableError
 from tests.sandbox.processes import name

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx2
 
-from service.wire.limits import MAX_TARGETS
+from service.wire.body import MAX_TARGETS
 from tensorkiln.dtypes import DType
 from tensorkiln.nodes import NODE_KINDS
 from tests.service.bodies import compile_body, encoded, graph

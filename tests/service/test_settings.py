@@ -12,9 +12,9 @@ import pytest
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
+from service.identity.caller import Scope
 from service.identity.keyring import Keyring
-from service.identity.scopes import Scope
-from service.server.authentication import authenticator
+from service.server.listen import authenticator
 from service.settings import Settings, misspelt
 from service.store.location import open_store
 from tensorkiln.settings import resolve_settings

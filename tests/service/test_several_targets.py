@@ -10,7 +10,7 @@ import pytest
 from service.engine.answers import programs_of
 from service.engine.compiles import Compiled, Compiles
 from service.engine.order import OnProgress, Wanted
-from service.engine.task_answers import Prepared
+from service.engine.reader import Prepared
 from service.sandbox.frames import Message
 from service.sandbox.tasks.prepare import prepare
 from tensorkiln.compiler_build import build

@@ -15,10 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from service.readiness.canary import LIMITS
-from service.readiness.check import PATIENCE_S
+from service.readiness.readiness import LIMITS, PATIENCE_S
 from service.server.listen import listen
-from service.startup_errors import read_settings
+from service.settings import read_settings
 from tensorkiln.errors import UnavailableError
 from tests.service.server import children, jobs
 from tests.service.test_service import complaints

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from service.routes.compile import in_time
 from service.settings import Settings
-from service.store.crashes import MAX_CRASHES
+from service.store.attempts import MAX_CRASHES
 from service.timeouts import ATTEMPTS, OVERDUE_S, Timeouts, stop_s
 from tensorkiln import settings as client_settings
 from tensorkiln.errors import UnavailableError

@@ -9,9 +9,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from service.identity.scopes import Scope
-from service.sandbox.compile_header import MOST_TUNING_BYTES, require_tuning
+from service.identity.caller import Scope
 from service.sandbox.frames import Message
+from service.sandbox.reply import MOST_TUNING_BYTES, require_tuning
 from tensorkiln.build import Builder, relu
 from tensorkiln.errors import CrashedError
 from tensorkiln.spec import Tuning

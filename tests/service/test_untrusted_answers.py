@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from service.engine.engine import Engine
-from service.engine.wiring import engine_of
+from service.engine.engine import Engine, engine_of
 from service.identity.caller import LOCAL, acting_as
 from service.process.memory_limit import MemoryLimit
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
-from service.sandbox.warm_ups import COMPILING, READING
-from service.server.authentication import authenticator
+from service.sandbox.spawn import COMPILING, READING
+from service.server.listen import authenticator
 from service.settings import Settings
 from service.wire.body import Body
 from tensorkiln.errors import CrashedError, RequestError, TensorkilnError

@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from service.readiness.canary import AT_START
+from service.readiness.readiness import AT_START
 from service.sandbox.connection import Connection
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.levels import Wall
 from service.sandbox.sandbox import Sandbox
-from service.sandbox.spawn import Spawned
-from service.sandbox.warm_ups import COMPILING
+from service.sandbox.spawn import COMPILING, Spawned
 from tensorkiln.errors import CrashedError, UnavailableError
 from tests.service.failing import INSTALL
 from tests.service.warm_ups import HELD_MIB
@@ -92,7 +91,7 @@ def test_after_the_warm_up_there_is_no_context_and_one_thread() -> None:
 import json
 from pkgutil import resolve_name
 from dialect.mlir import ir
-from service.sandbox.warm_ups import COMPILING
+from service.sandbox.spawn import COMPILING
 from service.sandbox import confine
 resolve_name(COMPILING)()
 print(json.dumps([ir.Context._get_live_count(), confine.threads()]))
@@ -107,7 +106,7 @@ from tensorkiln.build import Builder, softmax
 from tensorkiln.target import Target
 if {warmed}:
     from pkgutil import resolve_name
-    from service.sandbox.warm_ups import COMPILING
+    from service.sandbox.spawn import COMPILING
     resolve_name(COMPILING)()
 builder = Builder("g")
 rows = builder.symbol("n", 1, 4096)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
+from service.sandbox.connection import Spending
 from service.sandbox.control import Limits, Ready
 from service.sandbox.frames import Message
-from service.sandbox.spending import Spending
 from tensorkiln.errors import CrashedError, DiagnosticError
 
 from .process import Process

@@ -23,13 +23,11 @@ from service.identity.register import TenantRecord
 from service.process.memory_limit import MemoryLimit
 from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
-from service.store.blobs import Blobs, digest_of
-from service.store.bodies import Bodies
+from service.store.blobs import Blobs, Bodies, digest_of
 from service.store.job_records import JobRecords
 from service.store.programs import Entry, Programs
 from service.store.records import Records
-from service.trust.attach import with_signatures
-from service.trust.notary import Notary
+from service.trust.notary import Notary, with_signatures
 from service.wire.body import Body
 from service.worker.bench import Bench
 

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from service.engine.farm.pending import MAX_ATTEMPTS
-from service.store.crashes import MAX_CRASHES
+from service.engine.farm.reaper import MAX_ATTEMPTS
+from service.store.attempts import MAX_CRASHES
 from service.store.records import unsealed
-from service.trust.attach import signatures_of
+from service.trust.notary import signatures_of
 from tensorkiln.trust.isolation import is_at_least
 from tensorkiln.trust.record import SignedRecord
 

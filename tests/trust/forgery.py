@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from service.trust.key_file import KeyFile
+from service.trust.keyring import KeyFile
 from tensorkiln.trust import ActionRecord, SignedRecord, signed_bytes
 
 YEAR_S = 365 * 86_400

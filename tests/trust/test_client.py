@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.trust.key_file import KeyFile
-from service.trust.keyring import Keyring
+from service.trust.keyring import KeyFile, Keyring
 from tensorkiln import Client, Graph
 from tensorkiln.errors import RequestError, UnavailableError, UntrustedArtifactError
 from tensorkiln.trust import SignedRecord

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from service.identity.scopes import EVERYTHING
+from service.identity.caller import EVERYTHING
 from service.settings import Settings
 from service.trust.keyring import LIFETIME_S, OVERLAP_S, Keyring
 from tensorkiln.trust import LEVELS, PublicKey, SignedRecord, verify

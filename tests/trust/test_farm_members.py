@@ -18,8 +18,7 @@ from service.lease import LEASE_S
 from service.observe.instruments import REGISTRY
 from service.store.location import ObjectStore, open_store
 from service.store.records import Records
-from service.trust.key_file import write_key
-from service.trust.keyring import Keyring
+from service.trust.keyring import Keyring, write_key
 from service.trust.notary import Notary
 from tests.clocks import HandClock, LateClock, by
 from tests.trust.forgery import fresh_key

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from service.lease import LEASE_S
-from service.store.attempts import Attempt, Attempts
-from service.store.crashes import Crashes
+from service.store.attempts import Attempt, Attempts, Crashes
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.trust.verify import CLOCK_SKEW_S

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from service.engine.wiring import engine_of
+from service.engine.engine import engine_of
 from service.process.memory_limit import MemoryLimit
 from service.sandbox.levels import Level
 from service.sandbox.sandbox import Sandbox
-from service.sandbox.warm_ups import COMPILING, READING
-from service.server.authentication import authenticator
+from service.sandbox.spawn import COMPILING, READING
+from service.server.listen import authenticator
 from service.settings import Settings
 from tests.sandbox.boxes import needs_landlock
 from tests.service.bodies import compile_body, encoded

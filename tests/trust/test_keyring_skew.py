@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from service.trust.key_file import KeyFile, write_key
-from service.trust.keyring import Keyring
+from service.trust.keyring import KeyFile, Keyring, write_key
 from tensorkiln.errors import UnavailableError
 from tensorkiln.trust.keys import with_endorsed
 from tensorkiln.trust.verify import CLOCK_SKEW_S

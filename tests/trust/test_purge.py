@@ -15,8 +15,7 @@ from service.action import Action
 from service.store.evict import GRACE_S
 from service.store.programs import Entry
 from service.store.repeats import Repeat
-from service.upkeep.mark import OfBuild
-from service.upkeep.purge import Purged, purge
+from service.upkeep.purge import OfBuild, Purged, purge
 from service.upkeep.scrub import scrub
 from tests.trust.conftest import Scrubbed
 from tests.trust.stores import Stocked, action, age

@@ -16,21 +16,17 @@ import pytest
 
 from service.action import Action
 from service.engine.reproducer import compile_reproducer
-from service.identity.access import Access
-from service.identity.caller import Caller
+from service.identity.caller import EVERYTHING, Caller
 from service.identity.keyring import Keyring
 from service.identity.register import TenantRecord
-from service.identity.scopes import EVERYTHING
-from service.identity.tenancy import salt_of
-from service.store.attempts import Attempt, Attempts
-from service.store.crashes import Crashes
+from service.identity.tenancy import Access, salt_of
+from service.store.attempts import Attempt, Attempts, Crashes
 from service.store.evict import GRACE_S, Bounds, evict
 from service.store.programs import Entry
 from service.store.repeats import Repeat
-from service.trust.attach import with_signatures
-from service.upkeep.purge import Purged, purge
+from service.trust.notary import with_signatures
+from service.upkeep.purge import Purged, purge, tenant_data
 from service.upkeep.scrub import scrub
-from service.upkeep.tenant_data import tenant_data
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import RequestError
 from tensorkiln.spec.abi import ABI_VERSION

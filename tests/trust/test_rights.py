@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from service.action import Action
-from service.identity.access import Access
-from service.identity.caller import Caller
-from service.identity.scopes import EVERYTHING
+from service.identity.caller import EVERYTHING, Caller
+from service.identity.tenancy import Access
 from service.store import evict as evicting
 from service.store.blobs import FRESH_S, Blobs
 from service.store.evict import GRACE_S, Bounds, evict

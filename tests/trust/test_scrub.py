@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from service.store.attempts import Attempt, Attempts
-from service.store.crashes import REMEMBERED_S, Crashes
+from service.store.attempts import REMEMBERED_S, Attempt, Attempts, Crashes
 from service.store.evict import GRACE_S, Bounds, evict
 from service.upkeep.scrub import scrub
 from tests.service.test_store import flip

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from service.store.leftovers import LEFT_S
+from service.store.evict import LEFT_S
 from tests.trust.conftest import Ran, Scrubbed
 from tests.trust.stores import Stocked, age
 from tests.trust.test_scrub_keys import stock

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from service.store.attempts import Attempt, Attempts
-from service.store.crashes import Crashes
+from service.store.attempts import Attempt, Attempts, Crashes
 from service.store.job_records import JobRecord, JobRecords
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary

@@ -11,7 +11,7 @@ import pytest
 from service.store.repeats import Repeat
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
-from service.upkeep.signers import require_signer
+from service.upkeep.scrub import require_signer
 from tensorkiln.errors import RequestError
 from tests.trust.conftest import Ran, Scrubbed
 from tests.trust.stores import Stocked

@@ -10,8 +10,7 @@ from threading import Event, Thread, current_thread
 
 import pytest
 
-from service.trust.key_file import KeyFile
-from service.trust.keyring import LIFETIME_S, OVERLAP_S, Keyring
+from service.trust.keyring import LIFETIME_S, OVERLAP_S, KeyFile, Keyring
 from tensorkiln.errors import UntrustedArtifactError
 from tensorkiln.trust.kept_keys import KeptKeys
 from tensorkiln.trust.keys import KeySet, PublicKey

@@ -13,12 +13,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from service.observe.instruments import REGISTRY
-from service.store.attempts import Attempt, Attempts
-from service.store.crashes import Crashes
+from service.store.attempts import Attempt, Attempts, Crashes
 from service.store.programs import Entry, Miss
 from service.store.repeats import Repeat
-from service.trust.key_file import KeyFile
-from service.trust.keyring import Keyring
+from service.trust.keyring import KeyFile, Keyring
 from service.trust.notary import Notary
 from service.upkeep.scrub import scrub
 from tensorkiln.trust import SignedRecord
@@ -65,7 +63,7 @@ def test_a_record_that_is_not_as_it_was_signed_is_no_hit(tmp_path: Path, name: s
         # Sealed as every record is: what gives it away is the signature alone.
         await stocked.records.put(path, {"signed": forged})
         found = await stocked.programs.find(wanted, with_dumps=False)
-        # Why it is one is told by what else is stored: see service.engine.misses.
+        # Why it is one is told by what else is stored: see service.engine.explain.
         assert found == Miss("")
         if name != "another build":
             assert await stocked.programs.entry(wanted.digest) is None

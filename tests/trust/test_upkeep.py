@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from service.settings import Settings
-from service.store.evict import GRACE_S
+from service.store.evict import GRACE_S, LEFT_S, READINESS
 from service.store.job_records import JobRecords
-from service.store.leftovers import LEFT_S, READINESS
 from service.upkeep.upkeep import upkeep
 from tests.trust.stores import Stocked, age
 

@@ -17,8 +17,7 @@ from service.store.programs import Entry, Miss, Programs
 from tensorkiln.errors import UnavailableError, UntrustedArtifactError, error_from_problem
 
 from .ledger import Ledger, Result, Task, is_of, new_id
-from .pending import Pending
-from .reaper import Reaper
+from .reaper import Pending, Reaper
 from .roster import Roster
 
 LOOK_EVERY_S: Final = {True: 0.02, False: 0.25}
@@ -58,7 +57,6 @@ class FarmEngine:
         self._watching: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Start to watch orders and heartbeats."""
         loops = (
             ("watch its orders", self._look_every_s, self._watch),
             ("read the heartbeats of the farm", BEAT_S, self._update_roster),

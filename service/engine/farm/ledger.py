@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 from service import clock
 from service.lease import LEASE_S
 from service.store.claims import Claims
-from service.store.leftovers import ORDERS_FOLDER
+from service.store.evict import ORDERS_FOLDER
 from service.store.records import Records
 from tensorkiln.errors import InfrastructureError, error_from_problem
 from tensorkiln.trust.encoding import canonical_json
@@ -36,7 +36,6 @@ def new_id(owner: str) -> str:
 
 
 def is_of(owner: str, task: str) -> bool:
-    """Whether an order belongs to the service `owner`, by its id."""
     return f"-{owner}-" in task
 
 
@@ -112,7 +111,6 @@ class Ledger:
         return await self._records.names(_path("open"), _MOST)
 
     async def find(self, task: str) -> Task | None:
-        """An open task; None if there is none of this id."""
         content = await self._records.get(_path("open", task))
         # A file that is no order, or one without a digest, counts as absent.
         with suppress(TypeError, ValueError, RecursionError):
@@ -177,7 +175,6 @@ class Ledger:
             await self._records.delete(_path(what, task))
 
     async def beat(self, task: Task, state: State) -> None:
-        """Write a heartbeat of an attempt."""
         await self._put("claim", task, state)
 
     async def state(self, task: Task) -> State | None:

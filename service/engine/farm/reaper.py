@@ -6,21 +6,111 @@ makes new orders.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Final
 
 import structlog
 
 from service import clock
-from service.lease import LEASE_S
+from service.engine.order import OnProgress, Order
+from service.fairness.queue_time import queue_time
+from service.lease import LEASE_S, Lease
 from service.store.blobs import Blobs
 from tensorkiln.errors import LostWorkerError
 
-from .ledger import Ledger, Result
-from .pending import MAX_ATTEMPTS, Pending
+from .ledger import Ledger, Result, State, Task
 from .roster import Roster
 
+MAX_ATTEMPTS: Final = 5
+"""How many workers may be lost over an order."""
 _log = structlog.get_logger()
+
+
+class Pending:
+    """An open order. `task` is its current attempt, as the store should have it; `result` is set at the end.
+
+    `worker` is the worker that has claimed it, empty while none is known. `refused` counts the leases in which the only
+    claim was invalid.
+    """
+
+    def __init__(self, order: Order, task: Task, on_progress: OnProgress) -> None:
+        self.order = order
+        self.task = task
+        self.result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._queue_time, self._is_waiting = queue_time(), False
+        self._set_waiting(True)
+        self._on_progress = on_progress
+        self._reset()
+
+    def _reset(self) -> None:
+        self.worker = ""
+        self.refused = self._reported = 0
+        self.lease = Lease()
+        self._begun_at = self.lease.renewed_at
+
+    @property
+    def lease_is_over(self) -> bool:
+        return self.lease.is_over
+
+    def claimed_by(self, worker: str) -> None:
+        if not self.worker:
+            self._set_waiting(False)
+            self.worker = worker
+            self.lease.renew()
+            self._begun_at = self.lease.renewed_at
+
+    @property
+    def run_s(self) -> float:
+        """Seconds for which a worker has had the current attempt.
+
+        A lost worker counts for at most one lease after its last heartbeat, however late the loss is noticed.
+        """
+        return min(clock.monotonic(), self.lease.renewed_at + LEASE_S) - self._begun_at if self.worker else 0.0
+
+    def heartbeat(self, state: State) -> None:
+        """Renew the lease by a heartbeat, unless it is an old one: an attacker may have written it again."""
+        if self.lease.heartbeat(state.beat):
+            self.report(state.news)
+
+    def report(self, news: Sequence[Mapping[str, Any]]) -> None:
+        """Report the events of this attempt that are new; `news` has all of them."""
+        for each in news[self._reported :]:
+            self._on_progress(each)
+        self._reported = max(self._reported, len(news))
+
+    def charge(self, result: Result) -> None:
+        self.order.cost.seconds += result.run_s
+        self.order.cost.spending.add(result.cpu_s)
+
+    def finish(self, result: Result) -> None:
+        """Set the result, unless the order was cancelled meanwhile."""
+        if not self.result.done():
+            self._set_waiting(False)
+            self.result.set_result(result)
+
+    def abandon(self) -> None:
+        self._set_waiting(False)
+        self.result.cancel()
+
+    def next_attempt(self, result: Result | None) -> None:
+        """Charge the current attempt, which failed with `result` or was lost (None), and begin the next."""
+        if result is None:
+            self.order.cost.lose(self.run_s)
+        else:
+            self.charge(result)
+        self._set_waiting(True)
+        self.task = replace(self.task, attempt=self.task.attempt + 1)
+        self._reset()
+        self._on_progress({"stage": "retry", "attempt": self.task.attempt})
+
+    def _set_waiting(self, yes: bool) -> None:
+        """Count time as waiting for a worker, or as running."""
+        if yes != self._is_waiting:
+            self._is_waiting = yes
+            change = 1 if yes else -1
+            self._queue_time.change(waiting=change, running=-change)
 
 
 class Reaper:
@@ -39,7 +129,7 @@ class Reaper:
         # Workers go on while the store is down, and are not lost because their heartbeats could not be read.
         if clock.monotonic() - self._checked_at > LEASE_S:
             for pending in self._pending.values():
-                pending.renew_lease()
+                pending.lease.renew()  # no heartbeat could be read
         for identifier, pending in tuple(self._pending.items()):
             if pending.result.done():
                 continue
@@ -48,7 +138,8 @@ class Reaper:
             elif pending.worker:
                 await self.retry(pending)  # its worker gave it back
             else:
-                pending.unclaimed()
+                pending.lease.renew()
+                pending.refused = 0
             if pending.lease_is_over:
                 await self._reap(pending)
         self._checked_at = clock.monotonic()
@@ -108,7 +199,8 @@ class Reaper:
             await self.retry(pending)
             return
         # The only claim is invalid: verified workers ignore it.
-        pending.claimed_by_stranger()
+        pending.lease.renew()
+        pending.refused += 1
         if pending.refused >= MAX_ATTEMPTS and not self._roster.count("worker"):
             _log.error("no verified worker takes an order", **about)
             pending.finish(_given_up("No verified worker of the farm took this compile"))

@@ -11,8 +11,8 @@ import math
 from typing import Final, Literal, TypeAlias
 
 from service.lease import Leases
+from service.store.evict import MEMBERS_FOLDER
 from service.store.inventory import items
-from service.store.leftovers import MEMBERS_FOLDER
 from service.store.location import ObjectStore
 from service.store.records import Records
 from tensorkiln.compiler_build import build
@@ -54,7 +54,6 @@ class Roster:
         await self._records.put(path, content)
 
     async def deregister(self, role: Role, name: str) -> None:
-        """Remove the file of `name`."""
         await self._records.delete(self._path(role, name))
 
     async def refresh(self) -> None:

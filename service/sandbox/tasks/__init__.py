@@ -4,16 +4,12 @@ from collections.abc import Mapping
 
 from service.sandbox.child import Task
 
-from .canary import canary
-from .compile_action import compile_action
-from .ping import ping
+from .checks import canary, ping, trial
+from .compile_action import compile_action, tune
 from .prepare import prepare
 from .render import render
 from .split import split
-from .translate import translate
-from .trial import trial
-from .tune import tune
-from .validate import validate
+from .validate import translate, validate
 
 TASKS: Mapping[str, Task] = {
     "canary": canary,

@@ -1,4 +1,4 @@
-"""Compile one canonical graph for one target."""
+"""Compile one canonical graph for one target, or time its candidate schedules."""
 
 from __future__ import annotations
 
@@ -63,3 +63,24 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
         },
         parts,
     )
+
+
+def tune(request: Message, outlet: Outlet) -> Message:
+    """The request is that of the task `compile`. The part `program` of the answer is a `Tuning`, as JSON."""
+    header = request.header
+    # Imported here, so that a sandbox without the compiler can run the other tasks.
+    from passes.compile import CompileRequest
+    from service.sandbox import timing
+
+    outlet.stage("load")
+    tuning = timing.tune(
+        CompileRequest(
+            graph=Graph.model_validate_json(request.parts["graph"]),
+            target=Target.model_validate(header["target"]),
+            options=CompileOptions.model_validate({**header["options"], "dump_stages": False}),
+        ),
+        outlet.stage,
+    )
+    outlet.stage("return")
+    header = {"artifacts": [], "stages": {}, "seconds": {}}
+    return Message(header, {"program": tuning.model_dump_json().encode()})

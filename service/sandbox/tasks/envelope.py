@@ -9,13 +9,15 @@ from typing import Any, Final, cast
 
 import msgspec
 from pydantic import ValidationError
+from pydantic_core import from_json
 
-from service.wire.limits import MAX_TARGETS
-from service.wire.strict_json import parse_object
+from service.wire.body import MAX_TARGETS
 from tensorkiln.errors import InvalidGraphError, LimitExceededError, RequestError, TensorkilnError
 from tensorkiln.graph import Graph
-from tensorkiln.limits import MAX_NODES, MAX_SYMBOLS
+from tensorkiln.limits import MAX_JSON_DEPTH, MAX_NODES, MAX_SYMBOLS
+from tensorkiln.nodes.problems import json_depth
 from tensorkiln.options import CompileOptions, option_reason
+from tensorkiln.strict_json import RepeatedKeyError, keys_in, most_keys, refuse_repeated_keys, with_signed_zeros
 from tensorkiln.target import Target
 
 NATIVE: Final = "cpu:native"
@@ -42,6 +44,7 @@ OF_TRANSLATE: Final = ((MODULE,), (DIMS, SHAPES))
 """The same of a translation request."""
 _SOURCES: Final = {"graph": ("graph", MODULE, BUILDER), MODULE: (MODULE, BUILDER)}
 """The alternatives to a required field, itself included: a body has exactly one."""
+_DEPTH_EXCEEDED: Final = "recursion limit"
 
 
 def parse_envelope(body: bytes, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
@@ -228,3 +231,38 @@ def parse_options(value: Any) -> CompileOptions:
         first = error.errors(include_url=False, include_input=False)[0]
         where = "".join(f"/{step}" for step in ("options", *first["loc"]))
         raise RequestError(f"The options cannot be used: {option_reason(error)}", pointers=[where]) from None
+
+
+def parse_object(text: bytes) -> dict[str, Any]:
+    """The object that `text` spells.
+
+    RequestError when it is not the JSON of an object, or repeats a key; LimitExceededError when it is
+    nested too deep.
+    """
+    try:
+        # Unlike Python's parser, this one has a limit of depth and takes no unpaired surrogates.
+        content = from_json(with_signed_zeros(text), allow_inf_nan=False)
+        most = most_keys(text)
+        if keys_in(content, enough=most) < most:
+            refuse_repeated_keys(text)
+    except RepeatedKeyError as error:
+        message = str(error)
+        raise RequestError(f"{message[0].upper()}{message[1:]}.", pointers=[error.pointer]) from None
+    except ValueError as error:
+        if _DEPTH_EXCEEDED in str(error):
+            raise _too_deep(json_depth(text)) from None
+        raise RequestError(
+            f"The body is not JSON: {error}. Non-finite numbers are written as the strings inf, -inf and nan."
+        ) from None
+    if not isinstance(content, dict):
+        raise RequestError("The body is not a JSON object.")
+    return content
+
+
+def _too_deep(depth: int) -> LimitExceededError:
+    return LimitExceededError(
+        f"The JSON is nested {depth} deep; the limit is {MAX_JSON_DEPTH}.",
+        limit="json_depth",
+        maximum=MAX_JSON_DEPTH,
+        actual=depth,
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
-from service.wire.hit_reasons import SAME_REQUEST
+from service.wire.answers import SAME_REQUEST
 from tensorkiln.spec import CacheInfo, CompiledProgram
 
 

@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
-from service.wire.limits import MAX_BATCH
-from service.wire.strict_json import parse_object
+from service.wire.body import MAX_BATCH
 from tensorkiln.errors import LimitExceededError, RequestError
 
-from .envelope import OF_COMPILE, check_fields
+from .envelope import OF_COMPILE, check_fields, parse_object
 
 REQUESTS: Final = "requests"
 _SPACE: Final = re.compile(r"[ \t\r\n]*")

@@ -1,6 +1,8 @@
-"""Validate a graph and report its sizes, types and constraints."""
+"""Validate a graph and report its sizes, types and constraints; or make one of a module or of lines of the builder."""
 
 from __future__ import annotations
+
+import json
 
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
@@ -9,7 +11,7 @@ from tensorkiln.canonical import canonicalize, graph_digest
 from tensorkiln.graph import Graph
 from tensorkiln.nodes import SymVar
 
-from .envelope import OF_VALIDATE, parse_envelope
+from .envelope import OF_TRANSLATE, OF_VALIDATE, parse_envelope
 from .sent_graph import sent_graph
 
 
@@ -40,3 +42,16 @@ def validate(request: Message, outlet: Outlet) -> Message:
 def _value(graph: Graph, var: int) -> ValueReport:
     found = graph.types[var]
     return ValueReport(var=var, dtype=found.dtype, shape=found.shape, device=found.device)
+
+
+def translate(request: Message, outlet: Outlet) -> Message:
+    """Translate the part `body`: a module in `stablehlo` with optional `dims` and `shapes`, or a text in `builder`.
+
+    The part `answer` is a `Translation` with a valid graph.
+    """
+    outlet.stage("parse")
+    fields = parse_envelope(request.parts["body"], *OF_TRANSLATE)
+    outlet.stage("translate")
+    sent = sent_graph(fields)
+    places = json.dumps(list(sent.places), separators=(",", ":"))
+    return Message({}, {"answer": b'{"graph":%b,"places":%b}' % (sent.graph.to_json().encode(), places.encode())})

@@ -1,10 +1,13 @@
-"""A self-test of the service: read, compile and answer a request of its own."""
+"""Tasks by which a service tests itself: what works, and what confinement refuses."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
+from pathlib import Path
 
 from service.action import Action
+from service.sandbox.canary import Victim, make_attempts
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
 
@@ -12,6 +15,29 @@ from .compile_action import compile_action
 from .prepare import prepare
 
 TARGET = "cpu"
+
+
+def ping(request: Message, outlet: Outlet) -> Message:
+    """Return the request's header."""
+    del outlet
+    return Message(request.header)
+
+
+def canary(request: Message, outlet: Outlet) -> Message:
+    """The header has the fields of a `Victim`; the answer's header has those of a `Findings`."""
+    del outlet
+    header = request.header
+    victim = Victim(
+        planted=Path(header["planted"]),
+        pid=header["pid"],
+        file_bytes=header["file_bytes"],
+        memory_bytes=header["memory_bytes"],
+        files=tuple(Path(file) for file in header.get("files", ())),
+        addresses=tuple(
+            (kind, place if isinstance(place, str) else tuple(place)) for kind, place in header.get("addresses", ())
+        ),
+    )
+    return Message(asdict(make_attempts(victim)))
 
 
 def trial(request: Message, outlet: Outlet) -> Message:
