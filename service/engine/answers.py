@@ -21,6 +21,7 @@ from tensorkiln.trust import SignedRecord
 
 from .compiles import Compiled, Compiles
 from .flights import Flights
+from .known_crashes import KnownCrashes
 from .order import OnProgress, Progress, Rendered, Wanted
 from .reader import Prepared, Reader, believable, in_user_terms, of_actions, rendered
 
@@ -53,6 +54,7 @@ class Answers:
         self._readiness = readiness
         self._seals = seals
         self._flights: Flights[bytes, Progress] = Flights()
+        self._crashed = KnownCrashes()
 
     async def repeated(self, body: Body) -> bytes | None:
         """The stored answer to a byte-for-byte equal request; None when there is none."""
@@ -80,10 +82,11 @@ class Answers:
         """As `compile`, for a request that already counts against the limits of its tenant."""
         key = self._key(body)
         async with self._tenancy.reproducers(), telling_queue_time():
-            flight = (key, self._tenancy.equals)
-            return await self._flights.join(
-                flight, lambda on_progress: self._answer(body, key, on_progress), on_progress
-            )
+            with self._crashed.raising_known(key):
+                flight = (key, self._tenancy.equals)
+                return await self._flights.join(
+                    flight, lambda on_progress: self._answer(body, key, on_progress), on_progress
+                )
 
     async def close(self) -> None:
         await self._flights.close()
