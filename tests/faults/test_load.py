@@ -23,7 +23,7 @@ def test_what_is_stored_is_answered_to_many_at_once(tmp_path: Path) -> None:
 
 
 def test_a_burst_of_graphs_is_compiled_by_all_processors(tmp_path: Path) -> None:
-    count = sized(8, burst.FULL)
+    count = sized(4, burst.FULL)
     with Server(tmp_path / "kiln", anew=FULL, queue=2 * count) as server:
         if FULL:
             measured = burst.measure(server, count)
