@@ -33,7 +33,7 @@ END_GRACE_S: Final = 2.0
 # Tasks inherit only these variables, so no secret of the service. The fixed values make compiles reproducible, keep the
 # fork server single-threaded, because it must not fork otherwise, and stop pydantic's search for plugins.
 _INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
-_FIXED: Final = {
+FIXED: Final = {
     "PYTHONHASHSEED": "0",
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -65,7 +65,7 @@ class Spawned:
         self._is_inside_bubblewrap = wall is Wall.BWRAP
         try:
             with theirs:
-                self.process = _spawn(theirs, str(self.scratch.path), (*warm_ups, *self.besides), wall)
+                self.process = start(theirs, str(self.scratch.path), (*warm_ups, *self.besides), wall)
         except BaseException:
             self.orders.close()
             self.scratch.remove()
@@ -94,16 +94,27 @@ class Spawned:
         self.scratch.remove()
 
 
-def _spawn(orders: socket.socket, scratch: str, warm_ups: Sequence[str], wall: Wall) -> subprocess.Popen[bytes]:
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    program = [sys.executable, "-P", "-m", f"{__package__}.forkserver", str(orders.fileno()), *warm_ups]
+def start(orders: socket.socket, scratch: str, warm_ups: Sequence[str], wall: Wall) -> subprocess.Popen[bytes]:
+    """Start the process of a fork server that takes `orders`."""
+    words = program(orders.fileno(), warm_ups)
     return subprocess.Popen(
-        inside(program, scratch, warm_ups) if wall is Wall.BWRAP else program,
+        inside(words, scratch, warm_ups) if wall is Wall.BWRAP else words,
         stdin=subprocess.DEVNULL,
         stdout=2,
         pass_fds=[orders.fileno()],
-        env={**inherited, **_FIXED, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+        env=environment(),
     )
+
+
+def program(orders: int, warm_ups: Sequence[str]) -> list[str]:
+    """The command of a fork server that takes orders from this descriptor."""
+    return [sys.executable, "-P", "-m", f"{__package__}.forkserver", str(orders), *warm_ups]
+
+
+def environment() -> dict[str, str]:
+    """The environment of a fork server."""
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return {**inherited, **FIXED, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
 
 
 def namespaces() -> tuple[str, ...]:

@@ -133,7 +133,7 @@ def serving() -> Generator[Server]:
     """A service with an empty store."""
     with tempfile.TemporaryDirectory() as home:
         settings: dict[str, Any] = {"compile_deadline_s": DEADLINE_S, "compile_memory_mib": MEMORY_MIB}
-        with Server(Path(home), fails=True, **settings) as server:
+        with Server(Path(home), fails=True, anew=True, **settings) as server:
             yield server
 
 

@@ -31,7 +31,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="kiln-farm-") as temporary:
         home: Path = arguments.home or Path(temporary)
         print("The services and the workers start; that takes some 10 s.", flush=True)
-        with Farm(home, services=arguments.services, workers=arguments.workers) as farm:
+        with Farm(home, services=arguments.services, workers=arguments.workers, anew=True) as farm:
             return _stay(farm, arguments.check)
 
 

@@ -13,24 +13,41 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from tests.forked import Forked, Process, suits
+
 _STOP_S = 60.0
 
 
 class Member:
-    """`python -m MODULE` with these KILN_* variables. It prints a line when it is ready; its log is in `log`."""
+    """`python -m MODULE` with these KILN_* variables. It prints a line when it is ready; its log is in `log`.
 
-    def __init__(self, module: str, arguments: list[str], variables: Mapping[str, str], log: Path) -> None:
-        self._command = [sys.executable, "-m", module, *arguments]
+    With `forked` it is forked from a process that has loaded it.
+    """
+
+    def __init__(
+        self, module: str, arguments: list[str], variables: Mapping[str, str], log: Path, forked: Forked | None = None
+    ) -> None:
+        self._command = [sys.executable, "-W", "error", "-m", module, *arguments]
+        self._forked = forked
         clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
         self._environment = {**clean, **variables}
         self.log = log
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Process | subprocess.Popen[str] | None = None
         self._is_ready = False
 
     def start(self) -> None:
         """Start it, without waiting until it is ready."""
         self._is_ready = False
         with self.log.open("ab") as log:
+            if self._forked is not None and suits(self._environment):
+                self._process = self._forked.start(
+                    *self._command[4:],
+                    cwd=Path.cwd(),
+                    env=self._environment,
+                    stderr=log.fileno(),
+                    has_session=True,
+                )
+                return
             self._process = subprocess.Popen(
                 self._command,
                 stdin=subprocess.DEVNULL,

@@ -6,6 +6,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.service.forked import forked_services
+
 from .members import Member
 from .ports import free_port
 
@@ -14,10 +16,20 @@ class Farm:
     """Started by `start`, or as a context. `settings` are KILN_* variables of all, by their names in lower case.
 
     With `fails`, compilers fail as graphs say. A worker does one order at a time: killing the group of one is losing
-    one place to compile at.
+    one place to compile at. All are forked from a process that has loaded them, unless they are to start `anew`.
     """
 
-    def __init__(self, home: Path, *, services: int = 2, workers: int = 4, fails: bool = False, **settings: Any):
+    def __init__(
+        self,
+        home: Path,
+        *,
+        services: int = 2,
+        workers: int = 4,
+        fails: bool = False,
+        anew: bool = False,
+        **settings: Any,
+    ) -> None:
+        forked = None if anew else forked_services()
         home.mkdir(parents=True, exist_ok=True)
         self.home = home
         self.store = home / "store"
@@ -31,6 +43,7 @@ class Farm:
                 ["--port", str(port)],
                 shared,
                 home / f"service-{number}.log",
+                forked,
             )
             for number, port in enumerate(ports, 1)
         ]
@@ -40,6 +53,7 @@ class Farm:
                 [],
                 {**shared, "KILN_WORKER": f"worker-{number}", "KILN_CONCURRENCY": "1"},
                 home / f"worker-{number}.log",
+                forked,
             )
             for number in range(1, workers + 1)
         ]

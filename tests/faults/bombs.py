@@ -88,7 +88,7 @@ def shown(refusal: Refusal) -> str:
 
 def main() -> int:
     """The exit status."""
-    with tempfile.TemporaryDirectory() as home, Server(Path(home) / "kiln") as server:
+    with tempfile.TemporaryDirectory() as home, Server(Path(home) / "kiln", anew=True) as server:
         for refusal in measure(server, 20):
             print(shown(refusal), flush=True)
     return 0

@@ -82,20 +82,31 @@ def pure_s(numbers: range, processors: int) -> float:
 
 def measure(server: Server, graphs: int) -> Burst:
     """Half of the compiles alone, the burst on a running service, then the other half alone."""
-    bodies = [encoded(compile_body(json.loads(layers(number).to_json()))) for number in range(graphs)]
+    bodies = bodies_of(graphs)
     processors = len(os.sched_getaffinity(0))
     before = pure_s(range(0, graphs, 2), processors)
-    answers, took = send(server.url, bodies, CLIENTS)
+    took = burst(server, bodies)
     after = pure_s(range(1, graphs, 2), processors)
+    return Burst(graphs, processors, before + after, took)
+
+
+def burst(server: Server, bodies: list[bytes]) -> float:
+    """Seconds in which a running service compiles all of these."""
+    answers, took = send(server.url, bodies, CLIENTS)
     assert [answer.status for answer in answers] == [200] * len(bodies)
     assert not any(b'"status":"hit"' in answer.content for answer in answers)
-    return Burst(graphs, processors, before + after, took)
+    return took
+
+
+def bodies_of(graphs: int) -> list[bytes]:
+    """Requests to compile so many graphs."""
+    return [encoded(compile_body(json.loads(layers(number).to_json()))) for number in range(graphs)]
 
 
 def main() -> int:
     """The exit status."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else FULL
-    with tempfile.TemporaryDirectory() as home, Server(Path(home) / "kiln", queue=2 * count) as server:
+    with tempfile.TemporaryDirectory() as home, Server(Path(home) / "kiln", anew=True, queue=2 * count) as server:
         print(measure(server, count).shown())
     return 0
 

@@ -27,7 +27,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
     """Two services and four workers, or eight, for tests that leave as many as there were."""
     home, workers = tmp_path_factory.mktemp("farm"), sized(4, 8)
     settings: dict[str, Any] = {"fails": True, "queue": 4000, "queue_age_s": 600, "shutdown_notice_s": NOTICE_S}
-    with Farm(home, workers=workers, **settings) as running:
+    with Farm(home, workers=workers, anew=FULL, **settings) as running:
         # Of a file that is being written the name has a # in it.
         while sum("#" not in path.name for path in running.store.glob("members/*/worker.*")) < workers:
             time.sleep(0.05)

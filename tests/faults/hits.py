@@ -65,7 +65,7 @@ def _hits(server: Server, kind: str, bodies: Sequence[bytes]) -> Hits:
 def main() -> int:
     """The exit status."""
     requests = int(sys.argv[1]) if len(sys.argv) > 1 else FULL
-    with tempfile.TemporaryDirectory() as home, Server(Path(home) / "kiln") as server:
+    with tempfile.TemporaryDirectory() as home, Server(Path(home) / "kiln", anew=True) as server:
         for hits in measure(server, requests):
             print(hits.shown(), flush=True)
     return 0

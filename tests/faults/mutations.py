@@ -95,7 +95,7 @@ def run(server: Server, count: int, seed: int = 0) -> Campaign:
 def main() -> int:
     """The exit status: 1 when an answer was wrong."""
     count, seed, *_ = [*map(int, sys.argv[1:]), *(FULL, 0)[len(sys.argv) - 1 :]]
-    with tempfile.TemporaryDirectory() as home, Server(Path(home) / "kiln", **SETTINGS) as server:
+    with tempfile.TemporaryDirectory() as home, Server(Path(home) / "kiln", anew=True, **SETTINGS) as server:
         campaign = run(server, count, seed)
         print(campaign.shown())
         for reason, each in campaign.wrong[:20]:

@@ -16,7 +16,7 @@ MAX_GROWN_MIB = 32.0
 
 
 def test_bombs_are_refused_soon_and_within_32_mib(tmp_path: Path, size: Callable[[int, int], int]) -> None:
-    with Server(tmp_path / "kiln") as server:
+    with Server(tmp_path / "kiln", anew=True) as server:
         refusals = list(measure(server, size(20, 50)))
         print(*map(shown, refusals), sep="\n")
         for refusal in refusals:

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.service.forked import forked_services
+
 
 def run(module: str, *arguments: str, home: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
-    return subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        capture_output=True,
-        text=True,
-        env={**clean, "KILN_HOME": str(home), **variables},
-        timeout=120,
-    )
+    environment = {**clean, "KILN_HOME": str(home), **variables}
+    if module == "service.worker":
+        return forked_services().run(module, *arguments, cwd=Path.cwd(), env=environment)
+    command = [sys.executable, "-m", module, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
 
 
 @pytest.mark.xdist_group("farm")

@@ -72,7 +72,7 @@ def test_a_graph_has_the_same_bytes_from_every_service(
         services: list[Server] = []
         for number in ("1", "2"):
             monkeypatch.setenv("PYTHONHASHSEED", number)
-            services.append(running.enter_context(Server(tmp_path / number, worker=f"worker {number}")))
+            services.append(running.enter_context(Server(tmp_path / number, anew=True, worker=f"worker {number}")))
         compiled = alike = 0
         for seed in range(graphs):
             plain = random_graph(Random(seed))

@@ -18,9 +18,9 @@ SHARE, MAX_MS = (0.99, 50.0) if FULL else (0.5, 1000.0)
 def test_mutated_requests_are_refused_soon_with_a_problem_and_by_a_service_that_stays_small(
     tmp_path: Path, size: Callable[[int, int], int]
 ) -> None:
-    with Server(tmp_path / "kiln", **SETTINGS) as server:
+    with Server(tmp_path / "kiln", anew=True, **SETTINGS) as server:
         fork_servers = server.fork_servers
-        campaign = run(server, size(300, REQUESTS))
+        campaign = run(server, size(150, REQUESTS))
         print(campaign.shown())
         assert campaign.wrong == []
         assert campaign.crashed == 0

@@ -52,7 +52,7 @@ def poisoning(server: Guarded, key: str, content: bytes) -> Generator[list[bool]
 
 
 def test_a_graph_that_crashes_the_compiler_takes_less_than_a_tenth_from_other_tenants(tmp_path: Path) -> None:
-    with Guarded(tmp_path / "kiln", concurrency=2, fails=True) as server:
+    with Guarded(tmp_path / "kiln", concurrency=2, fails=True, anew=True) as server:
         calm, poisoner = server.key("calm"), server.key("poison")
         numbers = count(10)
 
@@ -102,7 +102,7 @@ def test_a_graph_that_crashes_the_compiler_takes_less_than_a_tenth_from_other_te
 
 def test_what_runs_into_its_limit_of_memory_leaves_the_service_as_small_as_it_was(tmp_path: Path) -> None:
     limit_mib, times = sized(192, 1024), sized(8, 50)
-    with Server(tmp_path / "kiln", fails=True, compile_memory_mib=limit_mib) as server:
+    with Server(tmp_path / "kiln", fails=True, anew=True, compile_memory_mib=limit_mib) as server:
         body = encoded(compile_body())
         for _ in range(3):
             assert server.compile(body, "eat_8_gib").json()["code"] == "compile.resource_exhausted"

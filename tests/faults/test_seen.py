@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -20,6 +18,7 @@ from tests.farm.topology import Farm
 from tests.faults.requests import accept, body, claimers, ended
 from tests.observe.readiness import RED_WITHIN_S, await_green, await_red, failed, without_fork_server
 from tests.service.bodies import compile_body, encoded, graph
+from tests.service.forked import forked_services
 from tests.service.server import Server
 
 
@@ -146,8 +145,7 @@ def see(url: str, check: str) -> str:
 def command(url: str, home: Path) -> tuple[int, str]:
     """The exit status of `kiln doctor`, and what it says of the service's readiness."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
-    words = [sys.executable, "-W", "error", "-m", "tensorkiln.cli", *asked(url)]
-    done = subprocess.run(words, env={**clean, **own(home)}, capture_output=True, text=True, timeout=120)
+    done = forked_services().run("tensorkiln.cli", *asked(url), cwd=Path.cwd(), env={**clean, **own(home)})
     return done.returncode, readiness(done.stdout)
 
 

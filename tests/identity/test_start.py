@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from service.settings import Settings
 from tensorkiln.errors import UnavailableError
 from tests.identity.guarded import GUARDED, UNGUARDED, Guarded, refusal
 from tests.service.bodies import compile_body, encoded
+from tests.service.forked import forked_services
 from tests.service.server import Server
 
 
@@ -42,10 +41,9 @@ def test_without_keys_no_address_but_the_loopback_is_taken(home: Path, host: str
 
 
 def test_a_service_that_may_not_take_its_address_does_not_start(home: Path) -> None:
-    line = [sys.executable, "-W", "error", "-m", "service", "--host", "0.0.0.0", "--port", "0"]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
     environment = {**clean, "KILN_HOME": str(home)}
-    refused = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=60)
+    refused = forked_services().run("service", "--host", "0.0.0.0", "--port", "0", cwd=Path.cwd(), env=environment)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "python -m tensorkiln_server identity make" in refused.stderr
 

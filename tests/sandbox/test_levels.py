@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from service.sandbox.levels import Level, Wall
 from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
 from tensorkiln.errors import UnavailableError
+from tests.service.forked import forked_services
 
 from .boxes import WALLS, failure, in_sandbox, needs_landlock, ping
 from .external import needs_bwrap
@@ -120,13 +119,8 @@ def test_a_fork_server_that_is_weaker_than_the_first_does_not_replace_it(monkeyp
 
 def test_the_service_names_the_setting_that_keeps_it_from_starting(tmp_path: Path) -> None:
     settings = {"KILN_HOME": str(tmp_path), "KILN_ISOLATION": "process", "KILN_REQUIRE_ISOLATION": "landlock+seccomp"}
-    done = subprocess.run(
-        [sys.executable, "-m", "service", "--port", "0"],
-        env={**os.environ, **settings},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    environment = {**os.environ, **settings}
+    done = forked_services().run("service", "--port", "0", cwd=Path.cwd(), env=environment)
     assert done.returncode != 0
     assert "KILN_REQUIRE_ISOLATION=landlock+seccomp, but tasks get the level process only" in done.stdout + done.stderr
 

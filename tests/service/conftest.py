@@ -18,10 +18,11 @@ from tests.service.server import TIGHT, Server
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A service whose compiler fails as graphs say, with tight limits, for tests that leave it as it was.
 
-    On a machine that runs other tests, a compile takes several times what it takes on one that is idle.
+    It is started anew, to load what a service loads, whatever it is asked for. On a machine that runs other tests, a
+    compile takes several times what it takes on one that is idle.
     """
     home = tmp_path_factory.mktemp("kiln")
-    with Server(home, fails=True, **TIGHT) as running:
+    with Server(home, fails=True, anew=True, **TIGHT) as running:
         yield running
 
 
@@ -51,7 +52,8 @@ def patient(pair: tuple[Server, Server]) -> Server:
 def unusual(tmp_path_factory: pytest.TempPathFactory, _pair: tuple[Server, Server]) -> Iterator[Server]:
     """A service on the store of the `pair` with a salt, a short grace, a misspelt setting and the compiler as it is."""
     settings: dict[str, Any] = {"salt": "a secret", "shutdown_grace_s": 199, "queu": "hidden", "queue": 5}
-    with Server(tmp_path_factory.mktemp("unusual"), **settings, **place(_pair[0])) as running:
+    # Forked, it would not have its own environment where the kernel shows that.
+    with Server(tmp_path_factory.mktemp("unusual"), anew=True, **settings, **place(_pair[0])) as running:
         yield running
 
 

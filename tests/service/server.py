@@ -16,8 +16,10 @@ from typing import Any, Self
 import httpx2
 
 from service.sandbox.spawn import READING
+from tests.forked import Process, suits
 from tests.sandbox.processes import alive, name
 from tests.service.failing import failing
+from tests.service.forked import forked_services
 
 JSON = {"Content-Type": "application/json"}
 TIGHT: dict[str, Any] = {
@@ -33,7 +35,9 @@ class Server:
     """`python -m service` on `port`, or a free one, with its store in `home` and KILN_* variables from `settings`.
 
     It is started at `niceness`, in the `cgroup` of its class, and may open so many `files`. One that `fails` has a
-    compiler that fails as graphs say. Another `python` takes this tree's modules, as in `tests.faults.interpreters`.
+    compiler that fails as graphs say. It is forked from a process that has loaded it, unless it is to start `anew`, as
+    for tests of what a process has in its memory, or by another `python`, which takes this tree's modules, as in
+    `tests.faults.interpreters`.
     """
 
     cgroup: Path | None = None
@@ -47,6 +51,7 @@ class Server:
         files: int = 0,
         workers: int = 1,
         fails: bool = False,
+        anew: bool = False,
         python: str = sys.executable,
         **settings: Any,
     ) -> None:
@@ -56,15 +61,28 @@ class Server:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
         variables = {f"KILN_{name.upper()}": str(value) for name, value in settings.items()}
         module = "tests.service.failing" if fails else "service"
+        environment = {**clean, "KILN_HOME": str(home), **variables, **_modules(python)}
+        arguments = ["--port", str(port), "--workers", str(workers)]
+        self.process: Process | subprocess.Popen[str]
         with self._log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [python, "-W", "error", "-m", module, "--port", str(port), "--workers", str(workers)],
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env={**clean, "KILN_HOME": str(home), **variables, **_modules(python)},
-                preexec_fn=lambda: _limited(niceness, files, self.cgroup),
-            )
+            if anew or python != sys.executable or self.cgroup is not None or not suits(environment):
+                self.process = subprocess.Popen(
+                    [python, "-W", "error", "-m", module, *arguments],
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
+                    env=environment,
+                    preexec_fn=lambda: _limited(niceness, files, self.cgroup),
+                )
+            else:
+                self.process = forked_services().start(
+                    *(module, *arguments),
+                    cwd=Path.cwd(),
+                    env=environment,
+                    stderr=log.fileno(),
+                    files=files,
+                    niceness=niceness,
+                )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line.startswith("tensorkiln is ready on http://127.0.0.1:"), self.log()

@@ -19,6 +19,7 @@ from service.readiness.readiness import LIMITS, PATIENCE_S
 from service.server.listen import listen
 from service.settings import read_settings
 from tensorkiln.errors import UnavailableError
+from tests.service.forked import forked_services
 from tests.service.server import children, jobs
 from tests.service.test_service import complaints
 
@@ -42,9 +43,12 @@ def environment_in(home: Path, **settings: str) -> dict[str, str]:
 def failed(home: Path, command: tuple[str, ...], **settings: str) -> list[str]:
     """What a service says that does not start."""
     environment = environment_in(home, **settings)
-    result = subprocess.run(
-        [sys.executable, "-W", "error", *command], capture_output=True, text=True, env=environment, timeout=120
-    )
+    if command[:2] == SERVICE[:2]:
+        result = forked_services().run(*command[1:], cwd=Path.cwd(), env=environment)
+    else:
+        result = subprocess.run(
+            [sys.executable, "-W", "error", *command], capture_output=True, text=True, env=environment, timeout=120
+        )
     assert (result.returncode, result.stdout) == (1, "")
     return complaints(result.stderr)
 

@@ -19,6 +19,7 @@ from tensorkiln.errors import UnavailableError
 from tests.farm.members import Member
 from tests.farm.ports import free_port
 from tests.service.bodies import compile_body, encoded, graph
+from tests.service.forked import forked_services
 from tests.service.server import JSON
 
 
@@ -95,8 +96,8 @@ def test_a_service_of_a_farm_does_with_the_public_halves_alone(tmp_path: Path) -
         "KILN_KEYS": str(tmp_path / "keys"),
         "KILN_PUBLIC_KEYS": str(shown),
     }
-    service = Member("service", ["--port", str(port)], {**shared, **own}, tmp_path / "service.log")
-    worker = Member("service.worker", [], {**shared, **signs}, tmp_path / "worker.log")
+    service = Member("service", ["--port", str(port)], {**shared, **own}, tmp_path / "service.log", forked_services())
+    worker = Member("service.worker", [], {**shared, **signs}, tmp_path / "worker.log", forked_services())
 
     def compiled(op: str) -> dict[str, Any]:
         url, body = f"http://127.0.0.1:{port}/compile", encoded(compile_body(graph(op)))
