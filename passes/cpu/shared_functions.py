@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from dialect.mlir import func, ir
 from passes.origins import shared
@@ -18,7 +19,7 @@ def module_of(block: ir.Block) -> ir.Operation:
     return operation
 
 
-def internal_function(name: str, arguments: Sequence[ir.Type], visibility: str | None = None) -> func.FuncOp:
+def internal_function(name: str, arguments: Sequence[ir.Type], visibility: str | None = None) -> Any:
     """Define a function that only the module calls; memref arguments do not alias."""
     function = func.FuncOp(name, (list(arguments), []), visibility=visibility)
     function.attributes["llvm.linkage"] = ir.Attribute.parse(INTERNAL)
