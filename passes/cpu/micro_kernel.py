@@ -105,7 +105,7 @@ class _MicroKernel:
         self.left, self.right, self.result, *rest = arguments
         self.tables, rest = (rest[:2], rest[2:]) if of_left.run else ([], rest)
         self.row_tiles, rows, columns, self.depth, *sizes, self.starts = rest
-        self.sizes = dict(zip(("rows", "columns", *SIZES), (rows, columns, *sizes), strict=True))
+        self.sizes: dict[str, ir.Value] = dict(zip(("rows", "columns", *SIZES), (rows, columns, *sizes), strict=True))
         self.kind = ir.VectorType.get([self.lanes], mlir_scalar(product.dtype))
 
     def define(self, last: int) -> None:
