@@ -171,11 +171,11 @@ def test_long_rows_that_are_reduced_alone_are_read_four_at_once() -> None:
 def test_a_long_sum_is_one_of_blocks_that_are_added_in_float64() -> None:
     b = Builder("long")
     check_ir(
-        after("realise", output(b, b.input("float32", (1 << 20,)).sum())),
+        after("realise", output(b, b.input("float32", (1 << 19,)).sum())),
         """
         // CHECK: %[[BLOCK:.*]] = memref.alloca() : memref<f32>
         // CHECK: %[[TOTAL:.*]] = memref.alloca() : memref<f64>
-        // CHECK: %[[COUNT:.*]] = arith.constant 256 : index
+        // CHECK: %[[COUNT:.*]] = arith.constant 128 : index
         // CHECK: scf.for %{{.*}} to %[[COUNT]]
         // CHECK: linalg.generic {{.*}}outs(%[[BLOCK]] : memref<f32>)
         // CHECK: arith.addf {{.*}}fastmath<reassoc> : f32
@@ -230,9 +230,9 @@ def test_a_long_sum_of_columns_has_a_total_for_each() -> None:
     [
         ("sum", "float32", (ROW_TERMS,), 0),
         ("sum", "float32", (ACCUMULATOR_TERMS, 64), 0),
-        ("sum", "int32", (1 << 20,), 0),
-        ("max", "float32", (1 << 20,), 0),
-        ("prod", "float32", (1 << 20,), 0),
+        ("sum", "int32", (1 << 19,), 0),
+        ("max", "float32", (1 << 19,), 0),
+        ("prod", "float32", (1 << 19,), 0),
     ],
 )
 def test_what_blocks_would_not_help_is_reduced_at_once(
