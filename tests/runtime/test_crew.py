@@ -37,12 +37,12 @@ def layers(threads: int) -> Program:
 
 
 def test_a_worker_that_sleeps_takes_part_in_the_next_task() -> None:
-    program = chain(2, est_ns=1 << 40)
-    program(VALUES, n=COUNT)
+    program, many = chain(2, est_ns=1 << 40), np.ones(1 << 22, np.float32)
+    program(many, n=many.size)
     lanes: set[int] = set()
     while lanes != {0, 1}:
         time.sleep(0.01)  # a hundred times as long as a worker looks for a task
-        lanes |= {span.lane for item in program.profile(VALUES, n=COUNT) for span in item.spans}
+        lanes |= {span.lane for item in program.profile(many, n=many.size) for span in item.spans}
 
 
 def test_the_caller_does_the_work_of_workers_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:

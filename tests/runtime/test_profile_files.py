@@ -33,8 +33,8 @@ def profile() -> Profile:
     sketch.operations.append(sort_item(doubled, ordered))
     sketch.operations.append(transfer(ordered, sketch.buffer([N], "output")))
     sketch.analysis = [ItemAnalysis(item_id=item, est_ns=1 << 30) for item in range(3)]
-    program, values = sketch.program(threads=2), np.ones(1 << 16, np.float32)
-    # A kernel of microseconds may be done before the other thread has begun.
+    program, values = sketch.program(threads=2), np.ones(1 << 19, np.float32)
+    # A kernel of less than a millisecond may be done before the other thread has begun.
     while len((taken := program.profile(values, n=len(values)))[0].spans) < 2:
         pass
     return taken
