@@ -35,13 +35,12 @@ def made(make: Callable[[Builder, int], Tensor], size: int) -> Graph:
 @pytest.mark.parametrize(
     ("make", "size", "threads"),
     [
-        *((scaled, size, 1) for size in (64, 256, 1024)),
-        *((normalised, size, 1) for size in (64, 256)),
-        *((product, size, 1) for size in (64, 128, 256)),
-        *((scaled, 4096, 2), (normalised, 2048, 2), (product, 1024, 2)),
+        *((scaled, size, 1) for size in (64, 256)),
+        *((normalised, size, 1) for size in (64, 128)),
+        *((product, 64, 1), (scaled, 1024, 2), (normalised, 512, 2), (product, 512, 2)),
     ],
 )
-def test_a_kernel_has_a_second_thread_where_it_takes_milliseconds(
+def test_a_kernel_has_a_second_thread_where_it_takes_over_forty_microseconds(
     make: Callable[[Builder, int], Tensor], size: int, threads: int
 ) -> None:
     graph = made(make, size)
@@ -54,7 +53,7 @@ def test_symbolic_sizes_have_as_many_threads_as_static_ones() -> None:
     b = Builder("work")
     n = b.symbol("n", 1, 4096)
     symbolic = program(compiled(output(b, softmax(b.input("float32", (n, n))))), threads=2)
-    for size, threads in ((64, 1), (256, 1), (2048, 2)):
+    for size, threads in ((64, 1), (128, 1), (2048, 2)):
         (item,) = symbolic.profile(np.ones((size, size), np.float32), n=size)
         assert item.threads == threads
 
