@@ -40,7 +40,7 @@ def drawn(seed: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]
 NARROW = ("int8", "uint8", "int16")
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.sampled_from(NARROW),
     st.sampled_from(NARROW),

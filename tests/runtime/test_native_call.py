@@ -209,12 +209,12 @@ def _call_and_drop(calls: list[threading.Thread]) -> None:
 
 def test_a_program_may_go_while_it_is_called() -> None:
     x, seen = x_of(), list[Array]()
-    for _ in range(20):
+    for _ in range(8):
         double = made(twice)
         double(x)
         _call_and_drop([threading.Thread(target=lambda call=double: seen.extend(call(x))) for _ in range(3)])
     assert all(np.array_equal(result, x + x) for result in seen)
-    assert len(seen) == 60
+    assert len(seen) == 24
 
 
 def test_memory_that_cannot_be_had_is_the_error_of_a_call_in_python() -> None:
