@@ -19,13 +19,15 @@ from . import builder
 
 _BYTES: Final = (DType.INT8, DType.UINT8)
 _NARROW: Final = (*_BYTES, DType.INT16)
-_WIDE: Final = (DType.INT32, DType.UINT32)
+_WIDE: Final = DType.INT32
+"""A contraction converts a factor as it reads it only if the conversion is exact, which that of negative numbers to
+uint32 is not."""
 _MOVES: Final = frozenset(f"kiln.{kind}" for kind in ("expand", "pad", "permute", "reshape", "shrink", "view"))
 
 
 def decompose_binop(op: Any) -> ir.Value | None:
     """cast(a) - cast(b) -> cast(cast(a, int16) - cast(b, int16)) for bytes, and so for sums; None for other ops"""
-    if op.op not in (BinopKind.ADD, BinopKind.SUB) or op.tensor.dtype not in _WIDE:
+    if op.op not in (BinopKind.ADD, BinopKind.SUB) or op.tensor.dtype is not _WIDE:
         return None
     sources = [_widened(operand) for operand in op.operands]
     if any(source is None or type_of(source).dtype not in _BYTES for source in sources) or not _is_factor(op):
@@ -48,7 +50,7 @@ def decompose_move(op: Any) -> ir.Value | None:
 def _widened(value: ir.Value) -> ir.Value | None:
     """The operand of the widening cast that made the value."""
     owner = value.owner
-    return owner.operands[0] if isinstance(owner, CastOp) and type_of(value).dtype in _WIDE else None
+    return owner.operands[0] if isinstance(owner, CastOp) and type_of(value).dtype is _WIDE else None
 
 
 def _is_factor(op: Any) -> bool:

@@ -126,6 +126,17 @@ def test_a_factor_is_widened_after_it_is_moved() -> None:
     )
 
 
+def test_a_factor_of_a_sum_without_sign_stays_as_wide() -> None:
+    b = Builder()
+    x, zero, weights = b.input("uint8", (4, 6)), b.input("uint8", ()), b.input("uint8", (6, 5))
+    check_ir(
+        decomposed(output(b, (x.cast("uint32") - zero.cast("uint32")) @ weights.cast("uint32"))),
+        """
+        // CHECK: "kiln.binop"({{.*}}) {{.*}}op = "sub"{{.*}} -> tensor<4x6xui32>
+        """,
+    )
+
+
 def test_a_difference_that_is_used_otherwise_stays_wide() -> None:
     b = Builder()
     x, zero = b.input("uint8", (4, 6)), b.input("uint8", ())
