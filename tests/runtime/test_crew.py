@@ -113,6 +113,8 @@ def test_a_child_forked_while_workers_are_busy_has_workers_of_its_own() -> None:
             running = pool.submit(other, many, n=1 << 22)
             child = os.fork()
             if not child:
+                if os.fork():  # a child of a child loses no count of the workers
+                    os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
                 made = program(VALUES, n=COUNT)[0]
                 has_workers = len(_threads()) >= 3
                 os._exit(0 if has_workers and np.array_equal(made, VALUES + VALUES + 1) else 1)

@@ -121,13 +121,15 @@ class Crew:
 
     def lose_workers(self) -> None:
         """Forget the workers and the task that they may have been in."""
-        self._lost, self._seats = len(self._seats), []
+        self._lost, self._seats = max(self._lost, len(self._seats)), []
         state = self._state
         state.busy = state.sleepers = state.active = 0
         state.sequence += state.sequence & 1
 
     def _start_one(self) -> bool:
         seat = _Seat(ctypes.addressof(self._state), len(self._seats) + 1)
+        # Kept from now on: the thread reads it.
+        self._seats.append(seat)
         thread, work = ctypes.c_void_p(), ctypes.c_void_p(self._engine.get_function_address("work"))
         # Signals are for the threads of Python.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -135,9 +137,9 @@ class Crew:
             status = self._start_thread(ctypes.byref(thread), None, work, ctypes.byref(seat))
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        if status == 0:
-            self._seats.append(seat)
-        return bool(status == 0)
+        if status:
+            self._seats.pop()
+        return not status
 
 
 _lock = threading.Lock()

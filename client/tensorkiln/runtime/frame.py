@@ -32,8 +32,8 @@ class Frame:
         self._keep_alive: list[object] = []
         self.transient_bytes = 0
         launches = [step for step in plan.steps if isinstance(step, HostLaunch)]
-        self._workers: Final = max((step.workers for step in launches), default=1)
-        self.crew: Final = crew_of(self._workers) if self._workers > 1 else None
+        workers = max((step.workers for step in launches), default=1)
+        self.crew: Final = crew_of(workers) if workers > 1 else None
         self._tasks = (Task * len(launches))()
         self._prepared = 0
         self.steps: tuple[Callable[[], object], ...] = tuple(self._prepare(step) for step in plan.steps)
