@@ -19,9 +19,9 @@ from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(scatter.find, scatter.candidates, scatter.realise, scatters=True),
-    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=5),
+    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=6),
     contraction.NAME: Strategy(
-        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=5
+        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=6
     ),
     loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=3),
 }
