@@ -52,7 +52,7 @@ def numbers_of_plan(plan: Plan[HostLaunch]) -> list[Any]:
         assert isinstance(step, HostLaunch)
         first, last = step.edges
         arguments = [_place(argument, plan) for argument in step.arguments]
-        numbers.append((step.function, tuple(step.values), first, last, arguments))
+        numbers.append((step.kernel.function, tuple(step.values), first, last, arguments))
     return numbers
 
 

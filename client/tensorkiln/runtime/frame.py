@@ -109,10 +109,10 @@ class Frame:
         for worker, own in enumerate(pointers):
             self.slots.fill(own, step.arguments, worker)
         if self.crew is None:
-            return partial(step.function, ctypes.addressof(pointers), values, 0, step.edges[-1])
+            return partial(step.kernel.function, ctypes.addressof(pointers), values, 0, step.edges[-1])
         task, place = self._tasks[self._prepared], ctypes.addressof(self._tasks[self._prepared])
         self._prepared += 1
-        task.function, task.pointers, task.values = step.address, ctypes.addressof(pointers), values
+        task.function, task.pointers, task.values = step.kernel.address, ctypes.addressof(pointers), values
         task.stride = ctypes.sizeof(ctypes.c_void_p) * count if is_private else 0
         task.workers, task.chunk, task.edges = step.workers, step.chunk, ctypes.addressof(edges)
         return partial(self.crew.run, place, 1)

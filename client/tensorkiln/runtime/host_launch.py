@@ -11,7 +11,7 @@ from ..errors import CallBoundsError
 from ..expr import evaluate
 from ..schedule import KernelItem, ScheduleItem
 from .address import Address
-from .cpu import CpuKernel, KernelFunction
+from .cpu import CpuKernel
 from .loops import LoopStep
 from .placement import Placement
 from .plan import Plan
@@ -31,12 +31,9 @@ BYTES_PER_NS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class HostLaunch(Launch):
-    """A launch on threads, of the code at `address`: the work-groups of each worker begin at one of `edges`, and end
-    before the next.
-    """
+    """A launch on threads: the work-groups of each worker begin at one of `edges`, and end before the next."""
 
-    function: KernelFunction
-    address: int
+    kernel: CpuKernel
     values: ctypes.Array[ctypes.c_int64]
     arguments: tuple[Address, ...]
     edges: tuple[int, ...]
@@ -80,8 +77,7 @@ def _host_launch(
         item_id=item.item_id,
         name=operation.kernel_name,
         launch=launch,
-        function=kernel.function,
-        address=kernel.address,
+        kernel=kernel,
         values=(ctypes.c_int64 * len(spec.var_names))(*(placement.symbols[name] for name in spec.var_names)),
         arguments=tuple(placement.address(buffer_id) for buffer_id in spec.buffers),
         edges=tuple(groups * worker // workers for worker in range(workers + 1)),
