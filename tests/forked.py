@@ -208,7 +208,7 @@ class _Forks:
     def __init__(self, requests: socket.socket) -> None:
         self._requests = requests
         self._running: dict[int, tuple[int, int]] = {}
-        """The process, and who is told of its end, for the file of each process."""
+        """The process and the pipe for its exit status, by the file of each process."""
         self._selector = selectors.DefaultSelector()
         self._selector.register(requests, selectors.EVENT_READ)
 
@@ -247,7 +247,7 @@ class _Forks:
         os.close(ending)
 
     def _end(self) -> None:
-        """No process outlives whoever asked for it."""
+        """Kill the processes that still run when the test process has ended."""
         for pidfd in tuple(self._running):
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
             self._reap(pidfd)

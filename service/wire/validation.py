@@ -1,4 +1,4 @@
-"""What is said about a valid graph: a report, or its translation from another form."""
+"""The answers about a valid graph: a report, or its translation from another form."""
 
 from __future__ import annotations
 

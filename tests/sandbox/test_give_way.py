@@ -71,7 +71,7 @@ def test_a_service_that_gives_way_more_than_its_compiles_compiles_as_it_does(tmp
             at_rest = set(server.jobs("compile"))
             answer = pool.submit(server.compile, encoded(compile_body()), "hang")
             while not (compiling := sorted(set(server.jobs("compile")) - at_rest)):
-                time.sleep(0.1)  # whoever looks takes the processors from the one that it looks for
+                time.sleep(0.1)  # looking takes processor time from the process that is looked for
             assert settled(compiling[0], nicer)[0] == nicer
             crash(server, answer)
         assert server.compile(encoded(compile_body())).status_code == 200
