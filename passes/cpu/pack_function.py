@@ -10,6 +10,7 @@ from dialect.mlir import arith, func, ir, memref, scf, vector
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import strided_view
 from passes.emit.regions import branches, loop
+from passes.emit.squares import transposed
 from passes.loops.index_space import IndexSpace
 from passes.scalar import cast
 from passes.scalar.registers import stored_type, to_scalar
@@ -157,7 +158,7 @@ class _PackFunction:
             mask = arith.andi(is_in, vector.BroadcastOp(flags, is_entry).result)
             view = strided_view(self.memory, expr.add(symbol("part"), symbol("offset")), (lanes,), (1,), here)
             rows.append(vector.MaskedLoadOp(kind, view, [here(0)], mask, zero).result)
-        for number, row in enumerate(_transposed(rows)):
+        for number, row in enumerate(transposed(rows)):
             self._store([row], expr.add(symbol("square"), number), index)
 
     def _vector(self, parts: Sequence[ir.Value], index: IndexEmitter) -> ir.Value:
@@ -293,21 +294,3 @@ def _either(
         with ir.InsertionPoint(block):
             scf.YieldOp([value()])
     return choice.results[0]
-
-
-def _transposed(rows: Sequence[ir.Value]) -> list[ir.Value]:
-    """The columns of a square of vectors, a power of two, by swapping ever larger off-diagonal squares: J. O. Eklundh,
-    "A Fast Computer Method for Matrix Transposing", IEEE Transactions on Computers C-21 (1972).
-    """
-    lanes, found = len(rows), list(rows)
-    size = 1
-    while size < lanes:
-        upper = [lane if not lane & size else lanes + lane - size for lane in range(lanes)]
-        lower = [lane + size if not lane & size else lanes + lane for lane in range(lanes)]
-        for number in range(lanes):
-            if not number & size:
-                pair = found[number], found[number + size]
-                found[number] = vector.ShuffleOp(*pair, upper).result
-                found[number + size] = vector.ShuffleOp(*pair, lower).result
-        size *= 2
-    return found

@@ -49,11 +49,11 @@ def shared_function(
     return name
 
 
-def declare(module: ir.Operation, name: str, arguments: Sequence[ir.Type], result: ir.Type) -> None:
+def declare(module: ir.Operation, name: str, arguments: Sequence[ir.Type], *results: ir.Type) -> None:
     """Declare an instruction of the target by LLVM's name of its intrinsic function, unless `module` has it."""
     if not _has_function(module, name):
         with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), shared():
-            func.FuncOp(name, (list(arguments), [result]), visibility="private")
+            func.FuncOp(name, (list(arguments), list(results)), visibility="private")
 
 
 def _has_function(module: ir.Operation, name: str) -> bool:

@@ -13,7 +13,7 @@ from passes.schedule.record import kernel_item, on_processors
 from passes.strategy import Strategies, Strategy
 from tensorkiln.schedule import KernelItem
 
-from . import chain, contraction, loops, scatter
+from . import chain, contraction, loops, scatter, transpose
 from .frame import Frame
 from .machine import Machine
 
@@ -23,6 +23,7 @@ STRATEGIES: Strategies[Machine, Frame] = {
     contraction.NAME: Strategy(
         contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=6
     ),
+    transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise),
     loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=3),
 }
 

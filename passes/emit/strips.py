@@ -7,6 +7,7 @@ without conditions and long reductions are left to linalg.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from dialect.mlir import ir, scf, vector
@@ -56,10 +57,18 @@ def strip_loop(stage: Stage, loops: Sequence[Loop], nodes: Interner, address: Ad
         return None
     if stage.combine is None and not any(asks(node, last) for node in found if isinstance(node, Load)):
         return None
-    stored = all(_step(address(entry.operand, stage.domain.address), last) == 1 for entry in stage.stores)
+    return last if takes_vectors(stage, last, nodes, address) else None
+
+
+def takes_vectors(
+    stage: Stage, along: Loop, nodes: Interner, address: Address, loaded: AbstractSet[Load] = frozenset()
+) -> bool:
+    """Whether vectors along a loop can express the stage, apart from the reads that are `loaded` in another way."""
+    found = list(walk(stage.elements, nodes))
+    stored = all(_step(address(entry.operand, stage.domain.address), along) == 1 for entry in stage.stores)
     in_memory = {node.dtype for node in found if isinstance(node, Load)} | {entry.root.dtype for entry in stage.stores}
     is_plain = not any(node.dtype.is_half for node in found) and not any(dtype.is_bool for dtype in in_memory)
-    return last if stored and is_plain and all(_takes_vectors(node, last, nodes, address) for node in found) else None
+    return stored and is_plain and all(node in loaded or _takes_vectors(node, along, nodes, address) for node in found)
 
 
 def asks(load: Load, loop: Loop) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dialect.mlir import arith, ir, vector
 from passes import scalar
@@ -42,7 +42,8 @@ class VectorEmitter(NodeWriter):
     """Emits nodes at the current insertion point, each once, for consecutive points of a loop that begin at `index`.
 
     `along` is the name of the loop, in which all indices are linear with constant steps, and the number of lanes. Only
-    the first `points` of these exist (None: all). The program must not have 16-bit floats, nor bools in memory.
+    the first `points` of these exist (None: all). `loaded` has known values of loads, by `id`. The program must have no
+    16-bit floats, and no bools in memory.
     """
 
     def __init__(
@@ -53,8 +54,9 @@ class VectorEmitter(NodeWriter):
         along: tuple[str, int],
         points: Dim | None,
         index: IndexEmitter,
+        loaded: Mapping[int, ir.Value] | None = None,
     ) -> None:
-        super().__init__(nodes, index, {})
+        super().__init__(nodes, index, loaded or {})
         self.memory, self.traits, self.index = memory, traits, index
         self.loop, self.lanes = along
         self.points: Dim = self.lanes if points is None else points

@@ -47,7 +47,7 @@ def inner_loops(body: KernelBody, stage: Stage) -> tuple[Loop, ...]:
 def rows_candidates(body: KernelBody) -> Iterator[Rows]:
     """Ways to split the loops that all stages share, the most promising first."""
     count = len(body.rows)
-    across = _transposed(body)
+    across = read_across(body)
     if across is not None:
         yield tuple(TRANSPOSE_TILE if number in (across, count - 1) else ROW for number in range(count))
         return
@@ -120,7 +120,7 @@ def block_name(loop: Loop) -> str:
     return f"{loop.name}_block"
 
 
-def _transposed(body: KernelBody) -> int | None:
+def read_across(body: KernelBody) -> int | None:
     """The shared loop along which a read is contiguous, if it is not the loop along which the only stage writes.
 
     Such a kernel touches a cache line for every element it reads; square tiles use the whole line.

@@ -1,0 +1,263 @@
+"""The strategy for maps that read across the loop along which they write, as transpositions do.
+
+A tile is read in squares of vectors, which are transposed in registers, and written by whole cache lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+from dialect.mlir import arith, func, ir, memref, vector
+from passes.emit.index_emission import IndexEmitter
+from passes.emit.memory import Memory, strided_view
+from passes.emit.regions import branches, loop, where
+from passes.emit.squares import transposed
+from passes.emit.strips import takes_vectors
+from passes.emit.vector_emission import VectorEmitter
+from passes.loops.accesses import linear_access, loads
+from passes.loops.body import KernelBody, Stage
+from passes.loops.collapse import collapse
+from passes.loops.domain import extent_of
+from passes.loops.index_space import Index
+from passes.loops.scalar_dag import Load
+from passes.origins import at_stage
+from passes.scalar.registers import stored_type, zero
+from passes.schedule.choice import Choice, bounded
+from passes.schedule.cost import Cost, Evaluate
+from passes.schedule.record import kernel_item, on_processors, placed
+from passes.schedule.tiling import ROW, Rows, block_name, inner_loops, read_across, rows_per_group, with_rows
+from passes.schedule.work import moved_bytes, operations
+from tensorkiln import expr
+from tensorkiln.expr import Dim, symbol
+from tensorkiln.schedule import KernelItem
+
+from .cost import ACCESS, OPERATION, PACK_SQUARE
+from .frame import Frame
+from .machine import Machine
+from .rows import for_each_row
+from .shared_functions import declare, module_of
+
+NAME: Final = "transpose"
+TILE: Final = 64
+"""Rows and columns of a tile: a read runs through several cache lines before the next row, so that the processor
+prefetches it."""
+LINE_BYTES: Final = 64
+WIDE: Final = frozenset({4, 8})
+"""Bytes of elements that masked loads and stores take."""
+FENCE: Final = "llvm.x86.sse.sfence"
+"""LLVM's name of the instruction that orders stores past the cache (llvm/include/llvm/IR/IntrinsicsX86.td)."""
+LINE, SQUARE = "line", "square"
+
+
+@dataclass(frozen=True, slots=True)
+class Transposition:
+    """A map whose `reads` are contiguous along the row loop `across`, but not along the last one."""
+
+    body: KernelBody
+    across: int
+    reads: tuple[Load, ...]
+
+    @property
+    def stage(self) -> Stage:
+        """The map."""
+        return self.body.stages[0]
+
+    @property
+    def split(self) -> Rows:
+        """Tiles of the two loops; the others run over tiles."""
+        tiled = (self.across, len(self.body.rows) - 1)
+        return tuple(TILE if number in tiled else ROW for number in range(len(self.body.rows)))
+
+    def lanes(self, machine: Machine) -> int:
+        """Elements of a vector, which are the rows and columns of a square; 0 if the target has no masked vectors."""
+        return machine.vectors.lanes(self.reads[0].dtype) if machine.vectors.masked_lanes else 0
+
+    def streams(self, machine: Machine) -> bool:
+        """Whether the results are larger than the cache, and each row of them is whole vectors."""
+        columns = self.body.rows[-1].extent
+        if not isinstance(columns, int) or columns % self.lanes(machine):
+            return False
+        points = expr.neg(extent_of(self.body.rows))
+        element = sum(entry.root.dtype.itemsize for entry in self.stage.stores)
+        return -self.body.space.largest(points) * element >= machine.core.cached_bytes
+
+
+def find(body: KernelBody) -> Transposition | None:
+    """Match a map of 32-bit and 64-bit elements of which vectors along its last loop can express the rest."""
+    shared = collapse(body)
+    across = read_across(shared)
+    if across is None:
+        return None
+    (stage,), nodes, last = shared.stages, shared.nodes, shared.rows[-1]
+    reads = tuple(load for load in loads(stage.elements, nodes) if _is_across(shared, load, across))
+    in_memory = [load.dtype for load in loads(stage.elements, nodes)] + [entry.root.dtype for entry in stage.stores]
+    is_wide = all(dtype.itemsize in WIDE for dtype in in_memory)
+    if not reads or not is_wide or len({load.dtype.itemsize for load in reads}) > 1:
+        return None
+    expressed = takes_vectors(stage, last, nodes, lambda _, address: address, frozenset(reads))
+    return Transposition(shared, across, reads) if expressed else None
+
+
+def _is_across(body: KernelBody, load: Load, across: int) -> bool:
+    access = linear_access(load, body.nodes, [loop.name for loop in body.rows])
+    if access is None or load.conditions:
+        return False
+    return access.strides[across] == 1 and access.strides[-1] not in (0, 1)
+
+
+def candidates(problem: Transposition, machine: Machine) -> Iterator[Choice]:
+    """One candidate: work-groups of tiles."""
+    lanes = problem.lanes(machine)
+    if not lanes:
+        return
+    shared, body, stage = problem.body, with_rows(problem.body, problem.split), problem.stage
+    per_group = rows_per_group(body)
+    sizes = {block_name(loop): (TILE,) for loop, size in zip(shared.rows, problem.split, strict=True) if size == TILE}
+    axes = placed(body.rows, [bounded(body, inner_loops(body, body.stages[0]))], sizes, lanes)
+    groups = expr.ceildiv(extent_of(body.rows), per_group)
+    work = operations(shared, stage)
+    direct = len(loads(stage.elements, shared.nodes)) - len(problem.reads) + len(stage.stores)
+
+    def cost(at: Evaluate) -> Cost:
+        points = at(extent_of(shared.rows))
+        cycles = points * (len(problem.reads) * PACK_SQUARE + (work * OPERATION + direct * ACCESS) / lanes)
+        return Cost(cycles, moved_bytes(shared, at))
+
+    yield Choice(NAME, kernel_item(shared.function.name, axes, on_processors(groups, per_group)), (), cost)
+
+
+def realise(problem: Transposition, item: KernelItem, frame: Frame) -> None:
+    """Emit the work-groups of the frame."""
+    tiles = _Tiles(problem, frame)
+    for_each_row(frame, tiles.body.space, tiles.body.rows, item.context.upcasted, tiles.emit)
+    if tiles.is_aligned is not None:
+        declare(module_of(frame.entry), FENCE, [])
+        func.CallOp([], FENCE, [])
+
+
+class _Tiles:
+    """Emits the tiles of a transposition."""
+
+    def __init__(self, problem: Transposition, frame: Frame) -> None:
+        self.problem, self.traits, self.lanes = problem, frame.machine.traits, problem.lanes(frame.machine)
+        self.body = with_rows(problem.body, problem.split)
+        (self.stage,) = self.body.stages
+        self.across, self.last = inner_loops(self.body, self.stage)
+        self.memory = Memory(dict(enumerate(frame.buffers)), {}, frame.entry)
+        self.reads = [load for load in loads(self.stage.elements, self.body.nodes) if self._is_read(load)]
+        self.is_aligned = self._aligned() if problem.streams(frame.machine) else None
+
+    def _is_read(self, load: Load) -> bool:
+        access = linear_access(load, self.body.nodes, [self.across.name, self.last.name])
+        return access is not None and not load.conditions and access.strides[0] == 1 and access.strides[1] not in (0, 1)
+
+    def _aligned(self) -> ir.Value:
+        """Whether the results begin at multiples of a vector, as stores past the cache need."""
+        index = ir.IndexType.get()
+        found: list[ir.Value] = []
+        for entry in self.stage.stores:
+            place = memref.extract_aligned_pointer_as_index(self.memory.bases[entry.operand])
+            size = arith.constant(index, self.lanes * entry.root.dtype.itemsize - 1)
+            none = arith.constant(index, 0)
+            found.append(arith.cmpi(arith.CmpIPredicate.eq, arith.andi(place, size), none))
+        return reduce(arith.andi, found)
+
+    def emit(self, positions: Index, index: IndexEmitter) -> None:
+        """Emit a tile, given its position in each of the row loops."""
+        here = index.inside({loop.name: index(at) for loop, at in zip(self.body.rows, positions, strict=True)})
+        with at_stage(self.body.nodes, self.stage):
+            if self.across.extent == self.last.extent == TILE:
+                self._whole(here)
+                return
+            fits = (arith.cmpi(arith.CmpIPredicate.sge, here(left), here(TILE)) for left in self._left())
+            for is_whole, region in branches(arith.andi(*fits), here):
+                with region as inside:
+                    (self._whole if is_whole else self._part)(inside)
+
+    def _left(self) -> list[Dim]:
+        """The points from the tile to the end of each of the two loops."""
+        loops = [loop for loop, size in zip(self.problem.body.rows, self.problem.split, strict=True) if size == TILE]
+        return [expr.sub(loop.extent, expr.mul(symbol(block_name(loop)), TILE)) for loop in loops]
+
+    def _whole(self, index: IndexEmitter) -> None:
+        """Emit a whole tile, line by line; past the cache if the results begin at a multiple of a vector."""
+        if self.is_aligned is None:
+            self._lines(index, streams=False)
+            return
+        for streams, region in branches(self.is_aligned, index):
+            with region as inside:
+                self._lines(inside, streams=streams)
+
+    def _lines(self, index: IndexEmitter, *, streams: bool) -> None:
+        line = max(LINE_BYTES // self.stage.stores[0].root.dtype.itemsize, self.lanes)
+        with loop(LINE, 0, TILE, line, index) as beside, loop(SQUARE, 0, TILE, self.lanes, beside) as here:
+            for part in range(0, line, self.lanes):
+                self._square(expr.add(symbol(LINE), part), here, None, streams=streams)
+
+    def _part(self, index: IndexEmitter) -> None:
+        """Emit a tile that is cut off, under masks."""
+        with (
+            loop(LINE, 0, self.last.extent, self.lanes, index) as beside,
+            loop(SQUARE, 0, self.across.extent, self.lanes, beside) as here,
+        ):
+            points = expr.sub(self.last.extent, symbol(LINE)), expr.sub(self.across.extent, symbol(SQUARE))
+            self._square(symbol(LINE), here, points, streams=False)
+
+    def _square(self, line: Dim, index: IndexEmitter, points: tuple[Dim, Dim] | None, *, streams: bool) -> None:
+        """Emit the square at `line` of the last loop. Only the first `points` of the last loop, and of the one across,
+        exist (None: all).
+        """
+        columns = [self._columns(load, line, index, points) for load in self.reads]
+        for number in range(self.lanes):
+            at = {self.across.name: index(expr.add(symbol(SQUARE), number)), self.last.name: index(line)}
+            loaded = {id(load): found[number] for load, found in zip(self.reads, columns, strict=True)}
+            if points is None:
+                self._store(loaded, index.inside(at), None, streams=streams)
+                continue
+            with where(arith.cmpi(arith.CmpIPredicate.sgt, index(points[1]), index(number)), index) as inside:
+                self._store(loaded, inside.inside(at), points[0], streams=streams)
+
+    def _columns(
+        self, load: Load, line: Dim, index: IndexEmitter, points: tuple[Dim, Dim] | None
+    ) -> Sequence[ir.Value]:
+        """The vectors along the last loop, by index of the loop across."""
+        kind = ir.VectorType.get([self.lanes], stored_type(load.dtype))
+        base, address = self.memory.bases[load.operand], self.memory.address(load.operand, load.address)
+        mask = nothing = None
+        if points is not None:
+            flags = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
+            mask = vector.CreateMaskOp(flags, [index(points[1])]).result
+            nothing = vector.BroadcastOp(kind, zero(load.dtype)).result
+        rows: list[ir.Value] = []
+        for lane in range(self.lanes):
+            place = expr.add(line, lane)
+            if points is not None:
+                place = expr.minimum(place, expr.sub(self.last.extent, 1))
+            here = index.inside({self.across.name: index(symbol(SQUARE)), self.last.name: index(place)})
+            view = strided_view(base, address, (self.lanes,), (1,), here)
+            if mask is None:
+                rows.append(vector.LoadOp(kind, view, [here(0)]).result)
+            else:
+                rows.append(vector.MaskedLoadOp(kind, view, [here(0)], mask, nothing).result)
+        return transposed(rows)
+
+    def _store(self, loaded: dict[int, ir.Value], index: IndexEmitter, points: Dim | None, *, streams: bool) -> None:
+        """Emit a vector of points of the map."""
+        emit = VectorEmitter(
+            self.body.nodes, self.memory, self.traits, (self.last.name, self.lanes), points, index, loaded
+        )
+        for element in self.stage.elements:
+            emit(element)
+        for entry in self.stage.stores:
+            value, address = emit(entry.element), self.memory.address(entry.operand, self.stage.domain.address)
+            view = strided_view(self.memory.bases[entry.operand], address, (self.lanes,), (1,), index)
+            if emit.mask is not None:
+                vector.MaskedStoreOp(view, [index(0)], emit.mask, value)
+            elif streams:
+                size = self.lanes * entry.root.dtype.itemsize
+                vector.StoreOp(value, view, [index(0)], nontemporal=True, alignment=size)
+            else:
+                vector.StoreOp(value, view, [index(0)])
