@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Final
 
-from dialect.mlir import arith, func, ir, memref, vector
+from dialect.mlir import arith, ir, vector
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, strided_view
 from passes.emit.regions import branches, loop, where
@@ -37,8 +36,8 @@ from tensorkiln.schedule import KernelItem
 from .cost import ACCESS, OPERATION, PACK_SQUARE
 from .frame import Frame
 from .machine import Machine
+from .past_cache import conditions, emit_conditions, fence, store_past
 from .rows import for_each_row
-from .shared_functions import declare, module_of
 
 NAME: Final = "transpose"
 TILE: Final = 64
@@ -47,8 +46,6 @@ prefetches it."""
 LINE_BYTES: Final = 64
 WIDE: Final = frozenset({4, 8})
 """Bytes of elements that masked loads and stores take."""
-FENCE: Final = "llvm.x86.sse.sfence"
-"""LLVM's name of the instruction that orders stores past the cache (llvm/include/llvm/IR/IntrinsicsX86.td)."""
 LINE, SQUARE = "line", "square"
 
 
@@ -74,15 +71,6 @@ class Transposition:
     def lanes(self, machine: Machine) -> int:
         """Elements of a vector, which are the rows and columns of a square; 0 if the target has no masked vectors."""
         return machine.vectors.lanes(self.reads[0].dtype) if machine.vectors.masked_lanes else 0
-
-    def streams(self, machine: Machine) -> bool:
-        """Whether the results are larger than the cache, and each row of them is whole vectors."""
-        columns = self.body.rows[-1].extent
-        if not isinstance(columns, int) or columns % self.lanes(machine):
-            return False
-        points = expr.neg(extent_of(self.body.rows))
-        element = sum(entry.root.dtype.itemsize for entry in self.stage.stores)
-        return -self.body.space.largest(points) * element >= machine.core.cached_bytes
 
 
 def find(body: KernelBody) -> Transposition | None:
@@ -133,9 +121,8 @@ def realise(problem: Transposition, item: KernelItem, frame: Frame) -> None:
     """Emit the work-groups of the frame."""
     tiles = _Tiles(problem, frame)
     for_each_row(frame, tiles.body.space, tiles.body.rows, item.context.upcasted, tiles.emit)
-    if tiles.is_aligned is not None:
-        declare(module_of(frame.entry), FENCE, [])
-        func.CallOp([], FENCE, [])
+    if tiles.goes_past is not None:
+        fence(frame)
 
 
 class _Tiles:
@@ -148,22 +135,15 @@ class _Tiles:
         self.across, self.last = inner_loops(self.body, self.stage)
         self.memory = Memory(dict(enumerate(frame.buffers)), {}, frame.entry)
         self.reads = [load for load in loads(self.stage.elements, self.body.nodes) if self._is_read(load)]
-        self.is_aligned = self._aligned() if problem.streams(frame.machine) else None
+        when = conditions(problem.body, problem.stage, frame.machine)
+        self.goes_past = None
+        if when is not None and when.lanes == self.lanes:
+            index = IndexEmitter(problem.body.space, frame.symbols)
+            self.goes_past = emit_conditions(when, self.stage, self.memory.bases, index)
 
     def _is_read(self, load: Load) -> bool:
         access = linear_access(load, self.body.nodes, [self.across.name, self.last.name])
         return access is not None and not load.conditions and access.strides[0] == 1 and access.strides[1] not in (0, 1)
-
-    def _aligned(self) -> ir.Value:
-        """Whether the results begin at multiples of a vector, as stores past the cache need."""
-        index = ir.IndexType.get()
-        found: list[ir.Value] = []
-        for entry in self.stage.stores:
-            place = memref.extract_aligned_pointer_as_index(self.memory.bases[entry.operand])
-            size = arith.constant(index, self.lanes * entry.root.dtype.itemsize - 1)
-            none = arith.constant(index, 0)
-            found.append(arith.cmpi(arith.CmpIPredicate.eq, arith.andi(place, size), none))
-        return reduce(arith.andi, found)
 
     def emit(self, positions: Index, index: IndexEmitter) -> None:
         """Emit a tile, given its position in each of the row loops."""
@@ -183,19 +163,19 @@ class _Tiles:
         return [expr.sub(loop.extent, expr.mul(symbol(block_name(loop)), TILE)) for loop in loops]
 
     def _whole(self, index: IndexEmitter) -> None:
-        """Emit a whole tile, line by line; past the cache if the results begin at a multiple of a vector."""
-        if self.is_aligned is None:
-            self._lines(index, streams=False)
+        """Emit a whole tile, line by line, stored past the cache if that may be."""
+        if self.goes_past is None:
+            self._lines(index, past=False)
             return
-        for streams, region in branches(self.is_aligned, index):
+        for past, region in branches(self.goes_past, index):
             with region as inside:
-                self._lines(inside, streams=streams)
+                self._lines(inside, past=past)
 
-    def _lines(self, index: IndexEmitter, *, streams: bool) -> None:
+    def _lines(self, index: IndexEmitter, *, past: bool) -> None:
         line = max(LINE_BYTES // self.stage.stores[0].root.dtype.itemsize, self.lanes)
         with loop(LINE, 0, TILE, line, index) as beside, loop(SQUARE, 0, TILE, self.lanes, beside) as here:
             for part in range(0, line, self.lanes):
-                self._square(expr.add(symbol(LINE), part), here, None, streams=streams)
+                self._square(expr.add(symbol(LINE), part), here, None, past=past)
 
     def _part(self, index: IndexEmitter) -> None:
         """Emit a tile that is cut off, under masks."""
@@ -204,9 +184,9 @@ class _Tiles:
             loop(SQUARE, 0, self.across.extent, self.lanes, beside) as here,
         ):
             points = expr.sub(self.last.extent, symbol(LINE)), expr.sub(self.across.extent, symbol(SQUARE))
-            self._square(symbol(LINE), here, points, streams=False)
+            self._square(symbol(LINE), here, points, past=False)
 
-    def _square(self, line: Dim, index: IndexEmitter, points: tuple[Dim, Dim] | None, *, streams: bool) -> None:
+    def _square(self, line: Dim, index: IndexEmitter, points: tuple[Dim, Dim] | None, *, past: bool) -> None:
         """Emit the square at `line` of the last loop. Only the first `points` of the last loop, and of the one across,
         exist (None: all).
         """
@@ -215,10 +195,10 @@ class _Tiles:
             at = {self.across.name: index(expr.add(symbol(SQUARE), number)), self.last.name: index(line)}
             loaded = {id(load): found[number] for load, found in zip(self.reads, columns, strict=True)}
             if points is None:
-                self._store(loaded, index.inside(at), None, streams=streams)
+                self._store(loaded, index.inside(at), None, past=past)
                 continue
             with where(arith.cmpi(arith.CmpIPredicate.sgt, index(points[1]), index(number)), index) as inside:
-                self._store(loaded, inside.inside(at), points[0], streams=streams)
+                self._store(loaded, inside.inside(at), points[0], past=past)
 
     def _columns(
         self, load: Load, line: Dim, index: IndexEmitter, points: tuple[Dim, Dim] | None
@@ -244,7 +224,7 @@ class _Tiles:
                 rows.append(vector.MaskedLoadOp(kind, view, [here(0)], mask, nothing).result)
         return transposed(rows)
 
-    def _store(self, loaded: dict[int, ir.Value], index: IndexEmitter, points: Dim | None, *, streams: bool) -> None:
+    def _store(self, loaded: dict[int, ir.Value], index: IndexEmitter, points: Dim | None, *, past: bool) -> None:
         """Emit a vector of points of the map."""
         emit = VectorEmitter(
             self.body.nodes, self.memory, self.traits, (self.last.name, self.lanes), points, index, loaded
@@ -256,8 +236,7 @@ class _Tiles:
             view = strided_view(self.memory.bases[entry.operand], address, (self.lanes,), (1,), index)
             if emit.mask is not None:
                 vector.MaskedStoreOp(view, [index(0)], emit.mask, value)
-            elif streams:
-                size = self.lanes * entry.root.dtype.itemsize
-                vector.StoreOp(value, view, [index(0)], nontemporal=True, alignment=size)
+            elif past:
+                store_past(value, view, self.lanes * entry.root.dtype.itemsize, index)
             else:
                 vector.StoreOp(value, view, [index(0)])

@@ -161,6 +161,17 @@ def test_a_result_of_other_rows_is_stored_in_the_cache(shape: tuple[Any, ...]) -
     assert "nontemporal" not in realised(moved("float32", shape, (1, 0)))
 
 
+@pytest.mark.parametrize("shape", [LARGE, (2047, 2112), (2112, 2047), (30, 50)])
+def test_a_symbolic_result_is_stored_past_the_cache_if_that_pays(shape: tuple[int, int]) -> None:
+    graph = moved("float32", ("n", "m"), (1, 0))
+    text = realised(graph)
+    # The elements of a row are whole vectors, the result begins at one, and it has 16 MiB.
+    assert "nontemporal = true" in text
+    assert "arith.cmpi uge" in text
+    (made,) = program(compiled(graph, "cpu:native"))(whole(shape), n=shape[0], m=shape[1])
+    np.testing.assert_array_equal(made, whole(shape).T)
+
+
 @pytest.mark.parametrize("shift", [0, 1, 8])
 def test_a_large_result_may_begin_anywhere(shift: int) -> None:
     run, x = program(compiled(moved("float32", LARGE, (1, 0)))), whole(LARGE)
