@@ -104,9 +104,9 @@ ORDERS = ((1, 0), (0, 2, 1), (2, 1, 0), (1, 2, 0), (0, 3, 1, 2), (0, 2, 3, 1), (
 )
 def test_a_transposition_is_numpys(dtype: str, order: tuple[int, ...], drawn: list[int], symbolic: bool) -> None:
     shape = tuple(each if axis < 2 else 1 + each % 12 for axis, each in enumerate(drawn[: len(order)]))
-    graph = moved(dtype, tuple(f"s{axis}" for axis in range(len(order))) if symbolic else shape, order)
-    x = whole(shape, dtype)
-    symbols = {f"s{axis}": extent for axis, extent in enumerate(shape)} if symbolic else {}
+    names = ("n", "m") if symbolic else ()
+    graph, x = moved(dtype, (*names, *shape[len(names) :]), order), whole(shape, dtype)
+    symbols = dict(zip(names, shape, strict=False))
     (made,) = checked.run_graph(graph, x, **symbols)
     np.testing.assert_array_equal(made, x.transpose(order))
 
