@@ -13,6 +13,7 @@ from dialect.mlir import arith, ir
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, register
 from passes.emit.regions import loop
+from passes.emit.row_facts import facts_of
 from passes.emit.stage_emission import StageEmitter
 from passes.emit.sum_emission import emit_sum
 from passes.loops.accesses import loads
@@ -303,7 +304,8 @@ class _Emission:
             in_block = expr.mul(symbol("row"), stride)
             starts = {number: row_start(body, number) for number in (problem.scores, *problem.locals, problem.weights)}
             starts |= {each: expr.sub(starts[each], in_block) for each in (problem.scores, problem.weights)}
-            emit = StageEmitter(body.nodes, Memory(self.bases, starts, self.frame.entry), self.frame.machine.traits)
+            memory, traits = Memory(self.bases, starts, self.frame.entry), self.frame.machine.traits
+            emit = StageEmitter(body.nodes, memory, traits, facts=facts_of(body))
             for number, stage in problem.between.items():
                 if number in self.sums:
                     emit_sum(emit, self.sums[number], self.totals[number], here)

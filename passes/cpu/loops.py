@@ -8,8 +8,8 @@ from dataclasses import replace
 from dialect.mlir import ir
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, register
+from passes.emit.row_facts import facts_of
 from passes.emit.stage_emission import StageEmitter
-from passes.emit.steady_divisors import shares_of
 from passes.emit.sum_emission import emit_sum, row_sums
 from passes.emit.sweep_emission import emit_result, emit_sweep, registers_of
 from passes.loops.body import KernelBody, Stage
@@ -123,7 +123,7 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
         bases |= registers_of(sweep, frame.entry)
     memory = Memory(bases, {number: row_start(body, number) for number in locals_of(body)}, frame.entry)
     lanes = frame.machine.vectors.masked_lanes
-    emit = StageEmitter(body.nodes, memory, frame.machine.traits, lanes, shares_of(body))
+    emit = StageEmitter(body.nodes, memory, frame.machine.traits, lanes, facts_of(body))
     sums = sums_of(body, _beside(body, sweeps))
     together = at_once(item)
     totals = {

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
-from typing import Final
 
 from dialect.mlir import arith, ir, memref, scf
 from passes import scalar
@@ -13,6 +11,7 @@ from tensorkiln.dtypes import DType
 
 from ..loops.body import Stage
 from ..loops.scalar_dag import Apply, IndexValue, Interner, Load
+from ..scalar.exp2 import exp2
 from ..scalar.form import form_of
 from ..scalar.number import Number
 from ..scalar.reciprocal import Reciprocal
@@ -21,31 +20,21 @@ from ..to_linalg.node_writer import NodeWriter
 from ..to_linalg.scalar_ops import emit_scalar, operation_of
 from .index_emission import IndexEmitter
 from .memory import Memory, load, strided_view
+from .row_facts import NO_FACTS, SINGLE_STEP, RowFacts, is_power
 
 Reciprocals = Mapping[int, Reciprocal]
 """Reciprocals of divisors, by the `id` of the divisor node."""
-DIVIDED: Final = frozenset({DType.FLOAT32, DType.FLOAT64})
 
 
 def is_float_division(node: Apply) -> bool:
     """Whether the node divides floats that are computed in their own precision."""
-    return node.op == "binop" and node.attributes[0] in ("fdiv", "div") and node.dtype in DIVIDED
-
-
-def _operands(division: Apply) -> tuple[int, int] | None:
-    """The operands that the dividend and the divisor are loaded from."""
-    match division.args:
-        case (Load(operand=dividend, conditions=()), Load(operand=divisor, conditions=())):
-            return dividend, divisor
-        case _:
-            return None
+    return node.op == "binop" and node.attributes[0] in ("fdiv", "div") and node.dtype in SINGLE_STEP
 
 
 class Emitter(NodeWriter):
     """Emits nodes at the current insertion point, each once. `loaded` has known values of loads, by `id`.
 
-    A division by a divisor in `reciprocals` becomes a multiplication; `shares` are pairs of operands whose quotients
-    are finite.
+    A division by a divisor in `reciprocals` becomes a multiplication; `facts` are those of the kernel's rows.
     """
 
     def __init__(
@@ -56,11 +45,11 @@ class Emitter(NodeWriter):
         traits: Traits,
         loaded: Mapping[int, ir.Value] | None = None,
         reciprocals: Reciprocals | None = None,
-        shares: AbstractSet[tuple[int, int]] = frozenset(),
+        facts: RowFacts = NO_FACTS,
     ) -> None:
         super().__init__(nodes, index, loaded or {})
         self.index, self.memory, self.traits = index, memory, traits
-        self._reciprocals, self._shares = reciprocals or {}, shares
+        self._reciprocals, self._facts = reciprocals or {}, facts
 
     def stored(self, stage: Stage) -> list[ir.Value]:
         """The values that the stage stores at this point.
@@ -77,9 +66,12 @@ class Emitter(NodeWriter):
 
     def _apply(self, node: Apply) -> ir.Value:
         if is_float_division(node) and (reciprocal := self._reciprocals.get(id(node.args[1]))):
-            quotient = reciprocal.share if _operands(node) in self._shares else reciprocal.quotient
+            quotient = reciprocal.share if self._facts.is_share(node) else reciprocal.quotient
             share = quotient(self.traits, Number(self(node.args[0]), form_of(node.dtype)))
             return to_register(node.dtype, share.value)
+        if is_power(node) and self._facts.is_at_most_one(node):
+            exponent = Number(self(node.args[0]), form_of(node.dtype))
+            return to_register(node.dtype, exp2(self.traits, exponent, is_at_most_zero=True).value)
         args = [to_scalar(arg.dtype, self(arg)) for arg in node.args]
         return to_register(node.dtype, emit_scalar(operation_of(node), args, self.traits))
 

@@ -28,7 +28,8 @@ from .accumulation import Accumulation, LikelyMaximum, Maximum, accumulation_of,
 from .emission import Emitter, Reciprocals
 from .index_emission import IndexEmitter
 from .memory import Memory, register, store, strided_view
-from .steady_divisors import Shares, steady_divisors, with_reciprocals
+from .row_facts import NO_FACTS, RowFacts
+from .steady_divisors import steady_divisors, with_reciprocals
 from .strips import PLAIN, StripEmitter, strip_loop
 
 LEAST_LIKELY: Final = 64
@@ -41,9 +42,9 @@ class StageEmitter:
     """Emits the stages of one kernel for the current row, at the current insertion point."""
 
     def __init__(
-        self, nodes: Interner, memory: Memory, traits: Traits, lanes: int = 0, shares: Shares = frozenset()
+        self, nodes: Interner, memory: Memory, traits: Traits, lanes: int = 0, facts: RowFacts = NO_FACTS
     ) -> None:
-        self.nodes, self.memory, self.traits, self.lanes, self.shares = nodes, memory, traits, lanes, shares
+        self.nodes, self.memory, self.traits, self.lanes, self.facts = nodes, memory, traits, lanes, facts
 
     def __call__(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
         """Emit `stage`; `loops` are those inside the row, outermost first."""
@@ -68,7 +69,7 @@ class StageEmitter:
         reciprocals: Reciprocals | None = None,
     ) -> Emitter:
         """An emitter of scalars at the current insertion point."""
-        return Emitter(self.nodes, index, self.memory, self.traits, loaded, reciprocals, self.shares)
+        return Emitter(self.nodes, index, self.memory, self.traits, loaded, reciprocals, self.facts)
 
     def _map(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
         memory = self.memory

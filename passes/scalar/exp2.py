@@ -35,18 +35,22 @@ DOUBLE = (
 )
 
 
-def exp2(traits: Traits, x: Number) -> Number:
+def exp2(traits: Traits, x: Number, *, is_at_most_zero: bool = False) -> Number:
     """inf above the largest exponent, denormals and then 0 below the least, NaN for NaN; exact for integers.
+
+    If x is known to be at most 0, or NaN, this takes fewer operations.
 
     A 0 is not computed by rounding: an operation that underflows takes a CPU a hundred cycles, and a masked softmax has
     many zeros.
     """
-    return _by_instruction(traits, x) if traits.has_scaling else _by_two_factors(traits, x)
+    if traits.has_scaling:
+        return _by_instruction(traits, x, is_at_most_zero=is_at_most_zero)
+    return _at_most_one(traits, x) if is_at_most_zero else _by_two_factors(traits, x)
 
 
-def _by_instruction(traits: Traits, x: Number) -> Number:
+def _by_instruction(traits: Traits, x: Number, *, is_at_most_zero: bool) -> Number:
     is_zero = x.less(-float(x.form.bias + x.form.fraction))
-    bounded = choose(is_zero, 0.0, _at_most(x, x.form.bias + 2))
+    bounded = choose(is_zero, 0.0, x if is_at_most_zero else _at_most(x, x.form.bias + 2))
     power = bounded.to_nearest_integer()
     return choose(is_zero, 0.0, _fraction(traits, bounded - power.to_float(x.form, signed=True)).scaled(power))
 
@@ -58,6 +62,17 @@ def _by_two_factors(traits: Traits, x: Number) -> Number:
     total = bounded + rounder
     first, second = _two_powers(bounded, total.bits(), bounded.bits().less(0))
     return _fraction(traits, bounded - (total - rounder)) * first * second
+
+
+def _at_most_one(traits: Traits, x: Number) -> Number:
+    """The factors are 2**(n + shift), which is no denormal and is 0 for the least n, and 2**-shift."""
+    shift = x.form.fraction + 1
+    least = -float(x.form.bias + shift)
+    bounded = choose(x.less(least), least, x)
+    rounder = 1.5 * 2.0**x.form.fraction + x.form.bias + shift
+    total = bounded + rounder
+    power = (total.bits() << x.form.fraction).reinterpreted(x.form)
+    return _fraction(traits, bounded - (total - rounder)) * power * 2.0**-shift
 
 
 def _at_most(x: Number, high: float) -> Number:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dialect.mlir import ir
+from passes.scalar.exp2 import exp2
+from passes.scalar.form import form_of
+from passes.scalar.number import Number
+from passes.scalar.traits import Traits
 from tensorkiln.dtypes import DType
-from tests.scalar.kernel import EVERY_TARGET, unary
+from tests.scalar.kernel import EVERY_TARGET, kernel, unary
 from tests.scalar.values import FLOATS, WIDE_FLOATS, Array, assert_same, edges, patterns, ulps, worst
 
 COUNT = 100_000
@@ -84,6 +89,17 @@ def test_exp2_of_an_integer_is_an_exact_power(dtype: DType, target: str) -> None
     with np.errstate(over="ignore"):
         expected = np.exp2(x.astype(np.float64)).astype(dtype.numpy)
     assert_same(unary("exp2", dtype, target)(x), expected, x)
+
+
+@pytest.mark.parametrize("target", EVERY_TARGET)
+@pytest.mark.parametrize("dtype", WIDE_FLOATS)
+def test_exp2_of_at_most_zero_has_the_same_bits(dtype: DType, target: str) -> None:
+    def below(traits: Traits, values: Sequence[ir.Value]) -> ir.Value:
+        return exp2(traits, Number(values[0], form_of(dtype)), is_at_most_zero=True).value
+
+    x = -np.abs(_arguments("exp2", dtype))
+    x = np.concatenate([x, np.array([0.0, -np.inf, np.nan, -126.5, -149, -149.5, -150, -1074.5, -1075], dtype.numpy)])
+    assert_same(kernel(below, [dtype], dtype, target)(x), unary("exp2", dtype, target)(x), x)
 
 
 @pytest.mark.parametrize("target", EVERY_TARGET)
