@@ -7,7 +7,7 @@ known only at the call.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final
@@ -72,9 +72,9 @@ def emit_conditions(when: Conditions, stage: Stage, bases: Mapping[int, ir.Value
     return reduce(arith.andi, held)
 
 
-def store_past(value: ir.Value, view: ir.Value, bytes_: int, index: IndexEmitter) -> None:
-    """Store a vector of `bytes_` bytes past the cache; `fence` has to follow before the kernel ends."""
-    vector.StoreOp(value, view, [index(0)], nontemporal=True, alignment=bytes_)
+def store_past(value: ir.Value, view: ir.Value, places: Sequence[ir.Value], size: int) -> None:
+    """Store a vector of `size` bytes past the cache; `fence` has to follow before the kernel ends."""
+    vector.StoreOp(value, view, places, nontemporal=True, alignment=size)
 
 
 def fence(frame: Frame) -> None:

@@ -19,8 +19,8 @@ from passes.emit.vector_emission import VectorEmitter
 from passes.loops.accesses import linear_access, loads
 from passes.loops.body import KernelBody, Stage
 from passes.loops.collapse import collapse
-from passes.loops.domain import extent_of
-from passes.loops.index_space import Index
+from passes.loops.domain import Loop, extent_of
+from passes.loops.index_space import Index, linear_form
 from passes.loops.scalar_dag import Load
 from passes.origins import at_stage
 from passes.scalar.registers import stored_type, zero
@@ -46,7 +46,7 @@ prefetches it."""
 LINE_BYTES: Final = 64
 WIDE: Final = frozenset({4, 8})
 """Bytes of elements that masked loads and stores take."""
-LINE, SQUARE = "line", "square"
+LINE, SQUARE, PART = "line", "square", "part"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +173,12 @@ class _Tiles:
 
     def _lines(self, index: IndexEmitter, *, past: bool) -> None:
         line = max(LINE_BYTES // self.stage.stores[0].root.dtype.itemsize, self.lanes)
-        with loop(LINE, 0, TILE, line, index) as beside, loop(SQUARE, 0, TILE, self.lanes, beside) as here:
-            for part in range(0, line, self.lanes):
-                self._square(expr.add(symbol(LINE), part), here, None, past=past)
+        with (
+            loop(LINE, 0, TILE, line, index) as here,
+            loop(SQUARE, 0, TILE, self.lanes, here) as here,
+            loop(PART, 0, line, self.lanes, here) as here,
+        ):
+            self._square(expr.add(symbol(LINE), symbol(PART)), here, None, past=past)
 
     def _part(self, index: IndexEmitter) -> None:
         """Emit a tile that is cut off, under masks."""
@@ -190,53 +193,63 @@ class _Tiles:
         """Emit the square at `line` of the last loop. Only the first `points` of the last loop, and of the one across,
         exist (None: all).
         """
-        columns = [self._columns(load, line, index, points) for load in self.reads]
+        corner = index.inside({self.across.name: index(symbol(SQUARE)), self.last.name: index(line)})
+        columns = [self._columns(load, corner, points) for load in self.reads]
+        address = self.stage.domain.address
+        results = [self._view(entry.operand, address, self.across, corner) for entry in self.stage.stores]
         for number in range(self.lanes):
             at = {self.across.name: index(expr.add(symbol(SQUARE), number)), self.last.name: index(line)}
             loaded = {id(load): found[number] for load, found in zip(self.reads, columns, strict=True)}
             if points is None:
-                self._store(loaded, index.inside(at), None, past=past)
+                self._store(loaded, results, number, index.inside(at), None, past=past)
                 continue
             with where(arith.cmpi(arith.CmpIPredicate.sgt, index(points[1]), index(number)), index) as inside:
-                self._store(loaded, inside.inside(at), points[0], past=past)
+                self._store(loaded, results, number, inside.inside(at), points[0], past=past)
 
-    def _columns(
-        self, load: Load, line: Dim, index: IndexEmitter, points: tuple[Dim, Dim] | None
-    ) -> Sequence[ir.Value]:
+    def _view(self, operand: int, address: Dim, rows: Loop, corner: IndexEmitter) -> ir.Value:
+        """The square of an operand at a corner: rows along a loop, of contiguous elements."""
+        form = linear_form(address, [rows.name])
+        assert form is not None, "the strategy has looked"
+        return strided_view(self.memory.bases[operand], address, (self.lanes,) * 2, (form[1][0], 1), corner)
+
+    def _columns(self, load: Load, corner: IndexEmitter, points: tuple[Dim, Dim] | None) -> Sequence[ir.Value]:
         """The vectors along the last loop, by index of the loop across."""
         kind = ir.VectorType.get([self.lanes], stored_type(load.dtype))
-        base, address = self.memory.bases[load.operand], self.memory.address(load.operand, load.address)
-        mask = nothing = None
-        if points is not None:
-            flags = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
-            mask = vector.CreateMaskOp(flags, [index(points[1])]).result
-            nothing = vector.BroadcastOp(kind, zero(load.dtype)).result
-        rows: list[ir.Value] = []
-        for lane in range(self.lanes):
-            place = expr.add(line, lane)
-            if points is not None:
-                place = expr.minimum(place, expr.sub(self.last.extent, 1))
-            here = index.inside({self.across.name: index(symbol(SQUARE)), self.last.name: index(place)})
-            view = strided_view(base, address, (self.lanes,), (1,), here)
-            if mask is None:
-                rows.append(vector.LoadOp(kind, view, [here(0)]).result)
-            else:
-                rows.append(vector.MaskedLoadOp(kind, view, [here(0)], mask, nothing).result)
-        return transposed(rows)
+        view = self._view(load.operand, load.address, self.last, corner)
+        if points is None:
+            rows = [vector.LoadOp(kind, view, [corner(lane), corner(0)]).result for lane in range(self.lanes)]
+            return transposed(rows)
+        flags = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
+        mask = vector.CreateMaskOp(flags, [corner(points[1])]).result
+        nothing = vector.BroadcastOp(kind, zero(load.dtype)).result
+        # Columns that do not exist repeat the last one.
+        places = [corner(expr.minimum(lane, expr.sub(points[0], 1))) for lane in range(self.lanes)]
+        return transposed(
+            [vector.MaskedLoadOp(kind, view, [place, corner(0)], mask, nothing).result for place in places]
+        )
 
-    def _store(self, loaded: dict[int, ir.Value], index: IndexEmitter, points: Dim | None, *, past: bool) -> None:
-        """Emit a vector of points of the map."""
+    def _store(
+        self,
+        loaded: dict[int, ir.Value],
+        results: Sequence[ir.Value],
+        row: int,
+        index: IndexEmitter,
+        points: Dim | None,
+        *,
+        past: bool,
+    ) -> None:
+        """Emit a vector of points of the map, and store it in a row of the square of each result."""
         emit = VectorEmitter(
             self.body.nodes, self.memory, self.traits, (self.last.name, self.lanes), points, index, loaded
         )
         for element in self.stage.elements:
             emit(element)
-        for entry in self.stage.stores:
-            value, address = emit(entry.element), self.memory.address(entry.operand, self.stage.domain.address)
-            view = strided_view(self.memory.bases[entry.operand], address, (self.lanes,), (1,), index)
+        places = [index(row), index(0)]
+        for entry, view in zip(self.stage.stores, results, strict=True):
+            value = emit(entry.element)
             if emit.mask is not None:
-                vector.MaskedStoreOp(view, [index(0)], emit.mask, value)
+                vector.MaskedStoreOp(view, places, emit.mask, value)
             elif past:
-                store_past(value, view, self.lanes * entry.root.dtype.itemsize, index)
+                store_past(value, view, places, self.lanes * entry.root.dtype.itemsize)
             else:
-                vector.StoreOp(value, view, [index(0)])
+                vector.StoreOp(value, view, places)
