@@ -163,48 +163,59 @@ class _Tiles:
         return [expr.sub(loop.extent, expr.mul(symbol(block_name(loop)), TILE)) for loop in loops]
 
     def _whole(self, index: IndexEmitter) -> None:
-        """Emit a whole tile, line by line, stored past the cache if that may be."""
-        if self.goes_past is None:
-            self._lines(index, past=False)
-            return
-        for past, region in branches(self.goes_past, index):
-            with region as inside:
-                self._lines(inside, past=past)
-
-    def _lines(self, index: IndexEmitter, *, past: bool) -> None:
+        """Emit a whole tile, line by line."""
         line = max(LINE_BYTES // self.stage.stores[0].root.dtype.itemsize, self.lanes)
         with (
             loop(LINE, 0, TILE, line, index) as here,
             loop(SQUARE, 0, TILE, self.lanes, here) as here,
             loop(PART, 0, line, self.lanes, here) as here,
         ):
-            self._square(expr.add(symbol(LINE), symbol(PART)), here, None, past=past)
+            corner, columns, results = self._square(expr.add(symbol(LINE), symbol(PART)), here, None)
+            made = [self._made(row, columns, corner, None) for row in range(self.lanes)]
+            values = [[emit(entry.element) for entry in self.stage.stores] for emit in made]
+            if self.goes_past is None:
+                self._store(values, results, here, past=False)
+                return
+            for past, region in branches(self.goes_past, here):
+                with region as inside:
+                    self._store(values, results, inside, past=past)
+
+    def _store(
+        self, rows: Sequence[Sequence[ir.Value]], results: Sequence[ir.Value], index: IndexEmitter, *, past: bool
+    ) -> None:
+        for number, values in enumerate(rows):
+            for entry, value, view in zip(self.stage.stores, values, results, strict=True):
+                places = [index(number), index(0)]
+                if past:
+                    store_past(value, view, places, self.lanes * entry.root.dtype.itemsize)
+                else:
+                    vector.StoreOp(value, view, places)
 
     def _part(self, index: IndexEmitter) -> None:
         """Emit a tile that is cut off, under masks."""
         with (
-            loop(LINE, 0, self.last.extent, self.lanes, index) as beside,
-            loop(SQUARE, 0, self.across.extent, self.lanes, beside) as here,
+            loop(LINE, 0, self.last.extent, self.lanes, index) as here,
+            loop(SQUARE, 0, self.across.extent, self.lanes, here) as here,
         ):
             points = expr.sub(self.last.extent, symbol(LINE)), expr.sub(self.across.extent, symbol(SQUARE))
-            self._square(symbol(LINE), here, points, past=False)
+            corner, columns, results = self._square(symbol(LINE), here, points)
+            for row in range(self.lanes):
+                with where(arith.cmpi(arith.CmpIPredicate.sgt, here(points[1]), here(row)), corner) as inside:
+                    emit = self._made(row, columns, inside, points[0])
+                    for entry, view in zip(self.stage.stores, results, strict=True):
+                        value = emit(entry.element)
+                        vector.MaskedStoreOp(view, [inside(row), inside(0)], emit.mask, value)
 
-    def _square(self, line: Dim, index: IndexEmitter, points: tuple[Dim, Dim] | None, *, past: bool) -> None:
-        """Emit the square at `line` of the last loop. Only the first `points` of the last loop, and of the one across,
-        exist (None: all).
+    def _square(
+        self, line: Dim, index: IndexEmitter, points: tuple[Dim, Dim] | None
+    ) -> tuple[IndexEmitter, Sequence[Sequence[ir.Value]], Sequence[ir.Value]]:
+        """The square at `line` of the last loop: the indices of its corner, the columns of each read, and the squares
+        of the results. Only the first `points` of the last loop, and of the one across, exist (None: all).
         """
         corner = index.inside({self.across.name: index(symbol(SQUARE)), self.last.name: index(line)})
-        columns = [self._columns(load, corner, points) for load in self.reads]
         address = self.stage.domain.address
         results = [self._view(entry.operand, address, self.across, corner) for entry in self.stage.stores]
-        for number in range(self.lanes):
-            at = {self.across.name: index(expr.add(symbol(SQUARE), number)), self.last.name: index(line)}
-            loaded = {id(load): found[number] for load, found in zip(self.reads, columns, strict=True)}
-            if points is None:
-                self._store(loaded, results, number, index.inside(at), None, past=past)
-                continue
-            with where(arith.cmpi(arith.CmpIPredicate.sgt, index(points[1]), index(number)), index) as inside:
-                self._store(loaded, results, number, inside.inside(at), points[0], past=past)
+        return corner, [self._columns(load, corner, points) for load in self.reads], results
 
     def _view(self, operand: int, address: Dim, rows: Loop, corner: IndexEmitter) -> ir.Value:
         """The square of an operand at a corner: rows along a loop, of contiguous elements."""
@@ -228,28 +239,16 @@ class _Tiles:
             [vector.MaskedLoadOp(kind, view, [place, corner(0)], mask, nothing).result for place in places]
         )
 
-    def _store(
-        self,
-        loaded: dict[int, ir.Value],
-        results: Sequence[ir.Value],
-        row: int,
-        index: IndexEmitter,
-        points: Dim | None,
-        *,
-        past: bool,
-    ) -> None:
-        """Emit a vector of points of the map, and store it in a row of the square of each result."""
-        emit = VectorEmitter(
-            self.body.nodes, self.memory, self.traits, (self.last.name, self.lanes), points, index, loaded
-        )
+    def _made(
+        self, row: int, columns: Sequence[Sequence[ir.Value]], corner: IndexEmitter, points: Dim | None
+    ) -> VectorEmitter:
+        """The vectors of a row of the square at `corner`."""
+        at = {self.across.name: corner(expr.add(symbol(self.across.name), row))} if row else {}
+        loaded = {id(load): found[row] for load, found in zip(self.reads, columns, strict=True)}
+        along = (self.last.name, self.lanes)
+        # Another emitter, since an inner one must not rebind a name.
+        index = IndexEmitter(corner.space, {**corner.names, **at})
+        emit = VectorEmitter(self.body.nodes, self.memory, self.traits, along, points, index, loaded)
         for element in self.stage.elements:
             emit(element)
-        places = [index(row), index(0)]
-        for entry, view in zip(self.stage.stores, results, strict=True):
-            value = emit(entry.element)
-            if emit.mask is not None:
-                vector.MaskedStoreOp(view, places, emit.mask, value)
-            elif past:
-                store_past(value, view, places, self.lanes * entry.root.dtype.itemsize)
-            else:
-                vector.StoreOp(value, view, places)
+        return emit
