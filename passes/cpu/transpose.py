@@ -80,7 +80,7 @@ def find(body: KernelBody) -> Transposition | None:
     if across is None:
         return None
     (stage,), nodes, last = shared.stages, shared.nodes, shared.rows[-1]
-    reads = tuple(load for load in loads(stage.elements, nodes) if _is_across(shared, load, across))
+    reads = tuple(load for load in loads(stage.elements, nodes) if _is_across(shared, load, shared.rows[across], last))
     in_memory = [load.dtype for load in loads(stage.elements, nodes)] + [entry.root.dtype for entry in stage.stores]
     is_wide = all(dtype.itemsize in WIDE for dtype in in_memory)
     if not reads or not is_wide or len({load.dtype.itemsize for load in reads}) > 1:
@@ -89,11 +89,13 @@ def find(body: KernelBody) -> Transposition | None:
     return Transposition(shared, across, reads) if expressed else None
 
 
-def _is_across(body: KernelBody, load: Load, across: int) -> bool:
-    access = linear_access(load, body.nodes, [loop.name for loop in body.rows])
+def _is_across(body: KernelBody, load: Load, across: Loop, last: Loop) -> bool:
+    """Whether a read is contiguous along the loop `across`, and its rows are apart along the last one."""
+    access = linear_access(load, body.nodes, [across.name, last.name])
     if access is None or load.conditions:
         return False
-    return access.strides[across] == 1 and access.strides[-1] not in (0, 1)
+    beside, apart = access.strides
+    return beside == 1 and apart not in (0, 1) and body.space.is_nonnegative(apart)
 
 
 def candidates(problem: Transposition, machine: Machine) -> Iterator[Choice]:
@@ -134,16 +136,13 @@ class _Tiles:
         (self.stage,) = self.body.stages
         self.across, self.last = inner_loops(self.body, self.stage)
         self.memory = Memory(dict(enumerate(frame.buffers)), {}, frame.entry)
-        self.reads = [load for load in loads(self.stage.elements, self.body.nodes) if self._is_read(load)]
+        read = loads(self.stage.elements, self.body.nodes)
+        self.reads = [load for load in read if _is_across(self.body, load, self.across, self.last)]
         when = conditions(problem.body, problem.stage, frame.machine)
         self.goes_past = None
         if when is not None and when.lanes == self.lanes:
             index = IndexEmitter(problem.body.space, frame.symbols)
             self.goes_past = emit_conditions(when, self.stage, self.memory.bases, index)
-
-    def _is_read(self, load: Load) -> bool:
-        access = linear_access(load, self.body.nodes, [self.across.name, self.last.name])
-        return access is not None and not load.conditions and access.strides[0] == 1 and access.strides[1] not in (0, 1)
 
     def emit(self, positions: Index, index: IndexEmitter) -> None:
         """Emit a tile, given its position in each of the row loops."""

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from passes.codegen.object_code import assembly
-from tensorkiln.build import Builder, Tensor, pad, permute, transpose
+from tensorkiln.build import Builder, Tensor, flip, pad, permute, transpose
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
 from tests import checked
@@ -81,6 +81,8 @@ def test_whole_tiles_have_no_masks_and_others_do() -> None:
         (moved("float32", (20, 30), (1, 0)), "loops"),
         (moved("float32", (40, 50, 64), (1, 0, 2)), "loops"),
         (fused(lambda x: transpose(x).exp(), (100, 70)), "loops"),
+        (fused(lambda x: transpose(flip(x, 0)), (100, 70)), "loops"),
+        (fused(lambda x: flip(transpose(x), 0), (100, 70)), "loops"),
         (fused(lambda x: pad(transpose(x), [(1, 1), (0, 0)]), (100, 70)), "loops"),
     ],
 )
@@ -118,6 +120,7 @@ FUSED: dict[str, tuple[Callable[..., Tensor], tuple[tuple[int, ...], ...]]] = {
     "with a column": (lambda x, y: transpose(x + y), ((100, 70), (70,))),
     "of a square": (lambda x: x + transpose(x), ((72, 72),)),
     "clamped": (lambda x: transpose(x).clip(-3, 1000), ((65, 129),)),
+    "turned": (lambda x, y: transpose(x) + flip(transpose(y), 1), ((100, 70), (100, 70))),
     "of a batch": (lambda x, y: permute(x, 0, 2, 1) + y, ((3, 40, 50), (3, 50, 40))),
 }
 
