@@ -22,6 +22,7 @@ from passes.loops.domain import Loop
 from passes.loops.index_space import linear_form
 from passes.loops.substitution import over
 from passes.schedule.cost import at_upper_bounds
+from passes.schedule.nests import Nest
 from passes.schedule.pieces import pieces_of
 from passes.schedule.tiling import cut, inner_loops
 from passes.schedule.work import moved_bytes, operations
@@ -101,12 +102,13 @@ def _only_loop(body: KernelBody, stage: Stage, along: Loop) -> Loop | None:
 
 
 def emit_beside(
-    emit: StageEmitter, body: KernelBody, stage: Stage, streams: Sequence[Stream], index: IndexEmitter
+    emit: StageEmitter, body: KernelBody, nest: Nest, streams: Sequence[Stream], index: IndexEmitter
 ) -> None:
     """Emit a stage in chunks of its only loop, each behind prefetches of its share of `streams`."""
-    (along,) = inner_loops(body, stage)
+    (along,) = nest.loops
     block, piece, at = cut(body.space, along, CHUNK)
-    chunk = over(body, stage, (*body.rows, block, piece), {along.name: at})
+    chunk = over(body, nest.stage, (*body.rows, block, piece), {along.name: at})
+    strip = nest.strip and nest.strip._replace(loop=piece)
     with loop(block.name, 0, block.extent, 1, index) as here:
         for stream in streams:
             base = emit.memory.bases[stream.operand]
@@ -115,4 +117,4 @@ def emit_beside(
             for ahead in range(0, CHUNK, per_line):
                 view = strided_view(base, expr.add(first, ahead), (per_line,), (1,), here)
                 prefetch(view, NEAREST_CACHE, here, is_written=stream.is_written)
-        emit(chunk, (piece,), here)
+        emit(chunk, (piece,), here, strip)
