@@ -27,9 +27,8 @@ from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.nests import Nest, axes_of
 from passes.schedule.record import kernel_item, nested, on_processors, placed
-from passes.schedule.row_storage import locals_of, row_size, row_start
 from passes.schedule.sum_blocks import TOTAL, sums_of, totals_of
-from passes.schedule.tiling import inner_loops
+from passes.schedule.tiling import inner_loops, locals_of, row_size, row_start
 from passes.schedule.work import moved_bytes
 from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol

@@ -20,12 +20,22 @@ from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.nests import axes_of, nests_of, recorded_nests
 from passes.schedule.record import at_once, kernel_item, on_processors, placed
-from passes.schedule.row_storage import locals_of, row_size, row_start
 from passes.schedule.rows_at_once import rows_at_once
 from passes.schedule.sum_blocks import TOTAL, sums_of, totals_of
 from passes.schedule.sweeps import Sweep, needed_share, sweeps_of
 from passes.schedule.tiling import ROW as ROW_LOOP
-from passes.schedule.tiling import WHOLE, Rows, block_name, inner_loops, rows_candidates, rows_per_group, with_rows
+from passes.schedule.tiling import (
+    WHOLE,
+    Rows,
+    block_name,
+    inner_loops,
+    locals_of,
+    row_size,
+    row_start,
+    rows_candidates,
+    rows_per_group,
+    with_rows,
+)
 from passes.schedule.work import moved_bytes
 from tensorkiln import expr
 from tensorkiln.dtypes import DType

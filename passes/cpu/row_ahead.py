@@ -22,8 +22,7 @@ from passes.loops.domain import Loop
 from passes.loops.index_space import linear_form
 from passes.loops.substitution import over
 from passes.schedule.cost import at_upper_bounds
-from passes.schedule.nests import Nest
-from passes.schedule.pieces import pieces_of
+from passes.schedule.nests import Nest, pieces_of
 from passes.schedule.tiling import cut, inner_loops
 from passes.schedule.work import moved_bytes, operations
 from tensorkiln import expr

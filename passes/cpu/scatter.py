@@ -33,11 +33,6 @@ CLEARED, UPDATE = 0.1, 4.0
 """Cycles to clear an element of the result, and to apply an update."""
 
 
-def find(body: KernelBody) -> KernelBody:
-    """Match every scatter."""
-    return body
-
-
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     """The one candidate: work-groups of result lines along the axis, enough to amortise their start."""
     root = root_of(body)

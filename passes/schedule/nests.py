@@ -1,5 +1,8 @@
 """The loop nests of a row: a stage, or each piece of it, and which loop is in vectors.
 
+A map that chooses by the index of a loop, such as a concatenation, is cut into pieces in which the choice is constant:
+no element needs a select, and the loops can be vectorised.
+
 The choice is made once, for a candidate: its record has an axis for each loop of each nest, and `recorded_nests` reads
 the choice back.
 """
@@ -8,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, pairwise
+from math import prod
 from typing import Final, NamedTuple
 
+from tensorkiln import expr
 from tensorkiln.expr import Dim, Expr, free_symbols
 from tensorkiln.schedule import KernelItem, Vectorize
 
@@ -19,13 +24,15 @@ from ..loops.body import KernelBody, Stage
 from ..loops.domain import Loop, extent_of
 from ..loops.index_space import linear_form
 from ..loops.scalar_dag import Apply, Choose, Guard, Interner, Load, Node, indices, walk
+from ..loops.substitution import over
 from .choice import bounded
-from .pieces import pieces_of
 from .record import PlacedAxis, nested
 from .tiling import inner_loops
 
 LEAST_EXTENT: Final = 4
-"""Least points of a loop for which vectors pay."""
+"""Least points of a loop for which vectors, or pieces, pay."""
+MOST_PIECES: Final = 8
+"""Most pieces of a map: each has code of its own."""
 PLAIN: Final = frozenset(
     {("binop", kind) for kind in ("add", "sub", "mul", "max", "min", "cmplt", "cmpne", "xor", "or", "and")}
     | {("unary", kind) for kind in ("neg", "sqrt", "recip")}
@@ -148,3 +155,52 @@ def _takes_vectors(node: Node, loop: Loop, nodes: Interner) -> bool:
         return False
     conditions = node.conditions if isinstance(node, Load | Guard | Choose) else ()
     return all(isinstance(condition, int | Expr) for condition in conditions)
+
+
+Piece = tuple[Stage, tuple[Loop, ...]]
+"""A stage and its loops inside a row."""
+
+
+def pieces_of(body: KernelBody, stage: Stage, inner: Sequence[Loop]) -> list[Piece]:
+    """The stage, or stages that each compute a part of it if it selects by the index of a loop inside a row."""
+    whole: Piece = (stage, tuple(inner))
+    if stage.combine is not None:
+        return [whole]
+    chosen = [node for node in walk(stage.elements, body.nodes) if isinstance(node, Choose)]
+    conditions = {each for node in chosen for each in node.conditions if isinstance(each, Expr)}
+    cuts = {loop: _cuts(loop, conditions) for loop in inner}
+    if not any(cuts.values()) or prod(len(places) + 1 for places in cuts.values()) > MOST_PIECES:
+        return [whole]
+    pieces = [whole]
+    for loop, places in cuts.items():
+        if places:
+            pieces = [part for piece in pieces for part in _cut(body, piece, loop, places)]
+    return pieces
+
+
+def _cuts(loop: Loop, conditions: set[Expr]) -> list[int]:
+    """The indices at which a condition that depends on this loop alone starts or stops to hold."""
+    if not isinstance(loop.extent, int) or loop.extent < LEAST_EXTENT:
+        return []
+    found: set[int] = set()
+    for condition in conditions:
+        form = linear_form(condition, [loop.name])
+        offset, (step,) = form if form is not None else (0, (0,))
+        if isinstance(offset, int) and isinstance(step, int) and step != 0:
+            # It holds from -offset/step on, rounded up, or up to there, rounded down.
+            found.add(-(offset // step) if step > 0 else offset // -step + 1)
+    return sorted(place for place in found if 0 < place < loop.extent)
+
+
+def _cut(body: KernelBody, piece: Piece, loop: Loop, places: Sequence[int]) -> list[Piece]:
+    stage, inner = piece
+    parts: list[Piece] = []
+    assert isinstance(loop.extent, int), "a loop that is cut has a known extent"
+    for number, (first, end) in enumerate(pairwise((0, *places, loop.extent))):
+        name = f"{loop.name}_{number}"
+        value = expr.add(body.space.add(name, end - first), first)
+        part = Loop(name, end - first)
+        renamed = tuple(part if each == loop else each for each in stage.domain.loops)
+        made = over(body, stage, renamed, {loop.name: value})
+        parts.append((made, tuple(part if each == loop else each for each in inner)))
+    return parts
