@@ -136,7 +136,7 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
         if number > 0 or together == 1
     }
 
-    ahead = streams_beside(body)
+    ahead = streams_beside(body, nests)
     first = {sweep.first: sweep for sweep in sweeps}
     results = {number: result for sweep in sweeps for number, result in sweep.results.items()}
 
