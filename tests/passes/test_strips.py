@@ -169,7 +169,7 @@ def vectors_of(graph: Graph) -> list[tuple[Dim, bool]]:
     (item,) = compiled(graph, V3).program.schedule.items
     assert isinstance(item.operation, KernelItem)
     axes = item.operation.iter.axes
-    return [(axes[hint.axis].size, hint.masked) for hint in item.operation.hints if isinstance(hint, Vectorize)]
+    return [(axes[hint.axis].extent, hint.masked) for hint in item.operation.hints if isinstance(hint, Vectorize)]
 
 
 def test_the_record_names_the_loop_in_vectors() -> None:
