@@ -61,7 +61,6 @@ class ProgramParts:
         self._inner = inner
         self.plan: ProgramPlan = read_program(module)
         self._functions = kernel_functions(module)
-        self._schedules: dict[str, KernelItem] = {}
         self.graph, self.target, self.code, self.back_end = graph, target, code, back_end
         self.kernels: list[ProgramSpec] = []
         self.operations: list[Operation] = []
@@ -111,9 +110,7 @@ class ProgramParts:
         )
 
     def _scheduled(self, kernel: str) -> KernelItem:
-        if kernel not in self._schedules:
-            self._schedules[kernel] = schedule_of(self._functions[kernel])[1]
-        return self._schedules[kernel]
+        return schedule_of(self._functions[kernel])[1]
 
     def _bindings(self, variables: Sequence[int], buffers: Sequence[int]) -> tuple[Binding, ...]:
         return tuple(

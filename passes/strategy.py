@@ -58,6 +58,11 @@ class Strategy(Generic[Problem, M, Frame]):
 Strategies = Mapping[str, Strategy[Any, M, Frame]]
 
 
+def every(body: KernelBody) -> KernelBody:
+    """Match every kernel."""
+    return body
+
+
 def matching(strategies: Strategies[M, Frame], body: KernelBody) -> list[tuple[Strategy[Any, M, Frame], Any]]:
     """The strategies that can run a kernel, in order, and what each has found in it."""
     sorts = (is_scatter(body), None)

@@ -6,14 +6,14 @@ results tells which of the two is wrong. It has one work-group, one thread, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from dialect.mlir import PassManager, bufferization, func, ir, memref
 from dialect.named_ops import copy as copy_memory
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate
-from passes.schedule.row_storage import locals_of
+from passes.schedule.tiling import locals_of
 from passes.schedule.work import flops, moved_bytes
 from passes.to_linalg.write_kernel import SUFFIX
 from tensorkiln import expr
@@ -24,6 +24,10 @@ from .emit.arguments import as_pointer_to
 from .emit.index_emission import IndexEmitter
 from .emit.memory import strided_view
 from .loops.body import KernelBody
+from .strategy import Strategies, Strategy, every
+
+M = TypeVar("M")
+F = TypeVar("F")
 
 NAME = "none"
 SCALAR = 2.0
@@ -32,12 +36,23 @@ SCALAR = 2.0
 BUFFERIZATION = ("inline", "one-shot-bufferize")
 
 
-def find(body: KernelBody) -> KernelBody:
-    """Match every kernel."""
-    return body
+def strategies(item: Callable[[str, M], KernelItem], names: Callable[[F], Mapping[str, ir.Value]]) -> Strategies[M, F]:
+    """The table of this strategy alone.
+
+    `item` gives the record of a kernel by its name; `names` has the values of the symbols in a frame.
+    """
+
+    def candidates(body: KernelBody, machine: M) -> Iterator[Choice]:
+        yield _choice(body, item(body.function.name, machine))
+
+    def realise(body: KernelBody, item: KernelItem, frame: Any) -> None:
+        index = IndexEmitter(body.space, names(frame))
+        _emit(body, frame.linalg, frame.buffers, index, frame.entry)
+
+    return {NAME: Strategy(every, candidates, realise, scatters=None)}
 
 
-def choice(body: KernelBody, item: KernelItem) -> Choice:
+def _choice(body: KernelBody, item: KernelItem) -> Choice:
     """One work-group for the whole kernel, with schedule `item`; values passed between stages are in buffers."""
     kept = [body.operands[number] for number in locals_of(body)]
     scratch = tuple(Scratch(value.dtype, expr.product(value.shape), is_private=False) for value in kept)
@@ -49,7 +64,7 @@ def choice(body: KernelBody, item: KernelItem) -> Choice:
     return Choice(NAME, item, scratch, cost)
 
 
-def emit(
+def _emit(
     body: KernelBody, computes: ir.Operation, buffers: Sequence[ir.Value], index: IndexEmitter, entry: ir.Block
 ) -> None:
     """Call a copy of the function `computes`, the kernel's linalg, on tensors in `buffers`.

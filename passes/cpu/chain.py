@@ -24,12 +24,12 @@ from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import linear_form
 from passes.origins import at_stage
 from passes.scalar.registers import stored_type
-from passes.schedule.choice import Choice, Scratch, bounded
+from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate
-from passes.schedule.record import kernel_item, on_processors, placed
-from passes.schedule.row_storage import locals_of, row_size, row_start
+from passes.schedule.nests import Nest, axes_of
+from passes.schedule.record import kernel_item, nested, on_processors, placed
 from passes.schedule.sum_blocks import TOTAL, sums_of, totals_of
-from passes.schedule.tiling import inner_loops
+from passes.schedule.tiling import inner_loops, locals_of, row_size, row_start
 from passes.schedule.work import moved_bytes
 from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
@@ -38,7 +38,7 @@ from tensorkiln.schedule import KernelItem
 from .block_maps import emit_maps, positions
 from .block_product import BlockProduct, Factors, factors_of, product_scratch
 from .blocking import Blocking, balanced, choose_blocking, recorded_blocking, tiles_of_blocking
-from .cost import product_cycles, stage_cycles
+from .cost import nest_cycles, product_cycles
 from .frame import Frame
 from .machine import Machine
 from .packing import MAX_ELEMENTS, Form, InRows, Source
@@ -144,16 +144,20 @@ def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
     body, first, second = problem.body, problem.first, problem.second
     blockings = _blockings(problem, machine)
     tiles = tiles_of_blocking(first, blockings[0]) | tiles_of_blocking(second, blockings[1])
-    between = [bounded(body, inner_loops(body, stage)) for stage in problem.between.values()]
-    inner = [(*first.depth, *first.columns), *between, (*second.depth, *second.columns)]
+    lanes = blockings[0].lanes
+    nests = [
+        nested((*first.depth, *first.columns), width=lanes),
+        *(axes_of(body, Nest(stage, inner_loops(body, stage)), lanes) for stage in problem.between.values()),
+        nested((*second.depth, *second.columns), width=lanes),
+    ]
     groups = expr.mul(*_counts(problem, blockings[0].block_rows))
-    item = kernel_item(body.function.name, placed(body.rows, inner, tiles, blockings[0].lanes), on_processors(groups))
+    item = kernel_item(body.function.name, placed(body.rows, nests, tiles), on_processors(groups))
 
     def cost(at: Evaluate) -> Cost:
         products = zip(_factors(problem, blockings[0]), blockings, strict=True)
         cycles = sum(product_cycles(factors, blocking, machine, at) for factors, blocking in products)
         others = (stage for number, stage in enumerate(body.stages) if number not in (0, problem.last))
-        cycles += sum(stage_cycles(body, stage, inner_loops(body, stage), machine, at) for stage in others)
+        cycles += sum(nest_cycles(body, Nest(stage, inner_loops(body, stage)), machine, at) for stage in others)
         return Cost(cycles, moved_bytes(body, at))
 
     yield Choice(NAME, item, tuple(_scratch(problem, blockings)), cost)

@@ -20,8 +20,9 @@ from passes.loops.index_space import linear_form
 from passes.origins import at_stage
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate, at_typical
+from passes.schedule.nests import Nest
 from passes.schedule.panels import Tiling, tiling_of
-from passes.schedule.record import kernel_item, on_processors, placed
+from passes.schedule.record import kernel_item, nested, on_processors, placed
 from passes.schedule.work import moved_bytes
 from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
@@ -38,7 +39,7 @@ from .blocking import (
     tiles_of_blocking,
     whole_tiles,
 )
-from .cost import product_cycles, stage_cycles
+from .cost import nest_cycles, product_cycles
 from .frame import Frame
 from .machine import Machine
 from .packing import MAX_ELEMENTS, InPlace
@@ -121,13 +122,13 @@ def _choice(problem: Problem, blocking: Blocking, machine: Machine, *, is_stored
     groups = expr.mul(*group_counts(parts, blocking))
     tiles = tiles_of_blocking(parts, blocking)
     outer = (*parts.batch, *parts.rows)
-    axes = placed(outer, [(*parts.depth, *parts.columns)], tiles, blocking.lanes)
+    axes = placed(outer, [nested((*parts.depth, *parts.columns), width=blocking.lanes)], tiles)
     item = kernel_item(body.function.name, axes, on_processors(groups))
     block = Scratch(parts.dtype, blocking.block_rows * blocking.block_columns)
     result = () if is_stored else (block,)
 
     def cost(at: Evaluate) -> Cost:
-        maps = sum(stage_cycles(body, stage, parts.columns, machine, at) for stage in body.stages[1:])
+        maps = sum(nest_cycles(body, Nest(stage, parts.columns), machine, at) for stage in body.stages[1:])
         return Cost(product_cycles(factors, blocking, machine, at) + maps, moved_bytes(body, at))
 
     return Choice(NAME, item, (*result, *product_scratch(factors, blocking)), cost)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Final
 
-from passes.emit.strips import asks, strip_loop
 from passes.loops.accesses import loads
 from passes.loops.body import KernelBody, Stage
 from passes.loops.contraction import Contraction
@@ -18,6 +17,7 @@ from passes.loops.index_space import linear_form
 from passes.loops.scalar_dag import Load, indices, walk
 from passes.schedule.choice import bounded
 from passes.schedule.cost import Evaluate
+from passes.schedule.nests import Nest, asks
 from passes.schedule.work import operations, selections
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
@@ -57,33 +57,20 @@ PACK_SQUARE: Final = 0.6
 CACHE_LINE: Final = 64
 
 
-def stage_cycles(body: KernelBody, stage: Stage, inner: Sequence[Loop], machine: Machine, at: Evaluate) -> float:
-    """Cycles of a stage with loops `inner` inside a row; reductions run around the parallel ones."""
-    if not inner:
+def nest_cycles(body: KernelBody, nest: Nest, machine: Machine, at: Evaluate) -> float:
+    """Cycles of a nest in all rows."""
+    stage = nest.stage
+    if not nest.loops:
         points = at(extent_of(bounded(body, stage.domain.loops)))
         return ENTRY * points + OPERATION * points * operations(body, stage)
-    last, is_strip = _innermost(body, stage, inner, machine)
+    last = nest.along
     length = at(extent_of(bounded(body, [last])))
     around = at(extent_of(bounded(body, [loop for loop in stage.domain.loops if loop != last])))
     lanes = machine.vectors.lanes(DType.FLOAT32)
     work = operations(body, stage) + selections(body, stage)
-    if is_strip:
+    if nest.strip:
         return around * ceil(length / lanes) * _strip_cycles(body, stage, last, lanes, work)
     return around * _entry_cycles(body, stage, last, length, lanes, work)
-
-
-def runs_point_by_point(body: KernelBody, stage: Stage, inner: Sequence[Loop], machine: Machine) -> bool:
-    """Whether a stage reads under conditions on its innermost loop that vector masks cannot express."""
-    if not inner:
-        return False
-    last, is_strip = _innermost(body, stage, inner, machine)
-    return not is_strip and any(asks(load, last) for load in loads(stage.elements, body.nodes))
-
-
-def _innermost(body: KernelBody, stage: Stage, inner: Sequence[Loop], machine: Machine) -> tuple[Loop, bool]:
-    """The innermost loop of a stage, the last parallel one if any, and whether it runs in strips of vectors."""
-    strip = strip_loop(stage, inner, body.nodes, lambda _, address: address) if machine.vectors.masked_lanes else None
-    return strip or sorted(inner, key=lambda loop: not loop.is_reduction)[-1], strip is not None
 
 
 def _entry_cycles(body: KernelBody, stage: Stage, last: Loop, length: int, lanes: int, work: int) -> float:

@@ -16,23 +16,33 @@ from passes.loops.body import KernelBody, Stage
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import Index
 from passes.scalar.registers import stored_type
-from passes.schedule.choice import Choice, Scratch, bounded
+from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate
-from passes.schedule.pieces import pieces_of
+from passes.schedule.nests import axes_of, nests_of, recorded_nests
 from passes.schedule.record import at_once, kernel_item, on_processors, placed
-from passes.schedule.row_storage import locals_of, row_size, row_start
 from passes.schedule.rows_at_once import rows_at_once
 from passes.schedule.sum_blocks import TOTAL, sums_of, totals_of
 from passes.schedule.sweeps import Sweep, needed_share, sweeps_of
 from passes.schedule.tiling import ROW as ROW_LOOP
-from passes.schedule.tiling import WHOLE, Rows, block_name, inner_loops, rows_candidates, rows_per_group, with_rows
+from passes.schedule.tiling import (
+    WHOLE,
+    Rows,
+    block_name,
+    inner_loops,
+    locals_of,
+    row_size,
+    row_start,
+    rows_candidates,
+    rows_per_group,
+    with_rows,
+)
 from passes.schedule.work import moved_bytes
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 from tensorkiln.schedule import KernelItem
 
-from .cost import runs_point_by_point, stage_cycles
+from .cost import nest_cycles
 from .frame import Frame
 from .machine import Machine
 from .row_ahead import emit_beside, streams_beside
@@ -52,21 +62,15 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
     sweeps = sweeps_of(body)
     stages = _beside(body, sweeps)
     sums = sums_of(body, stages)
-    pieces = [pieces_of(body, stage, inner_loops(body, stage)) for stage in body.stages]
+    nests, lanes = nests_of(body, machine.vectors.masked_lanes), machine.vectors.lanes(DType.FLOAT32)
     # A first stage in a sweep cannot reduce several rows together.
     together = rows_at_once(body) if 0 in stages else 1
     per_group = _in_whole_groups(rows_per_group(body), together, body.space.largest(extent_of(body.rows)))
     groups = expr.ceildiv(extent_of(body.rows), per_group)
     axes = placed(
         body.rows,
-        [bounded(body, inner_loops(body, stage)) for stage in body.stages],
+        [axes_of(body, nest, lanes) for parts in nests for nest in parts],
         {block_name(loop): (size,) for loop, size in zip(shared.rows, rows, strict=True) if size > 0},
-        machine.vectors.lanes(DType.FLOAT32),
-        {
-            number: "guarded"
-            for number in range(len(body.stages))
-            if all(runs_point_by_point(body, piece, loops, machine) for piece, loops in pieces[number])
-        },
     )
     if together > 1:
         last = len(body.rows) - 1
@@ -80,7 +84,7 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
     def cost(at: Evaluate) -> Cost:
         cycles = 0.0
         for number, stage in enumerate(body.stages):
-            own = sum(stage_cycles(body, piece, loops, machine, at) for piece, loops in pieces[number])
+            own = sum(nest_cycles(body, nest, machine, at) for nest in nests[number])
             cycles += own * needed_share(at(extent_of(stage.domain.reduction))) if number in looked_for else own
         return Cost(cycles, moved_bytes(body, at))
 
@@ -112,6 +116,7 @@ def _recorded(loop: Loop, block: set[str], sizes: Mapping[str, tuple[Dim, ...]])
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     """Emit the work-groups of the frame; its buffers are the body's operands, except those that live in registers."""
     body = with_rows(body, _rows_of(body, item))
+    nests = recorded_nests(body, item)
     in_registers = [number for number in locals_of(body) if row_size(body, number) == 1]
     given = iter(frame.buffers)
     bases = {
@@ -122,8 +127,7 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     for sweep in sweeps:
         bases |= registers_of(sweep, frame.entry)
     memory = Memory(bases, {number: row_start(body, number) for number in locals_of(body)}, frame.entry)
-    lanes = frame.machine.vectors.masked_lanes
-    emit = StageEmitter(body.nodes, memory, frame.machine.traits, lanes, facts_of(body))
+    emit = StageEmitter(body.nodes, memory, frame.machine.traits, facts_of(body))
     sums = sums_of(body, _beside(body, sweeps))
     together = at_once(item)
     totals = {
@@ -132,7 +136,7 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
         if number > 0 or together == 1
     }
 
-    ahead = streams_beside(body)
+    ahead = streams_beside(body, nests)
     first = {sweep.first: sweep for sweep in sweeps}
     results = {number: result for sweep in sweeps for number, result in sweep.results.items()}
 
@@ -140,7 +144,7 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
         return index.inside({loop.name: index(at) for loop, at in zip(body.rows, positions, strict=True)})
 
     def emit_stages(here: IndexEmitter, since: int) -> None:
-        for number, stage in enumerate(body.stages[since:], since):
+        for number in range(since, len(body.stages)):
             if number in first:
                 emit_sweep(emit, first[number], here)
             if number in results:
@@ -148,10 +152,10 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
             elif number in sums:
                 emit_sum(emit, sums[number], totals[number], here)
             elif streams := ahead.get(number):
-                emit_beside(emit, body, stage, streams, here)
+                emit_beside(emit, body, nests[number][0], streams, here)
             else:
-                for piece, loops in pieces_of(body, stage, inner_loops(body, stage)):
-                    emit(piece, loops, here)
+                for nest in nests[number]:
+                    emit(nest.stage, nest.loops, here, nest.strip)
 
     if together == 1:
         for_each_row(

@@ -22,7 +22,7 @@ from passes.loops.domain import Loop
 from passes.loops.index_space import linear_form
 from passes.loops.substitution import over
 from passes.schedule.cost import at_upper_bounds
-from passes.schedule.pieces import pieces_of
+from passes.schedule.nests import Nest
 from passes.schedule.tiling import cut, inner_loops
 from passes.schedule.work import moved_bytes, operations
 from tensorkiln import expr
@@ -47,14 +47,14 @@ class Stream:
     is_written: bool = False
 
 
-def streams_beside(body: KernelBody) -> Mapping[int, Sequence[Stream]]:
+def streams_beside(body: KernelBody, nests: Sequence[Sequence[Nest]]) -> Mapping[int, Sequence[Stream]]:
     """The memory to request while a stage runs, by its number: beside the first map that computes much, the next row of
     what earlier stages read, and what later ones store. Empty if the kernel moves few bytes.
     """
-    number = next((number for number, stage in enumerate(body.stages) if _computes_much(body, stage)), 0)
+    number = next((number for number, own in enumerate(nests) if len(own) == 1 and _computes_much(body, own[0])), 0)
     if number == 0 or moved_bytes(body, at_upper_bounds(body.function.symbols)) < LARGE:
         return {}
-    (along,) = inner_loops(body, body.stages[number])
+    (along,) = nests[number][0].loops
     found: dict[Stream, None] = {}
     for earlier in body.stages[:number]:
         for start, operand in _read(body, earlier, along):
@@ -67,10 +67,9 @@ def streams_beside(body: KernelBody) -> Mapping[int, Sequence[Stream]]:
     return {number: tuple(found)}
 
 
-def _computes_much(body: KernelBody, stage: Stage) -> bool:
-    loops = inner_loops(body, stage)
-    is_row = bool(body.rows) and stage.combine is None and len(loops) == 1
-    return is_row and operations(body, stage) >= MUCH and len(pieces_of(body, stage, loops)) == 1
+def _computes_much(body: KernelBody, nest: Nest) -> bool:
+    is_row = bool(body.rows) and nest.stage.combine is None and len(nest.loops) == 1
+    return is_row and operations(body, nest.stage) >= MUCH
 
 
 def _read(body: KernelBody, stage: Stage, along: Loop) -> list[tuple[Dim, int]]:
@@ -101,12 +100,13 @@ def _only_loop(body: KernelBody, stage: Stage, along: Loop) -> Loop | None:
 
 
 def emit_beside(
-    emit: StageEmitter, body: KernelBody, stage: Stage, streams: Sequence[Stream], index: IndexEmitter
+    emit: StageEmitter, body: KernelBody, nest: Nest, streams: Sequence[Stream], index: IndexEmitter
 ) -> None:
     """Emit a stage in chunks of its only loop, each behind prefetches of its share of `streams`."""
-    (along,) = inner_loops(body, stage)
+    (along,) = nest.loops
     block, piece, at = cut(body.space, along, CHUNK)
-    chunk = over(body, stage, (*body.rows, block, piece), {along.name: at})
+    chunk = over(body, nest.stage, (*body.rows, block, piece), {along.name: at})
+    strip = nest.strip and nest.strip._replace(loop=piece)
     with loop(block.name, 0, block.extent, 1, index) as here:
         for stream in streams:
             base = emit.memory.bases[stream.operand]
@@ -115,4 +115,4 @@ def emit_beside(
             for ahead in range(0, CHUNK, per_line):
                 view = strided_view(base, expr.add(first, ahead), (per_line,), (1,), here)
                 prefetch(view, NEAREST_CACHE, here, is_written=stream.is_written)
-        emit(chunk, (piece,), here)
+        emit(chunk, (piece,), here, strip)

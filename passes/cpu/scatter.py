@@ -15,7 +15,7 @@ from passes.loops.scatter import at, lines_of, root_of
 from passes.scalar.registers import zero
 from passes.schedule.choice import Choice
 from passes.schedule.cost import Cost, Evaluate
-from passes.schedule.record import kernel_item, on_processors, placed
+from passes.schedule.record import kernel_item, nested, on_processors, placed
 from passes.schedule.work import moved_bytes
 from passes.to_linalg.node_writer import as_index
 from passes.values import Value
@@ -33,11 +33,6 @@ CLEARED, UPDATE = 0.1, 4.0
 """Cycles to clear an element of the result, and to apply an update."""
 
 
-def find(body: KernelBody) -> KernelBody:
-    """Match every scatter."""
-    return body
-
-
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     """The one candidate: work-groups of result lines along the axis, enough to amortise their start."""
     root = root_of(body)
@@ -45,8 +40,9 @@ def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     length = root.shape[axis]
     per_group = max(1, GROUP_POINTS // max(length, 1)) if isinstance(length, int) else 1
     groups = expr.ceildiv(extent_of(rows), per_group)
-    inner = [[Loop("zero", length)], [Loop("update", root.operands[0].shape[axis])]]
-    item = kernel_item(body.function.name, placed(rows, inner, {}, 1, {1: "ordered"}), on_processors(groups, per_group))
+    updates = nested([Loop("update", root.operands[0].shape[axis])], scalar="ordered")
+    axes = placed(rows, [nested([Loop("zero", length)]), updates], {})
+    item = kernel_item(body.function.name, axes, on_processors(groups, per_group))
 
     def cost(at: Evaluate) -> Cost:
         cleared, updates = (at(expr.product(value.shape)) for value in (root, root.operands[0]))

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from passes import upstream
-from passes.emit.index_emission import IndexEmitter
-from passes.loops.body import KernelBody
 from passes.loops.collapse import collapse
-from passes.schedule.choice import Choice
 from passes.schedule.record import kernel_item, on_processors
-from passes.strategy import Strategies, Strategy
-from tensorkiln.schedule import KernelItem
+from passes.strategy import Strategies, Strategy, every
 
 from . import chain, contraction, loops, scatter, transpose
 from .frame import Frame
 from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
-    scatter.NAME: Strategy(scatter.find, scatter.candidates, scatter.realise, scatters=True),
+    scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True),
     chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=7),
     contraction.NAME: Strategy(
         contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=6
@@ -26,15 +20,8 @@ STRATEGIES: Strategies[Machine, Frame] = {
     transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise),
     loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=4),
 }
-
-
-def _only(body: KernelBody, machine: Machine) -> Iterator[Choice]:
-    yield upstream.choice(body, kernel_item(body.function.name, (), on_processors(1)))
-
-
-def _realise_none(body: KernelBody, item: KernelItem, frame: Frame) -> None:
-    upstream.emit(body, frame.linalg, frame.buffers, IndexEmitter(body.space, frame.symbols), frame.entry)
-
-
-UNSCHEDULED: Strategies[Machine, Frame] = {upstream.NAME: Strategy(upstream.find, _only, _realise_none, scatters=None)}
+UNSCHEDULED: Strategies[Machine, Frame] = upstream.strategies(
+    lambda name, _: kernel_item(name, (), on_processors(1)),
+    lambda frame: frame.symbols,
+)
 """The strategy that lowers the linalg of a kernel unchanged."""

@@ -14,7 +14,6 @@ from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, strided_view
 from passes.emit.regions import branches, loop, where
 from passes.emit.squares import transposed
-from passes.emit.strips import takes_vectors
 from passes.emit.vector_emission import VectorEmitter
 from passes.loops.accesses import linear_access, loads
 from passes.loops.body import KernelBody, Stage
@@ -24,8 +23,9 @@ from passes.loops.index_space import Index, linear_form
 from passes.loops.scalar_dag import Load
 from passes.origins import at_stage
 from passes.scalar.registers import stored_type, zero
-from passes.schedule.choice import Choice, bounded
+from passes.schedule.choice import Choice
 from passes.schedule.cost import Cost, Evaluate
+from passes.schedule.nests import Nest, axes_of, takes_vectors
 from passes.schedule.record import kernel_item, on_processors, placed
 from passes.schedule.tiling import ROW, Rows, block_name, inner_loops, read_across, rows_per_group, with_rows
 from passes.schedule.work import moved_bytes, operations
@@ -85,7 +85,7 @@ def find(body: KernelBody) -> Transposition | None:
     is_wide = all(dtype.itemsize in WIDE for dtype in in_memory)
     if not reads or not is_wide or len({load.dtype.itemsize for load in reads}) > 1:
         return None
-    expressed = takes_vectors(stage, last, nodes, lambda _, address: address, frozenset(reads))
+    expressed = takes_vectors(stage, last, nodes, frozenset(reads))
     return Transposition(shared, across, reads) if expressed else None
 
 
@@ -106,7 +106,7 @@ def candidates(problem: Transposition, machine: Machine) -> Iterator[Choice]:
     shared, body, stage = problem.body, with_rows(problem.body, problem.split), problem.stage
     per_group = rows_per_group(body)
     sizes = {block_name(loop): (TILE,) for loop, size in zip(shared.rows, problem.split, strict=True) if size == TILE}
-    axes = placed(body.rows, [bounded(body, inner_loops(body, body.stages[0]))], sizes, lanes)
+    axes = placed(body.rows, [axes_of(body, Nest(body.stages[0], inner_loops(body, body.stages[0])), lanes)], sizes)
     groups = expr.ceildiv(extent_of(body.rows), per_group)
     work = operations(shared, stage)
     direct = len(loads(stage.elements, shared.nodes)) - len(problem.reads) + len(stage.stores)

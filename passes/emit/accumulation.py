@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from dialect.mlir import arith, ir
 from passes import scalar
@@ -26,26 +25,6 @@ def combined(kind: str, dtype: DType, before: ir.Value, value: ir.Value, traits:
     return to_register(dtype, scalar.reduce_combine(kind, dtype, left, right, traits=traits))
 
 
-class Accumulation(Protocol):
-    """A reduction of a row in registers: a tuple of variables."""
-
-    def kinds(self) -> list[ir.Type]:
-        """The types of the variables."""
-        ...
-
-    def start(self) -> list[ir.Value]:
-        """The initial values of the variables."""
-        ...
-
-    def added(self, before: Sequence[ir.Value], value: ir.Value) -> list[ir.Value]:
-        """The variables after one more value."""
-        ...
-
-    def result(self, held: Sequence[ir.Value]) -> ir.Value:
-        """The result of the reduction."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class One:
     """An accumulation in one variable, the result so far."""
@@ -55,15 +34,19 @@ class One:
     traits: Traits
 
     def kinds(self) -> list[ir.Type]:
+        """The types of the variables."""
         return [register_type(self.dtype)]
 
     def start(self) -> list[ir.Value]:
+        """The initial values of the variables."""
         return [identity(self.combine, self.dtype)]
 
     def added(self, before: Sequence[ir.Value], value: ir.Value) -> list[ir.Value]:
+        """The variables after one more value."""
         return [combined(self.combine, self.dtype, before[0], value, self.traits)]
 
     def result(self, held: Sequence[ir.Value]) -> ir.Value:
+        """The result of the reduction."""
         return held[0]
 
 
@@ -138,6 +121,10 @@ class LikelyMaximum:
         has_none = arith.cmpf(arith.CmpFPredicate.ORD, total, total)
         # With a NaN, the maximum is poison, and so is its comparison: select on the sum first.
         return arith.select(has_none, arith.cmpf(arith.CmpFPredicate.ONE, largest, zero), arith.constant(_flag(), 0))
+
+
+Accumulation = One | Maximum | LikelyMaximum
+"""A reduction of a row in registers: a tuple of variables."""
 
 
 def accumulation_of(combine: str, dtype: DType, traits: Traits) -> Accumulation:

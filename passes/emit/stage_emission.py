@@ -23,6 +23,7 @@ from ..loops.index_space import linear_form
 from ..loops.scalar_dag import Apply, Interner, Load, Node, walk
 from ..origins import at_stage
 from ..scalar.registers import from_memory, register_type, to_memory
+from ..schedule.nests import PLAIN, Strip
 from ..to_linalg.write_kernel import iterator_types
 from .accumulation import Accumulation, LikelyMaximum, Maximum, accumulation_of, combined, identity
 from .emission import Emitter, Reciprocals
@@ -30,7 +31,7 @@ from .index_emission import IndexEmitter
 from .memory import Memory, register, store, strided_view
 from .row_facts import NO_FACTS, RowFacts
 from .steady_divisors import steady_divisors, with_reciprocals
-from .strips import PLAIN, StripEmitter, strip_loop
+from .strip_emission import StripEmitter
 
 LEAST_LIKELY: Final = 64
 """Least values of a maximum for which a fast loop pays, with a second loop for the uncertain cases."""
@@ -41,26 +42,20 @@ MOST_REPEATED: Final = 4
 class StageEmitter:
     """Emits the stages of one kernel for the current row, at the current insertion point."""
 
-    def __init__(
-        self, nodes: Interner, memory: Memory, traits: Traits, lanes: int = 0, facts: RowFacts = NO_FACTS
-    ) -> None:
-        self.nodes, self.memory, self.traits, self.lanes, self.facts = nodes, memory, traits, lanes, facts
+    def __init__(self, nodes: Interner, memory: Memory, traits: Traits, facts: RowFacts = NO_FACTS) -> None:
+        self.nodes, self.memory, self.traits, self.facts = nodes, memory, traits, facts
 
-    def __call__(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
-        """Emit `stage`; `loops` are those inside the row, outermost first."""
+    def __call__(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter, strip: Strip | None = None) -> None:
+        """Emit `stage`; `loops` are those inside the row, outermost first, and `strip` the one in masked vectors."""
         with at_stage(self.nodes, stage):
-            self._stage(stage, loops, index)
-
-    def _stage(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
-        strip = strip_loop(stage, loops, self.nodes, self.memory.address) if self.lanes else None
-        if strip is not None:
-            StripEmitter(self.nodes, self.memory, self.traits, self.lanes)(stage, loops, strip, index)
-        elif stage.combine is None:
-            self._map(stage, loops, index)
-        elif any(not loop.is_reduction for loop in loops):
-            self._columns(stage, loops, index)
-        else:
-            self.keep(self.reduced(stage, loops, index), stage, index)
+            if strip is not None:
+                StripEmitter(self.nodes, self.memory, self.traits, strip.lanes)(stage, loops, strip.loop, index)
+            elif stage.combine is None:
+                self._map(stage, loops, index)
+            elif any(not loop.is_reduction for loop in loops):
+                self._columns(stage, loops, index)
+            else:
+                self.keep(self.reduced(stage, loops, index), stage, index)
 
     def body(
         self,

@@ -16,7 +16,6 @@ from tensorkiln.dtypes import DType
 from ..loops.contraction import is_exact_widening
 from ..loops.index_space import IndexSpace
 from ..values import Function, Value, users_of
-from .apart import values_apart
 from .costs import MOVEMENT, Costs
 from .joining import store_what_joins_in_place
 from .prepare import stored_before
@@ -99,8 +98,28 @@ def materialised(
     store_what_joins_in_place(function, live, stored)
     if not fusion:
         in_memory = {value for value in (*function.arguments, *live) if value in stored or lives_in_memory(value)}
-        stored |= values_apart(function, live, in_memory)
+        stored |= _values_apart(function, live, in_memory)
     return {value for value in stored if not lives_in_memory(value) and value.dtype is not DType.UNIT}
+
+
+def _values_apart(function: Function, live: Sequence[Value], in_memory: set[Value]) -> set[Value]:
+    """What to store without fusion: the values that are no larger than all values in memory that they are computed
+    from, taken together.
+
+    `in_memory` are the values that are in memory anyway. The others are computed where they are read: an expanded
+    operand; the product of two of them that a sum reads, which a matrix product would store as rows times columns times
+    depth; and values of constants alone.
+    """
+    space = IndexSpace(function.symbols)
+    stored: set[Value] = set()
+    sources: dict[Value, frozenset[Value]] = {}
+    for value in (*function.arguments, *live):
+        behind = frozenset[Value]().union(*(sources[operand] for operand in value.operands))
+        room = expr.add(0, *(expr.product(source.shape) for source in behind))
+        if behind and space.is_nonnegative(expr.sub(room, expr.product(value.shape))):
+            stored.add(value)
+        sources[value] = frozenset({value}) if value in stored or value in in_memory else behind
+    return stored
 
 
 def _recount(values: Sequence[Value], users: Mapping[Value, list[Value]], costs: Costs) -> None:

@@ -33,8 +33,8 @@ def prepared_values(function: Function, live: Sequence[Value]) -> frozenset[Valu
         if value.kind in ("const_scalar", "vconst"):
             literals.add(value)
             continue
-        is_ours = bool(value.operands) and value.kind not in _AT_EACH_CALL and _is_static(value)
-        if is_ours and all(operand in literals or operand in prepared for operand in value.operands):
+        is_ours = bool(value.operands) and value.kind not in _AT_EACH_CALL
+        if is_ours and all(each in literals or each in prepared for each in value.operands) and _is_static(value):
             prepared.add(value)
     return frozenset(prepared)
 

@@ -9,11 +9,10 @@ neighbouring columns and store them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from passes.loops.body import KernelBody
-from passes.loops.contraction import Contraction, contraction_of
+from passes.loops.contraction import Contraction
 from passes.loops.domain import Loop, extent_of
 from passes.schedule.choice import Choice
 from passes.schedule.record import PlacedAxis, kernel_item, on_threads, tiles_of
@@ -36,31 +35,22 @@ DEPTH_BYTES = 64
 """Bytes of one row of a tile: the narrowest run of memory that uses whole sectors of the cache."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A contraction kernel with adjacent loops merged."""
-
-    body: KernelBody
-    parts: Contraction
-
-
-def find(body: KernelBody) -> Problem | None:
-    """Match a contraction followed only by maps over its parallel loops."""
-    found = contraction_of(body)
-    return Problem(*found) if found is not None else None
+Problem = tuple[KernelBody, Contraction]
+"""A contraction kernel with adjacent loops merged, and its contraction."""
 
 
 def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
     """Tiles as large as the extents can fill, up to 128 by 128, and smaller ones for more work-groups."""
-    parts = problem.parts
-    shares = [tuple(_per_thread(problem, loops, most) for loops in (parts.rows, parts.columns)) for most in PER_THREAD]
+    body, parts = problem
+    shares = [tuple(_per_thread(body, loops, most) for loops in (parts.rows, parts.columns)) for most in PER_THREAD]
     for rows, columns in dict.fromkeys(shares):
         if rows * columns * parts.dtype.itemsize <= REGISTER_BYTES:
-            yield _choice(problem, _tiles(problem, rows, columns), machine)
+            depth = DEPTH_BYTES // parts.dtype.itemsize
+            yield _choice(problem, Tiles(SIDE * rows, SIDE * columns, depth, rows, columns), machine)
 
 
 def _choice(problem: Problem, tiles: Tiles, machine: Machine) -> Choice:
-    parts = problem.parts
+    body, parts = problem
     row_tiles = expr.ceildiv(extent_of(parts.rows), tiles.rows)
     column_tiles = expr.ceildiv(extent_of(parts.columns), tiles.columns)
     groups = expr.mul(extent_of(parts.batch), row_tiles, column_tiles)
@@ -76,8 +66,8 @@ def _choice(problem: Problem, tiles: Tiles, machine: Machine) -> Choice:
     operands = [tiles.depth * stride(width, dtype.itemsize) for width in (tiles.rows, tiles.columns)]
     results = SIDE * tiles.rows_at_once(dtype.itemsize) * tiles.columns
     shared = [SharedArray(dtype=dtype, elements=count) for count in (*operands, results)]
-    item = kernel_item(problem.body.function.name, axes, on_threads(groups, THREADS, machine.runtime), shared)
-    return Choice(NAME, item, (), partial(product_cost, problem.body, parts, tiles, machine))
+    item = kernel_item(body.function.name, axes, on_threads(groups, THREADS, machine.runtime), shared)
+    return Choice(NAME, item, (), partial(product_cost, body, parts, tiles, machine))
 
 
 def realise(problem: Problem, item: KernelItem, frame: Frame) -> None:
@@ -86,17 +76,12 @@ def realise(problem: Problem, item: KernelItem, frame: Frame) -> None:
     columns, thread_columns = tiles_of(item, "column_tile")
     (depth,) = tiles_of(item, "depth")
     tiles = Tiles(rows, columns, depth, thread_rows, thread_columns)
-    ContractionEmission(problem.body, problem.parts, tiles, frame).emit()
+    ContractionEmission(*problem, tiles, frame).emit()
 
 
-def _tiles(problem: Problem, thread_rows: int, thread_columns: int) -> Tiles:
-    depth = DEPTH_BYTES // problem.parts.dtype.itemsize
-    return Tiles(SIDE * thread_rows, SIDE * thread_columns, depth, thread_rows, thread_columns)
-
-
-def _per_thread(problem: Problem, loops: tuple[Loop, ...], most: int) -> int:
+def _per_thread(body: KernelBody, loops: tuple[Loop, ...], most: int) -> int:
     """The most results of a thread along `loops`, up to `most`, for which their extent fills a tile."""
-    extent: Dim = problem.body.space.largest(extent_of(loops))
+    extent: Dim = body.space.largest(extent_of(loops))
     count = most
     while count > 1 and SIDE * count // 2 >= extent:
         count //= 2

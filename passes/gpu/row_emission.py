@@ -22,9 +22,8 @@ from passes.loops.scalar_dag import Load
 from passes.origins import at_stage
 from passes.scalar import cast
 from passes.scalar.registers import stored_type
-from passes.schedule.row_storage import row_size, row_start
 from passes.schedule.sum_blocks import ACCUMULATOR_TERMS, TOTAL, sums_floats
-from passes.schedule.tiling import inner_loops
+from passes.schedule.tiling import inner_loops, row_size, row_start
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim

@@ -15,8 +15,7 @@ from passes.loops.body import KernelBody, Stage
 from passes.loops.domain import extent_of
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.record import PlacedAxis, constant_extent, kernel_item, on_threads
-from passes.schedule.row_storage import locals_of, row_size
-from passes.schedule.tiling import inner_loops
+from passes.schedule.tiling import inner_loops, locals_of, row_size
 from tensorkiln import expr
 from tensorkiln.architectures import MAX_THREADS_PER_BLOCK, STATIC_SHARED_BYTES
 from tensorkiln.dtypes import DType

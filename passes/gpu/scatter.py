@@ -40,11 +40,6 @@ NONE = -1
 """The number of an element without an update."""
 
 
-def find(body: KernelBody) -> KernelBody:
-    """Match every scatter."""
-    return body
-
-
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     """The one candidate: a work-group for each line of the result along the axis."""
     root = root_of(body)

@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from passes import upstream
-from passes.emit.index_emission import IndexEmitter
-from passes.loops.body import KernelBody
 from passes.loops.collapse import collapse
-from passes.schedule.choice import Choice
+from passes.loops.contraction import contraction_of
 from passes.schedule.record import PlacedAxis, kernel_item, on_threads
-from passes.strategy import Strategies, Strategy
-from tensorkiln.schedule import KernelItem
+from passes.strategy import Strategies, Strategy, every
 
 from . import contraction, points, rows, scatter
 from .frame import Frame
 from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
-    scatter.NAME: Strategy(scatter.find, scatter.candidates, scatter.realise, scatters=True),
-    contraction.NAME: Strategy(contraction.find, contraction.candidates, contraction.realise),
+    scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True),
+    contraction.NAME: Strategy(contraction_of, contraction.candidates, contraction.realise),
     points.NAME: Strategy(points.find, points.candidates, points.realise),
     rows.NAME: Strategy(collapse, rows.candidates, rows.realise),
 }
-
-
-def _only(body: KernelBody, machine: Machine) -> Iterator[Choice]:
-    axes = [PlacedAxis("group", 1, "block")]
-    yield upstream.choice(body, kernel_item(body.function.name, axes, on_threads(1, 1, machine.runtime)))
-
-
-def _realise_none(body: KernelBody, item: KernelItem, frame: Frame) -> None:
-    upstream.emit(body, frame.linalg, frame.buffers, IndexEmitter(body.space, frame.names), frame.entry)
-
-
-UNSCHEDULED: Strategies[Machine, Frame] = {upstream.NAME: Strategy(upstream.find, _only, _realise_none, scatters=None)}
+UNSCHEDULED: Strategies[Machine, Frame] = upstream.strategies(
+    lambda name, machine: kernel_item(name, [PlacedAxis("group", 1, "block")], on_threads(1, 1, machine.runtime)),
+    lambda frame: frame.names,
+)
 """The strategy that lowers the linalg of a kernel unchanged."""

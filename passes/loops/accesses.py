@@ -41,7 +41,9 @@ def loads(roots: Iterable[Node], nodes: Interner) -> list[Load]:
 def linear_access(load: Load, nodes: Interner, names: Sequence[str]) -> Access | None:
     """`load` in terms of the loops called `names`; None if it is not linear in them or depends on data."""
     form = linear_form(load.address, names)
-    if form is None or any(not free_symbols(part).isdisjoint(nodes.dynamic) for part in (form[0], *form[1])):
+    if form is None:
+        return None
+    if nodes.dynamic and any(not free_symbols(part).isdisjoint(nodes.dynamic) for part in (form[0], *form[1])):
         return None
     return Access(load, *form)
 

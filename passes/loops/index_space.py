@@ -28,31 +28,39 @@ class IndexSpace:
         self.symbols = dict(symbols)
         self.extents: dict[str, Dim] = {}
         self._graph = frozenset(symbols)
+        self._proven: dict[Dim, bool] = {}
 
     def add(self, name: str, extent: Dim) -> Dim:
         """Introduce the index `name` with values `0 .. extent - 1`."""
         assert name not in self._graph, f"{name} is a symbol of the graph"
-        self.extents[name] = extent
+        if self.extents.setdefault(name, extent) != extent:
+            self.extents[name] = extent
+            self._proven.clear()
         return expr.symbol(name)
 
     def bound(self, name: str, low: int, high: int) -> None:
         """Introduce the value `name` in the range `low .. high`."""
         assert name not in self._graph, f"{name} is a symbol of the graph"
-        self.symbols[name] = (low, high)
+        if self.symbols.setdefault(name, (low, high)) != (low, high):
+            self.symbols[name] = (low, high)
+            self._proven.clear()
 
     @contextmanager
     def apart(self) -> Generator[None]:
         """Forget the names that are introduced inside."""
-        before = self.symbols, self.extents
-        self.symbols, self.extents = dict(self.symbols), dict(self.extents)
+        before = self.symbols, self.extents, self._proven
+        self.symbols, self.extents, self._proven = dict(self.symbols), dict(self.extents), dict(self._proven)
         try:
             yield
         finally:
-            self.symbols, self.extents = before
+            self.symbols, self.extents, self._proven = before
 
     def is_nonnegative(self, dim: Dim) -> bool:
         """Whether `dim >= 0` for every value of the names in it."""
-        return expr.is_nonnegative(dim, self.symbols, self.extents)
+        known = self._proven.get(dim)
+        if known is None:
+            known = self._proven[dim] = expr.is_nonnegative(dim, self.symbols, self.extents)
+        return known
 
     def is_within(self, index: Dim, extent: Dim) -> bool:
         """Whether `0 <= index < extent` for every value of the names in them."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, Expr, free_symbols
@@ -182,16 +182,17 @@ class Interner:
         self.marks[id(node)] = tuple(dict.fromkeys((*known, *self.mark)))
 
 
-def _key(part: object) -> object:
+def _key(part: Any) -> object:
     """The key by which parts are equal; floats compare by their repr, so that 0.0 is not -0.0 and NaN equals itself."""
-    if isinstance(part, tuple):
-        return tuple(_key(item) for item in cast("tuple[object, ...]", part))
-    if isinstance(part, bool | float):
-        return (type(part), repr(part))
-    return id(part) if isinstance(part, _BY_IDENTITY) else part
+    kind = type(part)
+    if kind is tuple:
+        return tuple(map(_key, part))
+    if kind is float or kind is bool:
+        return kind, repr(part)
+    return id(part) if kind in _BY_IDENTITY else part
 
 
-_BY_IDENTITY = (Constant, IndexValue, Load, Apply, Guard, Choose, InRange, IsTrue)
+_BY_IDENTITY = frozenset({Constant, IndexValue, Load, Apply, Guard, Choose, InRange, IsTrue})
 
 
 def zero(nodes: Interner, dtype: DType) -> Constant:
@@ -226,7 +227,7 @@ def _condition_values(conditions: tuple[Condition, ...]) -> Iterator[Node]:
 def walk(roots: Iterable[Node], interner: Interner) -> Iterator[Node]:
     """Every node below `roots` once, including those of run-time indices, in no particular order."""
     seen: set[int] = set()
-    stack = list(roots)
+    stack, dynamic = list(roots), interner.dynamic
     while stack:
         node = stack.pop()
         if id(node) in seen:
@@ -234,8 +235,9 @@ def walk(roots: Iterable[Node], interner: Interner) -> Iterator[Node]:
         seen.add(id(node))
         yield node
         stack.extend(children(node))
-        for index in indices(node):
-            stack.extend(interner.dynamic[name] for name in free_symbols(index) if name in interner.dynamic)
+        if dynamic:
+            for index in indices(node):
+                stack.extend(dynamic[name] for name in free_symbols(index) if name in dynamic)
 
 
 def indices(node: Node) -> Iterator[Dim]:

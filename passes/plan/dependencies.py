@@ -5,6 +5,7 @@ Every order of the steps that respects these edges computes the same results, wh
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -19,10 +20,8 @@ from .program_plan import Step
 Ranges = Mapping[str, tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Access:
-    step: int
-    buffer: Buffer
+_Access = tuple[int, Buffer]
+"""A step, and a buffer that it reads or writes."""
 
 
 @dataclass(slots=True)
@@ -40,28 +39,34 @@ def dependencies(steps: Sequence[Step], buffers: Sequence[Buffer], ranges: Range
     step that overwrites what another has read or written, and names what it writes; it is left out if two other edges
     imply it. `ranges` bound the symbols: buffers of one storage that are disjoint for all their values are independent.
     """
-    storages: dict[tuple[str, int], _Storage] = {}
+    storages: dict[tuple[str, int], _Storage] = defaultdict(_Storage)
     before: list[frozenset[int]] = []
     edges: list[Dependency] = []
     for number, step in enumerate(steps):
         reads, writes = ([buffers[buffer] for buffer in ids] for ids in (step.reads, step.writes))
         data: dict[int, list[int]] = {}
         for buffer in reads:
-            for access in _overlapping(_storage(storages, buffer).writes, buffer, ranges):
-                data.setdefault(access.step, []).append(buffer.id)
+            for earlier in _overlapping(storages[buffer.storage].writes, buffer, ranges):
+                data.setdefault(earlier, []).append(buffer.id)
         control: dict[int, list[int]] = {}
         for buffer in writes:
-            storage = _storage(storages, buffer)
-            for access in _overlapping((*storage.reads, *storage.writes), buffer, ranges):
-                if access.step not in data:
-                    control.setdefault(access.step, []).append(buffer.id)
+            storage = storages[buffer.storage]
+            for earlier in _overlapping((*storage.reads, *storage.writes), buffer, ranges):
+                if earlier not in data:
+                    control.setdefault(earlier, []).append(buffer.id)
         direct = data.keys() | control.keys()
         implied = frozenset[int]().union(*(before[earlier] for earlier in direct)) if control else frozenset[int]()
         edges += [_edge(earlier, number, ids, "data") for earlier, ids in sorted(data.items())]
         ordered = ((earlier, ids) for earlier, ids in sorted(control.items()) if earlier not in implied)
         edges += [_edge(earlier, number, ids, "control") for earlier, ids in ordered]
         before.append(frozenset(direct))
-        _record(number, reads, writes, storages, ranges)
+        for buffer in reads:
+            storages[buffer.storage].reads.append((number, buffer))
+        for buffer in writes:
+            storage = storages[buffer.storage]
+            storage.reads = [access for access in storage.reads if not _covers(buffer, access[1], ranges)]
+            storage.writes = [access for access in storage.writes if not _covers(buffer, access[1], ranges)]
+            storage.writes.append((number, buffer))
     return edges
 
 
@@ -69,28 +74,9 @@ def _edge(earlier: int, later: int, buffers: Iterable[int], kind: Literal["data"
     return Dependency(dep_from=earlier, dep_to=later, dep_vars=tuple(dict.fromkeys(buffers)), kind=kind)
 
 
-def _storage(storages: dict[tuple[str, int], _Storage], buffer: Buffer) -> _Storage:
-    return storages.setdefault(buffer.storage, _Storage())
-
-
-def _record(
-    number: int,
-    reads: Iterable[Buffer],
-    writes: Iterable[Buffer],
-    storages: dict[tuple[str, int], _Storage],
-    ranges: Ranges,
-) -> None:
-    for buffer in reads:
-        _storage(storages, buffer).reads.append(_Access(number, buffer))
-    for buffer in writes:
-        storage = _storage(storages, buffer)
-        storage.reads = [access for access in storage.reads if not _covers(buffer, access.buffer, ranges)]
-        storage.writes = [access for access in storage.writes if not _covers(buffer, access.buffer, ranges)]
-        storage.writes.append(_Access(number, buffer))
-
-
-def _overlapping(accesses: Iterable[_Access], buffer: Buffer, ranges: Ranges) -> Iterator[_Access]:
-    return (access for access in accesses if not _are_disjoint(access.buffer, buffer, ranges))
+def _overlapping(accesses: Iterable[_Access], buffer: Buffer, ranges: Ranges) -> Iterator[int]:
+    """The steps of the accesses that have bytes in common with a buffer."""
+    return (step for step, other in accesses if not _are_disjoint(other, buffer, ranges))
 
 
 def _are_disjoint(one: Buffer, other: Buffer, ranges: Ranges) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 import numpy as np
 
@@ -121,13 +122,9 @@ class ProgramPlan:
         return ("buffer", buffer) if place is None else ("storage", place.storage)
 
 
-Call = tuple[str | None, Value, Sequence[Value], Sequence[Value]]
-"""`(kernel name or None, op, operands, results)`"""
-
-
-def plan_program(calls: Sequence[Call], graph: Function) -> ProgramPlan:
-    """The plan of a graph function, its calls in order."""
-    return _Planner(graph).plan(calls)
+def plan_program(graph: Function) -> ProgramPlan:
+    """The plan of a graph function."""
+    return _Planner(graph).plan()
 
 
 class _Planner:
@@ -140,20 +137,22 @@ class _Planner:
         self.loops: dict[Value, int] = {}
         self.storage = Placements()
 
-    def plan(self, calls: Sequence[Call]) -> ProgramPlan:
+    def plan(self) -> ProgramPlan:
         plan, graph = self.made, self.graph
         for argument in graph.arguments:
             self.home[argument] = plan.add_buffer(argument.dtype, argument.shape, "input")
         plan.arguments = tuple(self.home[argument] for argument in graph.arguments)
         plan.parameters = frozenset(self.home[argument] for argument in graph.parameters)
-        for kernel, op, operands, made in calls:
-            self._add(kernel, op, operands, made)
+        # The results of a call follow one another.
+        for _, made in groupby(graph.values, key=lambda value: value.position):
+            self._add(tuple(made))
         plan.results = tuple(self._buffer(result) for result in graph.results)
         plan.places = self.storage.places(self.home)
         return plan
 
-    def _add(self, kernel: str | None, op: Value, operands: Sequence[Value], made: Sequence[Value]) -> None:
-        plan = self.made
+    def _add(self, made: Sequence[Value]) -> None:
+        """Add the step of an op with these results."""
+        plan, op = self.made, made[0]
         match op.kind:
             case "vconst":
                 contents = np.ascontiguousarray(op.fields["values"]).tobytes()
@@ -168,7 +167,7 @@ class _Planner:
                 self._buffer(op)
             case "while":
                 self.loops[op] = len(plan.steps)
-                plan.steps.append(Step(None, op, tuple(self._buffer(value) for value in operands), ()))
+                plan.steps.append(Step(None, op, tuple(self._buffer(value) for value in op.operands), ()))
             case "while_result":
                 # The results of a loop follow it in the order of their numbers.
                 number = self.loops[op.operands[0]]
@@ -176,11 +175,11 @@ class _Planner:
                 assert op.int("number") == len(step.writes), "a loop leaves every value that its body gives, in order"
                 plan.steps[number] = replace(step, writes=(*step.writes, self._buffer(op)))
             case _:
-                reads, writes = (tuple(self._buffer(value) for value in values) for values in (operands, made))
-                if kernel is None:
+                reads, writes = (tuple(self._buffer(value) for value in values) for values in (op.operands, made))
+                if op.kind != "func.call":
                     plan.steps.append(Step(None, op, reads, writes))
                     return
-                nodes, is_prepared = op.fields["nodes"], op.fields["is_prepared"]
+                kernel, nodes, is_prepared = op.text("callee"), op.fields["nodes"], op.fields["is_prepared"]
                 apart = tuple((reads[at], *between) for at, *between in op.fields["apart"])
                 plan.steps.append(Step(kernel, None, reads, writes, nodes=nodes, is_prepared=is_prepared, apart=apart))
 
@@ -189,3 +188,26 @@ class _Planner:
             role = "output" if value in self.results else "temp"
             self.home[value] = self.made.add_buffer(value.dtype, value.shape, role)
         return self.home[value]
+
+
+def name_entries(plan: ProgramPlan) -> None:
+    """Set the `entry` of every kernel step of a closed plan: the kernel's name, with a number if it has several
+    entries.
+    """
+    names: dict[Hashable, str] = {}
+    counts: dict[str, int] = {}
+    for number, step in enumerate(plan.steps):
+        if step.kernel is None:
+            continue
+        kind = step.kernel, _kind(step, plan)
+        if kind not in names:
+            count = counts.get(step.kernel, 0)
+            names[kind] = f"{step.kernel}_{count}" if count else step.kernel
+            counts[step.kernel] = count + 1
+        plan.steps[number] = replace(step, entry=names[kind])
+
+
+def _kind(step: Step, plan: ProgramPlan) -> Hashable:
+    """The properties of buffers that a compiled function depends on: slots, dtypes, shapes and alignments."""
+    given = (plan.buffers[number] for number in step.arguments)
+    return step.slots, tuple((buffer.dtype, buffer.shape, buffer.alignment) for buffer in given)

@@ -1,10 +1,11 @@
-"""float16 to and from float32: by instruction if the target has it, else by integer arithmetic, since LLVM would call
-the compiler's runtime.
+"""The 16-bit floats to and from float32, by integer arithmetic, since LLVM would call the compiler's runtime.
+
+float16 takes an instruction if the target has it. That of bfloat16 flushes denormals on some CPUs.
 """
 
 from __future__ import annotations
 
-from .form import F16, F32, I16, I32
+from .form import BF16, F16, F32, I16, I32
 from .number import Number, choose
 from .traits import Traits
 
@@ -52,3 +53,17 @@ def single_to_half(traits: Traits, single: Number) -> Number:
     result = choose(magnitude.below(first_overflow), finite, special)
     sign = (pattern >> 16) & 0x8000
     return (result | sign).truncated(I16).reinterpreted(F16)
+
+
+def bfloat_to_single(bfloat: Number) -> Number:
+    """Exact: bfloat16 is the upper half of float32."""
+    return (bfloat.reinterpreted(I16).zero_extended(I32) << 16).reinterpreted(F32)
+
+
+def single_to_bfloat(single: Number) -> Number:
+    """To nearest, ties to even; NaN stays NaN, and becomes quiet."""
+    pattern = single.bits()
+    odd = (pattern >> 16) & 1
+    rounded = (pattern + odd + 0x7FFF) >> 16
+    quiet_nan = (pattern >> 16) | 0x0040
+    return choose(single.is_nan(), quiet_nan, rounded).truncated(I16).reinterpreted(BF16)

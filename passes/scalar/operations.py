@@ -18,13 +18,27 @@ from .number import Number, choose, constant_of
 from .polynomial import multiply_add
 from .power import power_of_constant, power_of_floats
 from .remainder import remainder_of_floats
-from .rounding import truncate
 from .shift import shift_left, shift_right
 from .sine import sin
 from .traits import PORTABLE, Traits
 from .working import held, load, store
 
 Binary = Callable[[DType, Number, Number], Number]
+
+
+def _truncated(traits: Traits, x: Number) -> Number:
+    """x toward zero; signed zeros, infinities, NaN and whole numbers stay as they are."""
+    if traits.has_rounding:
+        return x.toward_zero()
+    size = x.absolute()
+    # From 2**fraction on there is no fraction; below it, adding that much rounds to the nearest whole number.
+    limit = float(1 << x.form.fraction)
+    nearest = (size + limit) - limit
+    whole = choose(size.less(nearest), nearest - 1.0, nearest)
+    truncated = choose(size.less(limit), whole, size)
+    sign = x.bits() & (1 << (x.form.bits - 1))
+    return (truncated.bits() | sign).reinterpreted(x.form)
+
 
 _COMPARED: dict[str, Binary] = {"cmplt": less, "cmpne": lambda _, a, b: a.differs(b)}
 _BITWISE: dict[str, Binary] = {
@@ -125,7 +139,7 @@ UNARY: dict[str, Callable[[Traits, Number], Number]] = {
     "sin": sin,
     "sqrt": lambda _, x: x.square_root(),
     "recip": lambda _, x: 1.0 / x,
-    "trunc": truncate,
+    "trunc": _truncated,
 }
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dialect.mlir import ir
 from tensorkiln.dtypes import DType
 
-from .bfloat import bfloat_to_single, single_to_bfloat
 from .form import BF16, F16, F32, F64, Form, form_of
-from .half import half_to_single, single_to_half
+from .half import bfloat_to_single, half_to_single, single_to_bfloat, single_to_half
 from .narrow import narrowed, widened
 from .number import Number, choose
 from .traits import Traits

@@ -15,13 +15,12 @@ from tensorkiln.schedule import KernelItem
 from ..attributes import Record, decode, encode
 from ..loops.body import KernelBody
 from ..plan.aliasing import share_storage
-from ..plan.entries import name_entries
 from ..plan.in_place import Reuse, reusable
 from ..plan.prepare import settle_prepared
-from ..plan.program_plan import Call, ProgramPlan, Step, plan_program
+from ..plan.program_plan import ProgramPlan, Step, name_entries, plan_program
 from ..to_linalg.read_kernel import read_kernel
 from ..to_linalg.write_kernel import SUFFIX
-from ..values import Function, functions_of, is_kernel, read_function, read_symbols
+from ..values import functions_of, is_kernel, read_function, read_symbols
 from .choice import Candidate, Offer
 from .work import flops
 
@@ -45,7 +44,7 @@ def attach_schedules(module: ir.Module, pick: Pick, reuse: Reuse | None = None) 
     that allows a kernel to compute in place; with None no kernel does.
     """
     graph = read_function(graph_function(module).operation, read_symbols(module))
-    plan = plan_program(_calls(graph), graph)
+    plan = plan_program(graph)
     steps_of: dict[str, list[int]] = {}
     for number, step in enumerate(plan.steps):
         if step.kernel is not None:
@@ -150,19 +149,6 @@ def candidates_of(function: ir.Operation) -> tuple[tuple[Candidate, ...], int]:
     return candidates, [each["is_picked"] for each in offered].index(True)
 
 
-def _calls(graph: Function) -> list[Call]:
-    calls: list[Call] = []
-    for value in graph.values:
-        if value.kind != "func.call":
-            calls.append((None, value, value.operands, (value,)))
-        elif calls and calls[-1][1].position == value.position:
-            # Another result of the same call.
-            calls[-1] = (*calls[-1][:3], (*calls[-1][3], value))
-        else:
-            calls.append((value.text("callee"), value, value.operands, (value,)))
-    return calls
-
-
 _WRITTEN = ("kernel", "reads", "writes", "scratch", "reuses", "entry", "is_prepared")
 """The fields of a step that are written."""
 
@@ -179,7 +165,7 @@ def _to_json(plan: ProgramPlan) -> dict[str, Any]:
 def read_program(module: ir.Module) -> ProgramPlan:
     """The program plan of a scheduled module, with the ops of its host steps and the contents of its constants."""
     graph = read_function(graph_function(module).operation, read_symbols(module))
-    plan = plan_program(_calls(graph), graph)
+    plan = plan_program(graph)
     plan.buffers = list(read_buffers(module))
     plan.steps = [
         replace(step, scratch=known.scratch, reuses=known.reuses, entry=known.entry, is_prepared=known.is_prepared)

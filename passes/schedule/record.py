@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping as Map
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Final, Literal
+from typing import Literal
 
 from tensorkiln import expr
 from tensorkiln.expr import Dim, evaluate
@@ -26,8 +25,6 @@ from tensorkiln.schedule.hints import ScalarReason
 
 from ..loops.domain import Loop
 
-NONE: Final[Map[int, ScalarReason]] = MappingProxyType({})
-
 Level = Literal["block", "thread", "vec", "serial"]
 LEVELS: tuple[Level, ...] = ("block", "thread", "vec", "serial")
 
@@ -36,7 +33,8 @@ LEVELS: tuple[Level, ...] = ("block", "thread", "vec", "serial")
 class PlacedAxis:
     """A loop, the machine level that runs it, its tile sizes from outer to inner, and its vector `width` in elements.
 
-    `at_once` iterations run together. `scalar` is the reason why the loop is not vectorised, if there is one.
+    `is_masked` says that conditions on the loop and its end are masks of its vectors. `at_once` iterations run
+    together. `scalar` is the reason why the loop is not vectorised, if there is one.
     """
 
     name: str
@@ -45,6 +43,7 @@ class PlacedAxis:
     is_reduction: bool = False
     tiles: tuple[Dim, ...] = ()
     width: int = 1
+    is_masked: bool = False
     at_once: int = 1
     scalar: ScalarReason | None = None
 
@@ -70,7 +69,7 @@ def kernel_item(
         ),
         reduce=plan if reduced else None,
         hints=(
-            *(Vectorize(axis=number, width=axes[number].width) for number in levels["vec"]),
+            *(Vectorize(axis=n, width=axes[n].width, masked=axes[n].is_masked) for n in levels["vec"]),
             *(Scalar(axis=n, reason=axis.scalar) for n, axis in enumerate(axes) if axis.scalar is not None),
             *(Unroll(axis=number, factor=axis.at_once) for number, axis in enumerate(axes) if axis.at_once > 1),
         ),
@@ -88,38 +87,43 @@ def on_threads(groups: Dim, threads: int, device: str) -> ScheduleContext:
     return ScheduleContext(global_dims=(expr.mul(groups, threads), 1, 1), local_dims=(threads, 1, 1), device=device)
 
 
-def placed(
-    rows: Sequence[Loop],
-    inner: Sequence[Sequence[Loop]],
-    tiles: Map[str, tuple[Dim, ...]],
-    width: int,
-    scalar: Map[int, ScalarReason] = NONE,
+def nested(
+    loops: Sequence[Loop],
+    along: int = -1,
+    width: int = 1,
+    *,
+    is_masked: bool = False,
+    scalar: ScalarReason | None = None,
 ) -> list[PlacedAxis]:
-    """The axes of a CPU kernel: `rows` over work-groups, then the inner loops of each stage, the last of each
-    vectorised.
-
-    `scalar` maps the number of a stage to the reason why its last loop is not vectorised. If no stage has an inner
-    loop, a row is one element.
-    """
-    axes = [_axis(loop, "block", tiles) for loop in rows]
-    if axes and not any(inner):
-        axes[-1] = replace(axes[-1], scalar="single-point")
-    for stage, loops in enumerate(inner):
-        for number, loop in enumerate(loops):
-            axis = _axis(loop, "serial", tiles)
-            # Several stages may iterate over pieces of one loop; each piece is an axis of its own.
-            if any(other.name == loop.name for other in axes[len(rows) :]):
-                axis = replace(axis, name=f"{loop.name}_{stage}", tiles=())
-            if number == len(loops) - 1:
-                axis = replace(axis, level="vec", width=width)
-                if stage in scalar:
-                    axis = replace(axis, level="serial", width=1, scalar=scalar[stage])
-            axes.append(axis)
+    """The axes of loops inside a row: the one at `along` is in vectors, unless `scalar` is a reason against it."""
+    axes = [PlacedAxis(loop.name, loop.extent, "serial", loop.is_reduction) for loop in loops]
+    level: Level = "serial" if scalar else "vec"
+    axes[along] = replace(axes[along], level=level, width=width, is_masked=is_masked, scalar=scalar)
     return axes
 
 
-def _axis(loop: Loop, level: Level, tiles: Map[str, tuple[Dim, ...]]) -> PlacedAxis:
-    return PlacedAxis(loop.name, loop.extent, level, loop.is_reduction, tiles.get(loop.name, ()))
+def placed(
+    rows: Sequence[Loop], nests: Sequence[Sequence[PlacedAxis]], tiles: Map[str, tuple[Dim, ...]]
+) -> list[PlacedAxis]:
+    """The axes of a CPU kernel: `rows` over work-groups, then those of each nest of loops inside a row.
+
+    If no stage has an inner loop, a row is one element.
+    """
+    axes = [PlacedAxis(loop.name, loop.extent, "block", loop.is_reduction, tiles.get(loop.name, ())) for loop in rows]
+    if axes and not any(nests):
+        axes[-1] = replace(axes[-1], scalar="single-point")
+    names: set[str] = set()
+    for number, nest in enumerate(nests):
+        for axis in nest:
+            # Several nests may iterate over pieces of one loop; each piece is an axis of its own.
+            is_other = axis.name in names
+            axes.append(
+                replace(axis, name=f"{axis.name}_{number}")
+                if is_other
+                else replace(axis, tiles=tiles.get(axis.name, ()))
+            )
+            names.add(axis.name)
+    return axes
 
 
 def at_once(item: KernelItem) -> int:

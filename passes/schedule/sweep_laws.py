@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from tensorkiln.dtypes import DType
 
@@ -57,45 +56,6 @@ class Block:
     needed: Node | None = None
 
 
-class Law(Protocol):
-    """Combines a reduction that depends on the reduction of stage number `reference`.
-
-    A law has several reductions per block (`blocks`) and several running totals (dtypes `totals`). The totals start
-    from the identity of the reduction.
-    """
-
-    @property
-    def reference(self) -> int: ...
-
-    @property
-    def value(self) -> Node:
-        """The element that the reference reduces."""
-        ...
-
-    @property
-    def totals(self) -> tuple[DType, ...]: ...
-
-    def instead(self, write: Scalars, block: Node, count: Node) -> Block | None:
-        """Another reduction of the block, for use in `at_hand` where the reference's block result cannot be used."""
-        ...
-
-    def at_hand(self, write: Scalars, block: Node, count: Node, instead: Node | None) -> Node:
-        """The value that the elements of a block refer to; the reference gives `block` over `count` elements."""
-        ...
-
-    def blocks(self, write: Scalars, other: Comes) -> tuple[Block, ...]:
-        """The reductions of a block, given the results `other` of the reference."""
-        ...
-
-    def after(self, write: Scalars, done: Done) -> tuple[Node, ...]:
-        """The totals that include this block."""
-        ...
-
-    def result(self, write: Scalars, totals: Sequence[Node], count: Node) -> Node:
-        """The result of the row."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Squares:
     """Squared distances of `value` from `centre`, which is constant in a row; the reference is the sum of `value`.
@@ -112,9 +72,11 @@ class Squares:
     totals: tuple[DType, ...] = (TOTAL, TOTAL)
 
     def instead(self, write: Scalars, block: Node, count: Node) -> Block | None:
+        """Another reduction of the block, for use in `at_hand` where the reference's block result cannot be used."""
         return Block("max", lambda _: self.value, write.negated(write.is_finite(self._mean(write, block, count))))
 
     def at_hand(self, write: Scalars, block: Node, count: Node, instead: Node | None) -> Node:
+        """The value that the elements of a block refer to; the reference gives `block` over `count` elements."""
         assert instead is not None, "squares have something to be around instead"
         mean, zero = self._mean(write, block, count), write.zero(self.value.dtype)
         largest = write.where(write.is_finite(instead), instead, zero)
@@ -124,6 +86,8 @@ class Squares:
         return write.cast(write.two("fdiv", write.cast(block, TOTAL), count), self.value.dtype)
 
     def blocks(self, write: Scalars, other: Comes) -> tuple[Block, ...]:
+        """The reductions of a block, given the results `other` of the reference."""
+
         def square(at_hand: Node) -> Node:
             distance = write.two("sub", self.value, at_hand)
             return write.two("mul", distance, distance)
@@ -131,6 +95,7 @@ class Squares:
         return Block("sum", square), Block("sum", lambda at_hand: write.two("sub", self.value, at_hand))
 
     def after(self, write: Scalars, done: Done) -> tuple[Node, ...]:
+        """The totals that include this block."""
         (squares, distances), (total, mean) = (write.cast(each, TOTAL) for each in done.blocks), done.before
         off = write.two("fdiv", distances, done.count)
         less = write.two("mul", distances, off)
@@ -147,6 +112,7 @@ class Squares:
         )
 
     def result(self, write: Scalars, totals: Sequence[Node], count: Node) -> Node:
+        """The result of the row."""
         squares, mean = totals
         centre = write.cast(self.centre, TOTAL)
         moved = write.two("add", squares, self._moved(write, write.two("sub", mean, centre), count))
@@ -247,3 +213,11 @@ class Found(_BelowMaximum):
 
     def result(self, write: Scalars, totals: Sequence[Node], count: Node) -> Node:
         return totals[0]
+
+
+Law = Squares | Exponentials | Found
+"""Combines a reduction that depends on the reduction of stage number `reference`, of the elements `value`.
+
+A law has several reductions per block (`blocks`) and several running totals (dtypes `totals`). The totals start from
+the identity of the reduction.
+"""

@@ -76,19 +76,9 @@ _BINARY: Final[dict[tuple[str, _Class], str]] = {
     ("min", _FLOAT): "minimumf",
 }
 _BINARY_BY_NAME: Final = {f"arith.{name}": place for place, name in reversed(_BINARY.items())}
-_COMBINED: Final[dict[tuple[str, _Class], str]] = {
-    ("sum", _FLOAT): "addf",
-    ("prod", _FLOAT): "mulf",
-    ("max", _FLOAT): "maximumf",
-    **{("sum", kind): "addi" for kind in _INTEGERS},
-    **{("prod", kind): "muli" for kind in _INTEGERS},
-    ("max", _SIGNED): "maxsi",
-    ("max", _UNSIGNED): "maxui",
-    ("sum", _BOOL): "ori",
-    ("max", _BOOL): "ori",
-    ("prod", _BOOL): "andi",
-}
-_COMBINED_AS: Final = {"add": "sum", "mul": "prod", "max": "max", "or": "max", "and": "prod"}
+_COMBINED: Final = {"sum": ("add", "or"), "prod": ("mul", "and"), "max": ("max", "or")}
+"""The binops that combine the numbers, and the bools, of a reduction of this kind."""
+_COMBINED_AS: Final = {binop: kind for kind, binops in _COMBINED.items() for binop in binops}
 """The reduction kind of a combining binop."""
 _LESS: Final = {_SIGNED: arith.CmpIPredicate.slt, _UNSIGNED: arith.CmpIPredicate.ult, _BOOL: arith.CmpIPredicate.ult}
 _COMPARED: Final = {
@@ -133,7 +123,8 @@ def _emit_direct(operation: Operation, args: Sequence[ir.Value]) -> ir.Value | N
         case ("binop", str(kind), DType() as dtype, _):
             return _binary(_BINARY.get((kind, _class_of(dtype))), args)
         case (op, str(kind)) if op == COMBINE:
-            return _binary(_COMBINED.get((kind, _class_of(operation.dtype))), args)
+            of = _class_of(operation.dtype)
+            return _binary(_BINARY.get((_COMBINED[kind][of == _BOOL], of)), args)
         case ("unary", "neg") if _class_of(operation.dtype) == _FLOAT:
             return arith.negf(args[0])
         case ("unary", "sqrt") if _class_of(operation.dtype) == _FLOAT:

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from passes.attributes import encode
+from passes.cpu.realise import realise_kernels
+from passes.schedule.attach import SCHEDULE, kernel_functions, schedule_of
 from tensorkiln.build import (
     Builder,
     Tensor,
     avg_pool2d,
+    cat,
     conv2d,
     exp,
     log,
@@ -29,11 +33,12 @@ from tensorkiln.build import (
 from tensorkiln.expr import Dim
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
+from tensorkiln.schedule import KernelItem, Vectorize
 from tests import checked
 from tests.bounds import accesses
 from tests.compiled import compiled, runs_here
 from tests.filecheck import check_ir
-from tests.passes.modules import after, output, realised
+from tests.passes.modules import after, machine, output, realised
 
 Array = np.ndarray[Any, Any]
 Write = Callable[..., Tensor]
@@ -157,6 +162,34 @@ def test_what_strips_read_and_write_is_proven(name: str, target: str) -> None:
     write, shapes = WRITES[name]
     wrong = [access for access in accesses(realised(graph_of(write, *shapes), target)) if not access.is_proven]
     assert wrong == []
+
+
+def vectors_of(graph: Graph) -> list[tuple[Dim, bool]]:
+    """The extent of each loop in vectors of the only kernel, and whether its vectors are masked."""
+    (item,) = compiled(graph, V3).program.schedule.items
+    assert isinstance(item.operation, KernelItem)
+    axes = item.operation.iter.axes
+    return [(axes[hint.axis].extent, hint.masked) for hint in item.operation.hints if isinstance(hint, Vectorize)]
+
+
+def test_the_record_names_the_loop_in_vectors() -> None:
+    assert vectors_of(graph_of(lambda x: max_pool2d(x, 3, 1, 1), (1, 5, 9, 23))) == [(23, True)]
+    assert vectors_of(graph_of(padded, (3, 5, 21))) == [(25, True)]
+    assert vectors_of(graph_of(lambda x: x.sum(0), (300, 21))) == [(21, False)]
+    assert vectors_of(graph_of(lambda x, y: cat([x, y * 2], 1), (40, 9), (40, 30))) == [(9, False), (30, False)]
+
+
+def test_the_emitter_reads_strips_from_the_record() -> None:
+    module = after("schedule", graph_of(padded, (3, 5, 21)), V4)
+    (kernel,) = kernel_functions(module).values()
+    strategy, item = schedule_of(kernel)
+    assert strategy == "loops"
+    hints = tuple(hint.model_copy(update={"masked": False}) for hint in item.hints)
+    with module.context:
+        kernel.attributes[SCHEDULE] = encode(item.model_copy(update={"hints": hints}).model_dump(mode="json"))
+    text = str(realise_kernels(module, machine(V4)))
+    assert "linalg.generic" in text
+    assert "vector.maskedload" not in text
 
 
 def test_a_padded_map_loads_and_stores_by_vectors() -> None:

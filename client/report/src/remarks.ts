@@ -59,7 +59,7 @@ function scalarLoops(kernel: KernelOperation, name: (axis: number | undefined) =
   const around = kernel.iter.mapping.serial.filter((axis) => !stated.has(axis));
   const remarks = found.map((hint) => ({ about: "not vectorised", text: `${name(hint.axis)}: ${SCALAR[String(hint["reason"])] ?? String(hint["reason"])}` }));
   if (around.length === 0 || kernel.iter.mapping.vec.length === 0) return remarks;
-  return [...remarks, { about: "not vectorised", text: `${around.map(name).join(", ")}: around the loop that is, which is the last of each` }];
+  return [...remarks, { about: "not vectorised", text: `${around.map(name).join(", ")}: around or inside the loop that is` }];
 }
 
 /** What parameters were packed, by which kernel and for which. */

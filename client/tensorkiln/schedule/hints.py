@@ -13,11 +13,16 @@ ScalarReason = Literal["ordered", "guarded", "single-point"]
 
 
 class Vectorize(Record):
-    """Run `axis` in vectors of `width` elements."""
+    """Run `axis` in vectors of `width` elements.
+
+    If `masked`, the end of the axis and conditions on it are masks of these vectors; else points beyond the last whole
+    vector run one by one.
+    """
 
     hint: Literal["vectorize"] = "vectorize"
     axis: int
     width: int = Field(ge=1)
+    masked: bool = False
 
 
 class Unroll(Record):

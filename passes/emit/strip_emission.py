@@ -1,23 +1,20 @@
 """A stage in strips: vectors of neighbouring points along its last parallel loop, with its reductions inside.
 
-A window is reduced in registers, and a condition that depends on the loop becomes a mask instead of a branch. Maps
-without conditions and long reductions are left to linalg.
+A window is reduced in registers, and a condition that depends on the loop becomes a mask instead of a branch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Final
 
 from dialect.mlir import ir, scf, vector
 from tensorkiln import expr
-from tensorkiln.expr import Dim, Expr, free_symbols, symbol
+from tensorkiln.expr import Dim, symbol
 
 from ..loops.body import Stage
 from ..loops.domain import Loop, extent_of
-from ..loops.index_space import linear_form
-from ..loops.scalar_dag import Apply, Choose, Guard, Interner, Load, Node, indices, walk
+from ..loops.scalar_dag import Interner, Node
 from ..scalar.registers import stored_type
 from ..scalar.traits import Traits
 from .accumulation import combined, identity
@@ -26,80 +23,8 @@ from .memory import Memory, strided_view
 from .regions import loop
 from .vector_emission import VectorEmitter
 
-LEAST_EXTENT: Final = 4
-"""Least points of a loop for which vectors pay."""
 UNROLLED_TERMS: Final = 9
 """Most points of an unrolled window: expressions that depend on only some of its loops are then computed once."""
-PLAIN: Final = frozenset(
-    {("binop", kind) for kind in ("add", "sub", "mul", "max", "min", "cmplt", "cmpne", "xor", "or", "and")}
-    | {("unary", kind) for kind in ("neg", "sqrt", "recip")}
-    | {("ternary", kind) for kind in ("where", "mulacc")}
-)
-"""Operations that take a few instructions on vectors and scalars alike. Stages with others are left to linalg."""
-MOST_TERMS: Final = 64
-"""Most points of a window: longer reductions sum columns in memory."""
-MOST_STEP: Final = 1 << 24
-"""Largest step of an index between two points: the offsets of a vector's lanes must fit 32 bits."""
-
-Address = Callable[[int, Dim], Dim]
-"""Maps an operand and an address in the whole of it to the address in memory."""
-
-
-def strip_loop(stage: Stage, loops: Sequence[Loop], nodes: Interner, address: Address) -> Loop | None:
-    """The loop to vectorise, if the stage is a window or has conditions on a loop, and vectors can express it."""
-    parallel = [loop for loop in loops if not loop.is_reduction]
-    reduced = extent_of(loop for loop in loops if loop.is_reduction)
-    if not parallel or not isinstance(reduced, int) or reduced > MOST_TERMS:
-        return None
-    last = parallel[-1]
-    found = list(walk(stage.elements, nodes))
-    if isinstance(last.extent, int) and last.extent < LEAST_EXTENT:
-        return None
-    if stage.combine is None and not any(asks(node, last) for node in found if isinstance(node, Load)):
-        return None
-    return last if takes_vectors(stage, last, nodes, address) else None
-
-
-def takes_vectors(
-    stage: Stage, along: Loop, nodes: Interner, address: Address, loaded: AbstractSet[Load] = frozenset()
-) -> bool:
-    """Whether vectors along a loop can express the stage, apart from the reads that are `loaded` in another way."""
-    found = list(walk(stage.elements, nodes))
-    stored = all(_step(address(entry.operand, stage.domain.address), along) == 1 for entry in stage.stores)
-    in_memory = {node.dtype for node in found if isinstance(node, Load)} | {entry.root.dtype for entry in stage.stores}
-    is_plain = not any(node.dtype.is_half for node in found) and not any(dtype.is_bool for dtype in in_memory)
-    return stored and is_plain and all(node in loaded or _takes_vectors(node, along, nodes, address) for node in found)
-
-
-def asks(load: Load, loop: Loop) -> bool:
-    """Whether a condition of the read depends on the loop."""
-    return any(loop.name in free_symbols(condition) for condition in load.conditions if isinstance(condition, Expr))
-
-
-def _step(dim: Dim, loop: Loop) -> Dim | None:
-    form = linear_form(dim, [loop.name])
-    return None if form is None else form[1][0]
-
-
-def _is_small(step: Dim | None) -> bool:
-    return isinstance(step, int) and abs(step) <= MOST_STEP
-
-
-def _takes_vectors(node: Node, loop: Loop, nodes: Interner, address: Address) -> bool:
-    """Whether everything that depends on the loop does so with constant steps."""
-    dims = list(indices(node))
-    if any(not free_symbols(dim).isdisjoint(nodes.dynamic) for dim in dims):
-        return False
-    if not all(_is_small(_step(dim, loop)) for dim in dims):
-        return False
-    if isinstance(node, Apply):
-        return node.op == "cast" or (node.op, *node.attributes[:1]) in PLAIN
-    conditions = node.conditions if isinstance(node, Load | Guard | Choose) else ()
-    if isinstance(node, Load):
-        step = _step(address(node.operand, node.address), loop)
-        if not _is_small(step) or (step == 0 and asks(node, loop)):
-            return False
-    return all(isinstance(condition, int | Expr) for condition in conditions)
 
 
 class StripEmitter:
@@ -109,7 +34,7 @@ class StripEmitter:
         self.nodes, self.memory, self.traits, self.lanes = nodes, memory, traits, lanes
 
     def __call__(self, stage: Stage, loops: Sequence[Loop], strip: Loop, index: IndexEmitter) -> None:
-        """Emit a stage over `loops`; `strip` is the loop that `strip_loop` found."""
+        """Emit a stage over `loops`, of which `strip` is the one in vectors."""
         outer = [loop for loop in loops if not loop.is_reduction and loop != strip]
         reduced = [loop for loop in loops if loop.is_reduction]
         self._over(outer, index, lambda here: self._strips(stage, strip, reduced, here))
