@@ -19,9 +19,9 @@ from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(scatter.find, scatter.candidates, scatter.realise, scatters=True),
-    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=6),
+    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=7),
     contraction.NAME: Strategy(
-        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=6
+        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=7
     ),
     loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=3),
 }
