@@ -28,7 +28,7 @@ from .frame import Frame
 from .micro_kernel import LeftSteps, Prefetches, micro_kernel
 from .offset_table import fill_tables
 from .pack_function import Panels, pack
-from .packing import InPlace, InRows, Packed, Source, in_place, in_runs, packed_of, source_of
+from .packing import SHORT_RUN, InPlace, InRows, Packed, Source, in_place, in_runs, packed_of, source_of
 from .shared_functions import module_of
 
 SHORT_TILES: Final = (4, 3, 2)
@@ -87,17 +87,19 @@ def factors_of(parts: Contraction, names: Sequence[str], lanes: int, *, has_pair
 
 
 def prefetches(factors: Factors) -> Prefetches:
-    """Whether the tiles of a product prefetch their result, and the panels on the right.
+    """Whether the tiles of a product prefetch their result, the panels on the right, and the next rows on the left.
 
     A shallow tile finds its result in a cache after the tiles before it. The panels on the right come from memory if
-    they fill a cache, and are prefetched if the left operand has runs long enough to hide the cost.
+    they fill a cache, and are prefetched if the left operand has runs long enough to hide the cost. Rows of short runs
+    in place are prefetched if they lie side by side: few cache lines then hold a run of a tile.
     """
     parts, left, right = factors.parts, factors.left, factors.right
     depth, columns = extent_of(parts.depth), extent_of(parts.columns)
     is_deep = not isinstance(depth, int) or depth >= DEEP
     is_far = isinstance(depth, int) and isinstance(columns, int) and depth * columns * parts.dtype.itemsize >= FAR_BYTES
     in_runs = isinstance(left, InPlace) and left.run >= LONG_RUN
-    return Prefetches(is_deep, is_far and in_runs and isinstance(right, Packed))
+    side_by_side = isinstance(left, InPlace) and left.run == SHORT_RUN == left.source.address.outer[-1]
+    return Prefetches(is_deep, is_far and in_runs and isinstance(right, Packed), side_by_side)
 
 
 def left_in_place(factors: Factors, blocking: Blocking) -> Factors:
@@ -106,7 +108,7 @@ def left_in_place(factors: Factors, blocking: Blocking) -> Factors:
     if not isinstance(left, Source):
         return factors
     tile = (blocking.tile_rows, blocking.vectors)
-    placed = in_place(left, factors.parts.dtype, tile, blocking.block_depth)
+    placed = in_place(left, factors.parts.dtype, tile, (blocking.block_columns, blocking.block_depth))
     return factors if placed is None else replace(factors, left=placed)
 
 

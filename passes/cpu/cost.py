@@ -25,7 +25,7 @@ from tensorkiln.dtypes import DType
 from .block_product import Factors
 from .blocking import Blocking
 from .few_rows import FEW_ROWS, STEPS
-from .machine import Machine
+from .machine import CACHE_LINE, Machine
 from .packing import InPlace, InRows, Packed, Source
 
 OPERATION: Final = 0.26
@@ -54,7 +54,6 @@ PACK_VECTOR: Final = 2.6
 PACK_ELEMENT: Final = 1.2
 PACK_SQUARE: Final = 0.6
 """Packing: a contiguous vector, an element through offset tables, and an element in transposed squares."""
-CACHE_LINE: Final = 64
 
 
 def nest_cycles(body: KernelBody, nest: Nest, machine: Machine, at: Evaluate) -> float:

@@ -15,6 +15,8 @@ from tensorkiln.target import Target
 
 MASKED_BITS: Final = 256
 """Bits of the narrowest vectors with masked load and store instructions."""
+CACHE_LINE: Final = 64
+"""Bytes of a cache line."""
 LAUNCH_NS: Final = 900
 """Nanoseconds between two kernels of a program."""
 

@@ -17,7 +17,9 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
 
 from .blocking import Blocking
+from .machine import CACHE_LINE
 from .offset_table import entry_of
+from .packing import SHORT_RUN
 from .shared_functions import shared_function
 
 
@@ -35,11 +37,12 @@ class LeftSteps(NamedTuple):
 
 class Prefetches(NamedTuple):
     """What a tile prefetches: its `result` while its products are added up; on the `right`, the panels of the next
-    columns, of which each tile of rows fetches a share.
+    columns, of which each tile of rows fetches a share; on the `left`, for each run, that of the next tile of rows.
     """
 
     result: bool
     right: bool
+    left: bool
 
 
 FEW_TILES = 32
@@ -74,6 +77,7 @@ def micro_kernel(
         + "_exact" * is_exact
         + "_result" * ahead.result
         + "_right" * ahead.right
+        + "_left" * ahead.left
     )
     name = f"multiply_{product}_{blocking.tile_rows}x{blocking.tile_columns}_{blocking.lanes}{kind}"
     pointer, index = ir.MemRefType.get([], mlir_scalar(product.dtype)), ir.IndexType.get()
@@ -171,6 +175,8 @@ class _MicroKernel:
                 entry = entry_of(self.tables[1], symbol("begin"), here)
                 if self.ahead.right:
                     self._prefetch_far(vectors, here)
+                if self.ahead.left:
+                    self._prefetch_next(arith.addi(firsts[0], entry), here)
                 starts = {f"place{row}": arith.addi(first, entry) for row, first in enumerate(firsts)}
                 made = _run(step, over_depth, of_left.run, here.inside(starts))
             scf.YieldOp(made)
@@ -236,6 +242,16 @@ class _MicroKernel:
     def _added(self, before: ir.Value, value: ir.Value) -> ir.Value:
         return arith.addf(before, value) if self.product.dtype.is_float else arith.addi(before, value)
 
+    def _prefetch_next(self, place: ir.Value, index: IndexEmitter) -> None:
+        """Prefetch a run of the rows of the next tile, which follow those at `place`: the runs of a tile are far apart,
+        so that the processor foresees none.
+        """
+        size, line = self.blocking.tile_rows * self.of_left.run, CACHE_LINE // self.product.dtype.itemsize
+        here = index.inside({"place": place})
+        for offset in range(size, 2 * size, line):
+            view = strided_view(self.left, symbol("place") + offset, (self.lanes,), (1,), here)
+            prefetch(view, NEAREST_CACHE, here)
+
     def _prefetch_far(self, vectors: int, index: IndexEmitter) -> None:
         """Prefetch the share of the tile `row` of right-hand panels that come from memory, for a run of steps from
         `begin` on: those of the next columns or, after the last, the next `depth` steps of the first columns.
@@ -274,9 +290,12 @@ def _run(
     index: IndexEmitter,
 ) -> Sequence[ir.Value]:
     """Emit `count` steps with contiguous elements on the left."""
-    if count == 1:
-        here = index.inside({"step": around.induction_variable})
-        return step(around.inner_iter_args, 0, here)
+    if count <= SHORT_RUN:
+        made: Sequence[ir.Value] = around.inner_iter_args
+        for number in range(count):
+            at = arith.addi(around.induction_variable, index(number)) if number else around.induction_variable
+            made = step(made, number, index.inside({"step": at}))
+        return made
     index.space.bound("inner", 0, count)
     loop = scf.ForOp(index(0), index(count), index(1), around.inner_iter_args)
     with ir.InsertionPoint(loop.body):

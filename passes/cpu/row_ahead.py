@@ -28,7 +28,7 @@ from passes.schedule.work import moved_bytes, operations
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
-from .cost import CACHE_LINE
+from .machine import CACHE_LINE
 
 MUCH: Final = 16
 """Least operations per element for a stage to hide memory: an exponential has more, a few sums and products fewer."""

@@ -13,9 +13,9 @@ from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True),
-    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=7),
+    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=8),
     contraction.NAME: Strategy(
-        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=6
+        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=7
     ),
     transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise),
     loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=4),

@@ -21,14 +21,21 @@ AVX2, AVX512 = "cpu:x86-64-v3", "cpu:x86-64-v4"
 
 
 def network(
-    width: int, size: int = 3, *, height: int = 9, stride: int = 1, dilation: int = 1, batch: int | None = 1
+    width: int,
+    size: int = 3,
+    *,
+    height: int = 9,
+    stride: int = 1,
+    dilation: int = 1,
+    batch: int | None = 1,
+    filters: int = 64,
 ) -> Graph:
     """A convolution of an image that another one made, whose channels lie in blocks; of `n` images without a batch."""
     b = Builder("network")
     n = batch or b.symbol("n", 1, 8)
     x = b.input("float32", (n, 3, height, width))
     made = conv2d(x, b.parameter("float32", (32, 3, 1, 1)))
-    weights, bias = b.parameter("float32", (64, 32, size, size)), b.parameter("float32", (64,))
+    weights, bias = b.parameter("float32", (filters, 32, size, size)), b.parameter("float32", (filters,))
     return output(b, relu(conv2d(made, weights, bias, stride=stride, dilation=dilation)))
 
 
@@ -42,9 +49,9 @@ def found(made: Compilation, graph: Graph, **symbols: int) -> None:
 
 
 @cache
-def tiles(width: int, size: int, target: str) -> set[str]:
+def tiles(width: int, size: int, target: str, *, stride: int = 1, filters: int = 64) -> set[str]:
     """The functions that multiply: the tile's rows, columns and lanes, a step on the left and a row there."""
-    module = str(after("realise", network(width, size), target))
+    module = str(after("realise", network(width, size, stride=stride, filters=filters), target))
     return {"x".join(found) for found in re.findall(r"@multiply_float32_(\d+)x(\d+)_\d+_1_([^_]+)_", module)}
 
 
@@ -58,8 +65,34 @@ def test_rows_of_whole_tiles_are_equally_far_apart() -> None:
     assert tiles(16, 3, AVX512) == {"14x32x16"}
 
 
-def test_windows_that_share_nothing_are_packed_where_tiles_end_within_the_image() -> None:
-    assert not [tile for tile in tiles(9, 1, AVX2) if "each" in tile]
+def test_windows_that_share_nothing_have_offsets_of_rows_in_short_runs_only() -> None:
+    assert tiles(9, 1, AVX2) == {"6x16xeach"}
+    assert not [tile for tile in tiles(9, 1, AVX512) if "each" in tile]
+
+
+def test_windows_that_leave_out_half_of_each_cache_line_are_packed_for_many_columns() -> None:
+    assert tiles(29, 3, AVX2, stride=2) == {"6x16xeach"}
+    assert tiles(29, 3, AVX2, stride=2, filters=512) == {"6x16x256"}
+
+
+def in_function(width: int, stride: int) -> tuple[int, list[str]]:
+    """The loads in the function that multiplies in place, and the sorts and localities of its prefetches."""
+    module = str(after("realise", network(width, stride=stride), AVX2))
+    (body,) = re.findall(r"func.func private @multiply_float32_6x16_8_1_(?:8|each)_8_\w+(.*?)\n  }", module, re.DOTALL)
+    return body.count("memref.load"), re.findall(r"memref.prefetch [^,]*, (\w+, locality<\d>)", body)
+
+
+@pytest.mark.parametrize(
+    ("width", "stride", "tables", "lines"),
+    [(14, 1, 2, 3), (15, 1, 7, 3), (15, 2, 7, 0)],
+    ids=["whole", "each", "apart"],
+)
+def test_a_run_of_eight_is_written_out_and_the_next_tiles_prefetched_if_rows_lie_side_by_side(
+    width: int, stride: int, tables: int, lines: int
+) -> None:
+    loads, asked = in_function(width, stride)
+    assert loads == 8 * 6 + tables
+    assert asked == ["write, locality<3>"] * 2 * 6 + ["read, locality<3>"] * lines
 
 
 @pytest.mark.parametrize("target", [AVX2, AVX512])
@@ -80,6 +113,17 @@ def test_windows_of_any_size_are_multiplied(size: int) -> None:
 
 def test_windows_with_holes_are_multiplied() -> None:
     graph = network(13, dilation=2)
+    found(proven(graph, AVX2), graph)
+
+
+@pytest.mark.parametrize(("width", "stride"), [(9, 1), (13, 2), (14, 1)])
+def test_pixels_are_multiplied(width: int, stride: int) -> None:
+    graph = network(width, 1, stride=stride)
+    found(proven(graph, AVX2), graph)
+
+
+def test_windows_with_gaps_are_multiplied_for_many_columns() -> None:
+    graph = network(15, stride=2, filters=512)
     found(proven(graph, AVX2), graph)
 
 
