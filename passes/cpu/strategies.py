@@ -13,7 +13,8 @@ from passes.schedule.record import kernel_item, on_processors
 from passes.strategy import Strategies, Strategy
 from tensorkiln.schedule import KernelItem
 
-from . import chain, contraction, loops, scatter
+from . import chain, contraction, loops, scatter, winograd
+from .convolution import convolution_of
 from .frame import Frame
 from .machine import Machine
 
@@ -23,6 +24,7 @@ STRATEGIES: Strategies[Machine, Frame] = {
     contraction.NAME: Strategy(
         contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=6
     ),
+    winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise),
     loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=3),
 }
 
