@@ -85,7 +85,9 @@ def _programs(made: Compilation) -> Sequence[Compilation]:
     return [made, *(each for inner in made.inner for each in _programs(inner))]
 
 
-def proven(graph: Graph, name: str = "cpu:native", *, texts: Sequence[str] = ()) -> Compilation:
+def proven(
+    graph: Graph, name: str = "cpu:native", *, texts: Sequence[str] = (), options: CompileOptions | None = None
+) -> Compilation:
     """As `compiled`, with the proof that every store of every kernel stays in the memory that it addresses.
 
     AssertionError that names the stores of which that is not proven.
@@ -108,7 +110,7 @@ def proven(graph: Graph, name: str = "cpu:native", *, texts: Sequence[str] = ())
         return replace(made, pipeline=tuple(map(proving, made.pipeline)))
 
     with mock.patch.object(compile_module, "back_end_of", with_proof):
-        return compiled(graph, name, texts=texts)
+        return with_texts(CompileRequest(graph, target(name), options or CompileOptions()), *texts)
 
 
 def unscheduled(graph: Graph, name: str = "cpu:native", *, texts: Sequence[str] = ()) -> Compilation:

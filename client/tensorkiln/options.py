@@ -17,13 +17,14 @@ from .reasons import reason
 class CompileOptions(Record):
     """Options of one compile.
 
-    `fast_math` lets mulacc round once instead of twice, so results may differ in the last bit. `dump_stages` keeps the
-    IR text of every stage. `cubin` also assembles the PTX of a CUDA target for exactly its architecture, which says how
-    many registers and spills each kernel has; it needs NVIDIA's assembler on the server. CPU targets ignore it.
-    Without `fusion` every op runs in a kernel of its own and no two values share storage while both are needed: slow,
-    and a second opinion on a result that is in doubt. With `schedule` "none" the
-    compiler uses no strategy of its own: MLIR's passes alone lower the linalg of each kernel, into plain loops on one
-    thread. That is slower still, and tells a wrong strategy from a wrong input to it.
+    `fast_math` lets mulacc round once instead of twice, and 3x3 convolutions on a CPU take fewer products, whose error
+    grows with the largest elements nearby and which are not defined for infinite ones. `dump_stages` keeps the IR text
+    of every stage. `cubin` also assembles the PTX of a CUDA target for exactly its architecture, which says how many
+    registers and spills each kernel has; it needs NVIDIA's assembler on the server. CPU targets ignore it. Without
+    `fusion` every op runs in a kernel of its own and no two values share storage while both are needed: slow, and a
+    second opinion on a result that is in doubt. With `schedule` "none" the compiler uses no strategy of its own: MLIR's
+    passes alone lower the linalg of each kernel, into plain loops on one thread. That is slower still, and tells a
+    wrong strategy from a wrong input to it.
 
     `tuned` says whether schedules are picked by what was measured, of this very graph, target and build. "prefer" takes
     measurements that are stored, and estimates where there are none; "require" refuses the graph then, and "measure"

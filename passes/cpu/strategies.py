@@ -7,7 +7,8 @@ from passes.loops.collapse import collapse
 from passes.schedule.record import kernel_item, on_processors
 from passes.strategy import Strategies, Strategy, every
 
-from . import chain, contraction, loops, scatter, transpose
+from . import chain, contraction, loops, scatter, transpose, winograd
+from .convolution import convolution_of
 from .frame import Frame
 from .machine import Machine
 
@@ -17,6 +18,7 @@ STRATEGIES: Strategies[Machine, Frame] = {
     contraction.NAME: Strategy(
         contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=7
     ),
+    winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise),
     transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise),
     loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=4),
 }

@@ -166,7 +166,7 @@ def ternary(
         return choose(condition, first, second).reinterpreted(form).value
     if kind != "mulacc":
         raise UnsupportedGraphError(f"ternary {kind} is not known")
-    if traits.contracts and dtype.is_float:
+    if traits.fast_math and dtype.is_float:
         left, right, addend = (load(traits, dtype, value) for value in (a, b, c))
         return store(traits, dtype, multiply_add(traits, left, right, addend))
     product = binop("mul", dtype, a, b, traits=traits)

@@ -157,7 +157,7 @@ def test_mulacc_rounds_the_product_before_the_sum(dtype: DType, target: str) -> 
 
 
 def test_mulacc_may_contract_when_the_user_allows_it() -> None:
-    fused = scalar.Traits(has_fma=True, contracts=True)
+    fused = scalar.Traits(has_fma=True, fast_math=True)
     compiled = kernel(
         lambda _, values: scalar.ternary("mulacc", DType.FLOAT32, values[0], values[1], values[2], traits=fused),
         (DType.FLOAT32,) * 3,

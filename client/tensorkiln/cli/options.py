@@ -86,7 +86,8 @@ FastMath = Annotated[
     typer.Option(
         "--fast-math/--no-fast-math",
         show_default=False,
-        help="Round a product and its sum once; results may differ in the last bits and for non-finite values.",
+        help="Round a product and its sum once, and take fewer products in convolutions: results may be less accurate, "
+        "and differ for non-finite values.",
     ),
 ]
 
