@@ -51,8 +51,7 @@ from .submissions import Submissions
 class Engine:
     """The compiler with its store, made by `wiring.engine_of`. Methods that routes call raise only TensorkilnError.
 
-    With `is_private`, the engine accepts requests during the startup checks, and answers them once the checks have
-    passed. A successful compile replaces the canary; the store is checked all the same.
+    With `is_private`, it has one caller: see `Readiness.require_start`.
     """
 
     answers: Answers
@@ -78,7 +77,7 @@ class Engine:
     async def start(self) -> Ready:
         """Start the fork servers, check that all works, and take up jobs; the weakest isolation of all sandboxes.
 
-        UnavailableError when a check fails. For a private service, the checks still run when this returns.
+        UnavailableError when a check fails.
         """
         ready = min(
             await asyncio.gather(*(sandbox.start() for sandbox in self.sandboxes)),
@@ -91,9 +90,7 @@ class Engine:
             # Before any job runs: programs are signed with this level, and stored programs need at least this level.
             self.notary.isolation = ready.level
             self.keyring.signer()
-        self.readiness.begin(gives_way=self.is_private)
-        if not self.is_private:
-            await self.readiness.started()
+        await self.readiness.require_start(is_private=self.is_private)
         await self.back_end.start()
         await self.jobs.start()
         return ready
@@ -174,7 +171,7 @@ def engine_of(
     reading = Reader(reader, compiler, settings.limits, fairness.short_tasks, tenancy, blobs)
     epoch = f"{build().build_id}\n{settings.salt}"
     repeats = Repeats(records, blobs, epoch, settings.answer_memory_mib << 20, notary)
-    answers = Answers(reading, compiles, repeats, tenancy, fairness, notary, readiness, seals=not is_farm)
+    answers = Answers(reading, compiles, repeats, tenancy, fairness, notary, seals=not is_farm)
     job_records, bodies = JobRecords(records), Bodies(blobs, lambda: tenancy.owner, memory_limit)
     intake = Shares(settings.intake_mib << 20)
     work = JobWork(answers.make, job_records, blobs, bodies, fairness.jobs, intake, memory_limit)
