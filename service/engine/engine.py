@@ -21,7 +21,7 @@ from service.settings import Settings
 from service.store.attempts import Crashes
 from service.store.blobs import Blobs, Bodies
 from service.store.job_records import JobRecords
-from service.store.location import directory_of, open_store
+from service.store.location import open_store
 from service.store.nearest import Nearest
 from service.store.programs import Entry, Programs
 from service.store.records import Records
@@ -148,7 +148,7 @@ def engine_of(
     if compiler is None:
         statements = Statements(notary)
         ledger, roster = Ledger(records, statements), Roster(store, records, statements)
-        is_near = directory_of(store) is not None
+        is_near = store.root is not None
         deadline_s = settings.compile_deadline_s
         back_end = FarmEngine(ledger, roster, programs, blobs, deadline_s=deadline_s, is_near=is_near)
         lacks_workers, width = roster.lacks_workers, partial(roster.width, settings.width, settings.farm_ahead)

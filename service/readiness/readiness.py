@@ -19,7 +19,7 @@ from service.sandbox.frames import Message
 from service.sandbox.reply import CompileHeader
 from service.sandbox.sandbox import Sandbox
 from service.store.evict import READINESS
-from service.store.location import FullStoreError, ObjectStore, directory_of
+from service.store.location import FullStoreError, ObjectStore
 from service.store.records import Records
 from tensorkiln.errors import TensorkilnError, UnavailableError
 
@@ -232,11 +232,10 @@ class StoreLook:
 
 
 async def _disk(store: ObjectStore, floor_mib: int) -> Failure | None:
-    root = directory_of(store)
-    if root is None:
+    if store.root is None:
         return None
     try:
-        free = (await asyncio.to_thread(shutil.disk_usage, root)).free // _MIB
+        free = (await asyncio.to_thread(shutil.disk_usage, store.root)).free // _MIB
     except OSError as error:
         return Failure("the disk of the store cannot be seen", f"the disk of the store cannot be seen: {error}")
     if free >= floor_mib:

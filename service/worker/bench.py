@@ -27,7 +27,7 @@ from service.sandbox.spawn import COMPILING
 from service.settings import Settings
 from service.store.attempts import Crashes
 from service.store.blobs import Blobs
-from service.store.location import ObjectStore, directory_of, open_store
+from service.store.location import ObjectStore, open_store
 from service.store.programs import Entry, Programs
 from service.store.records import Records
 from service.trust.keyring import Keyring
@@ -141,7 +141,7 @@ class Bench:
         self._sandbox = sandbox
         records = Records(store)
         self._store_look = StoreLook(records)
-        self._look_every_s = LOOK_EVERY_S[directory_of(store) is not None]
+        self._look_every_s = LOOK_EVERY_S[store.root is not None]
         self._blobs = Blobs(store)
         self._notary = Notary(keyring, settings.worker, "process")
         self._programs = Programs(records, self._blobs, self._notary)
