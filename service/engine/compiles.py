@@ -15,11 +15,12 @@ from service.identity.caller import caller
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
 from service.sandbox.connection import Spending
+from service.store.nearest import Nearest
 from service.store.programs import MEASURE, Entry, Miss, Programs
 from service.wire.answers import SAME_ACTION
 from tensorkiln.errors import InfrastructureError, UnavailableError
 
-from .explain import NOT_READ, Misses, Tunings, to_measure
+from .explain import NOT_READ, Tunings, miss_of, to_measure
 from .flights import Flights
 from .order import CompileEngine, Cost, Made, OnProgress, Order, Progress, Rendered, Wanted
 
@@ -59,12 +60,12 @@ class Compiles:
         turns: Turns,
         tenancy: Tenancy,
         programs: Programs,
-        misses: Misses,
+        nearest: Nearest,
         tunings: Tunings,
     ) -> None:
         self._engine = engine
         self._tunings = tunings
-        self._misses = misses
+        self._nearest = nearest
         self._turns = turns
         self._tenancy = tenancy
         self._programs = programs
@@ -101,7 +102,8 @@ class Compiles:
                 count_cache(SAME_ACTION.status, SAME_ACTION.reason)
                 entry, program = found
                 return Compiled(wanted.action, program, entry, SAME_ACTION.model_dump(mode="json"))
-            cache = await self._misses.explain(wanted.action, found)
+            neighbour = None if found.reason else await self._nearest.to(wanted.action, self._tenancy.scope)
+            cache = miss_of(found, neighbour).model_dump(mode="json")
             with suppress(Overtaken):
                 return await self._compile(wanted, cache, on_progress, self._first_turn(work, own, size))
         return await self._flights.follow(work, on_progress)
@@ -157,7 +159,7 @@ class Compiles:
             finally:
                 turn.cost_s = cost.seconds
         if wanted.action.tuned != MEASURE:
-            await self._misses.remember(wanted.action)
+            await self._nearest.add(wanted.action, self._tenancy.scope)
         return Compiled(wanted.action, made.program, made.entry, cache, made.rendered)
 
 

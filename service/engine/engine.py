@@ -33,7 +33,7 @@ from tensorkiln.errors import NotFoundError, UnavailableError
 
 from .answers import Answers
 from .compiles import Compiles
-from .explain import Explain, Misses, Tunings
+from .explain import Tunings
 from .farm.engine import FarmEngine
 from .farm.ledger import Ledger
 from .farm.roster import Roster
@@ -166,8 +166,8 @@ def engine_of(
         oldest_s=lambda: fairness.compiles.load().oldest_s,
         lacks_workers=lacks_workers,
     )
-    misses, tunings = Misses(Nearest(records, programs.has), tenancy), Tunings(tenancy, programs)
-    compiles = Compiles(back_end, fairness.compiles, tenancy, programs, misses, tunings)
+    nearest, tunings = Nearest(records, programs.has), Tunings(tenancy, programs)
+    compiles = Compiles(back_end, fairness.compiles, tenancy, programs, nearest, tunings)
     reading = Reader(reader, compiler, settings.limits, fairness.short_tasks, tenancy, blobs)
     epoch = f"{build().build_id}\n{settings.salt}"
     repeats = Repeats(records, blobs, epoch, settings.answer_memory_mib << 20, notary)
@@ -178,7 +178,7 @@ def engine_of(
     jobs = Jobs(work, job_records, blobs, bodies, settings.width + settings.queue)
     return Engine(
         answers=answers,
-        questions=Questions(reading, fairness, tenancy, answers, Explain(tenancy, programs, misses, tunings)),
+        questions=Questions(reading, fairness, tenancy, answers, programs, nearest, tunings),
         jobs=jobs,
         submissions=Submissions(jobs, answers, fairness, tenancy, blobs, records, notary),
         compiles=compiles,
