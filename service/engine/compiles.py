@@ -22,7 +22,7 @@ from tensorkiln.errors import InfrastructureError, UnavailableError
 
 from .explain import NOT_READ, Tunings, miss_of, to_measure
 from .flights import Flights
-from .order import CompileEngine, Cost, Made, OnProgress, Order, Progress, Rendered, Wanted
+from .order import CompileEngine, Made, OnProgress, Order, Progress, Rendered, Wanted
 
 
 class Overtaken(Exception):
@@ -147,17 +147,17 @@ class Compiles:
         self._tenancy.require_compile()
         async with turns as turn:
             count_cache(cache["status"], cache["reason"])
-            cost = Cost(spending=Spending(turn.charge))
+            cost = Spending(turn.charge)
 
             def computed() -> None:
-                turn.cost_s = cost.seconds
+                turn.cost_s = cost.run_s
                 turn.end()
 
             order = Order(wanted, cache, not self._tenancy.reads_store, cost, computed)
             try:
                 made = await _counted(self._engine, order, on_progress)
             finally:
-                turn.cost_s = cost.seconds
+                turn.cost_s = cost.run_s
         if wanted.action.tuned != MEASURE:
             await self._nearest.add(wanted.action, self._tenancy.scope)
         return Compiled(wanted.action, made.program, made.entry, cache, made.rendered)

@@ -51,7 +51,7 @@ class Bench:
             await settled()
             self.given_up += 1
             raise
-        order.cost.spending.add(CPU_S)
+        order.cost.add(CPU_S)
         if self.refuses:
             raise DiagnosticError("The graph is refused.")
         blobs, programs = self._stocked.blobs, self._stocked.programs

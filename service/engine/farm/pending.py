@@ -68,8 +68,8 @@ class Pending:
         self._reported = max(self._reported, len(news))
 
     def charge(self, result: Result) -> None:
-        self.order.cost.seconds += result.run_s
-        self.order.cost.spending.add(result.cpu_s)
+        self.order.cost.run_s += result.run_s
+        self.order.cost.add(result.cpu_s)
 
     def finish(self, result: Result) -> None:
         """Set the result, unless the order was cancelled meanwhile."""
