@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 from service.action import Action
 from service.fairness.lane import Turn
@@ -14,6 +14,7 @@ from service.fairness.turns import Turns
 from service.identity.caller import caller
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
+from service.process.periodic import Interruption
 from service.sandbox.connection import Spending
 from service.store.nearest import Nearest
 from service.store.programs import MEASURE, Entry, Miss, Programs
@@ -70,7 +71,8 @@ class Compiles:
         self._tenancy = tenancy
         self._programs = programs
         self._flights: Flights[Compiled, Progress] = Flights()
-        self._waiting: dict[Hashable, set[asyncio.Timeout]] = {}
+        # Set when somebody's turn for the work has come; kept by those who wait for theirs.
+        self._begun: WeakValueDictionary[Hashable, Interruption] = WeakValueDictionary()
 
     async def program(self, wanted: Wanted, on_progress: OnProgress = lambda _: None) -> Compiled:
         """Find or compile the program of `wanted`. CompileError when it fails. `on_progress` gets the stages."""
@@ -111,31 +113,22 @@ class Compiles:
     @asynccontextmanager
     async def _first_turn(self, work: Hashable, own: Hashable, size: int) -> AsyncGenerator[Turn]:
         """As `Turns.turn`, for the work under `own`; on its turn it is shared as `work`. Overtaken if another is."""
+        if self._flights.has(work):  # shared while this caller looked for the program
+            raise Overtaken
+        begun = self._begun.setdefault(work, Interruption())
         async with AsyncExitStack() as held:
-            turn = await self._own_turn(work, held, size)
-            if self._flights.has(work):  # its turn came in the same moment
+            try:
+                async with begun.before():
+                    turn = await held.enter_async_context(self._turns.turn(size))
+            except TimeoutError:
+                raise Overtaken from None
+            if begun.is_set():  # its turn came in the same moment
                 turn.cost_s = 0.0
                 raise Overtaken
             self._flights.share(own, work)
-            for wait in self._waiting.pop(work, ()):
-                wait.reschedule(asyncio.get_running_loop().time())
+            begun.set()
+            del self._begun[work]
             yield turn
-
-    async def _own_turn(self, work: Hashable, held: AsyncExitStack, size: int) -> Turn:
-        if self._flights.has(work):  # shared while this caller looked for the program
-            raise Overtaken
-        try:
-            async with asyncio.timeout(None) as wait:
-                waiting = self._waiting.setdefault(work, set())
-                waiting.add(wait)
-                try:
-                    return await held.enter_async_context(self._turns.turn(size))
-                finally:
-                    waiting.discard(wait)
-                    if not waiting and self._waiting.get(work) is waiting:
-                        del self._waiting[work]
-        except TimeoutError:
-            raise Overtaken from None
 
     async def _compile(
         self,

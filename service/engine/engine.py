@@ -12,7 +12,7 @@ from service.fairness.turns import Fairness
 from service.identity.keyring import Keyring as ApiKeyring
 from service.identity.tenancy import Tenancy
 from service.process.memory_limit import MemoryLimit
-from service.process.periodic import Shutdown
+from service.process.periodic import Interruption
 from service.readiness.readiness import Readiness
 from service.sandbox.control import Ready
 from service.sandbox.levels import Level
@@ -70,7 +70,7 @@ class Engine:
     readiness: Readiness
     is_farm: bool
     is_private: bool
-    ending: Shutdown = field(default_factory=Shutdown)
+    ending: Interruption = field(default_factory=Interruption)
     """Set at shutdown, to end the requests that still wait for an answer."""
     _is_closing: bool = False
 

@@ -18,7 +18,7 @@ from service.fairness.shares import is_fair
 from service.identity.caller import Caller, caller
 from service.lease import BEAT_S
 from service.observe.traces import traceparent
-from service.process.periodic import Shutdown, periodically
+from service.process.periodic import Interruption, periodically
 from service.store.blobs import Blobs, Bodies
 from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import FullStoreError
@@ -56,7 +56,7 @@ class Jobs:
         # Jobs for which the store failed in an earlier round. They come last.
         self._put_off: set[str] = set()
         self._watching: list[asyncio.Task[None]] = []
-        self.is_closing = Shutdown()
+        self.is_closing = Interruption()
         self._is_closed = False
 
     async def start(self) -> None:
