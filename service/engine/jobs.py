@@ -175,7 +175,7 @@ class Jobs:
         """The events of a job after the one with the id `last`, until the job ends or this service shuts down."""
         job = await self.find(identifier)
         while True:
-            async for event in follow(job, last, self.is_closing) if identifier in self._jobs else _past(job, last):
+            async for event in follow(job, last, self.is_closing):
                 last = event.id
                 yield event
             if job.is_over or self.is_closing.is_set():
@@ -336,8 +336,3 @@ class Jobs:
         self._jobs.pop(identifier, None)
         # This service may have written progress after the job ended.
         await self._records.unpublish(identifier)
-
-
-async def _past(job: Job, last: str) -> AsyncGenerator[Event]:
-    for event in job.events_after(last):
-        yield event
