@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,8 +30,6 @@ STOP_GRACE_S = 10.0
 # -P: do not import from the working directory, which may have a folder called `tensorkiln_server`.
 _WATCHED = (sys.executable, "-P", "-m", "tensorkiln.parent_watchdog")
 _READY = b"tensorkiln is ready on "
-# The exit status of a service that cannot start, or fails soon after.
-_FAILED = 1
 # The kernel's limit on a Unix socket's path, with the terminating zero: 108 bytes on Linux, 104 on macOS.
 _MAX_SOCKET_PATH = 103
 _KEPT_LINES = 40
@@ -55,7 +52,6 @@ class EmbeddedService:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._is_ready = False
-        self._began = 0.0
         self._directory: Path | None = None
 
     @property
@@ -107,16 +103,11 @@ class EmbeddedService:
 
     def _start(self, path: Path, log: Path) -> None:
         if self._process is not None:
-            process, self._process = self._process, None
-            _end(process)
-            if process.returncode == _FAILED and time.monotonic() - self._began < self._startup_timeout_s:
-                # It failed right after its start, for a reason that a restart would not change.
-                raise _failure(f"ended with status {_FAILED}", log)
+            _end(self._process)
         _require_server()
         path.unlink(missing_ok=True)
         self._is_ready = False
         self._process = _spawn(path, log, self._home)
-        self._began = time.monotonic()
 
     def _await_ready(self, log: Path) -> None:
         assert self._process is not None

@@ -10,7 +10,6 @@ from service.fairness.queue_time import telling_queue_time
 from service.fairness.turns import Fairness
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
-from service.readiness.readiness import Readiness
 from service.sandbox.frames import Message
 from service.store.repeats import Repeat, Repeats
 from service.trust.notary import Notary, with_signatures
@@ -29,7 +28,6 @@ from .reader import Prepared, Reader, believable, in_user_terms, of_actions, ren
 class Answers:
     """Answers compile requests: `reader` reads them and writes answers, `compiles` finds or makes the programs.
 
-    No answer is returned before the startup verdict of `readiness`; a successful first compile replaces its canary.
     With `seals`, answers are stored to be repeated; without a key to seal them, they are only kept in memory.
     """
 
@@ -41,7 +39,6 @@ class Answers:
         tenancy: Tenancy,
         fairness: Fairness,
         notary: Notary,
-        readiness: Readiness,
         *,
         seals: bool,
     ) -> None:
@@ -51,7 +48,6 @@ class Answers:
         self._tenancy = tenancy
         self._fairness = fairness
         self._notary = notary
-        self._readiness = readiness
         self._seals = seals
         self._flights: Flights[bytes, Progress] = Flights()
         self._crashed = KnownCrashes()
@@ -61,7 +57,6 @@ class Answers:
         found = await self.repeat(body)
         if found is None:
             return None
-        await self._readiness.started()
         for _ in found.programs:
             count_cache(SAME_REQUEST.status, SAME_REQUEST.reason)
         return found.answer
@@ -103,7 +98,6 @@ class Answers:
         read = partial(Prepared.from_message, salt=salt)
         prepared = await self._reader.run("prepare", body, read, of_actions(body, salt), on_stage)
         compiled, answers = await self._compiled(prepared, body, on_progress)
-        await self._readiness.started()
         signatures = [each.entry.signature for each in compiled]
         blobs = dict.fromkeys(digest for each in compiled for digest in each.blobs)
         programs = dict.fromkeys(each.action.digest for each in compiled)
@@ -125,16 +119,11 @@ class Answers:
         try:
             compiled = await programs_of(prepared, self._compiles, on_progress)
         except TensorkilnError as error:
-            await self._readiness.started()  # If the start fails too, its error says more.
             raise in_user_terms(error, renaming) from None
         made = compiled[0].rendered
         if made is not None and made.renaming == renaming:
-            answers = believable(made)
-        else:
-            answers = await self._render(compiled, renaming, body)
-        if made is not None:
-            self._readiness.prove()  # Compiled here and valid: as good as the canary.
-        return compiled, answers
+            return compiled, believable(made)
+        return compiled, await self._render(compiled, renaming, body)
 
     async def _keep(self, key: str, repeat: Repeat) -> None:
         # A caller without the scope to compile stores nothing.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 from service.action import Action
 from service.fairness.lane import Turn
@@ -14,14 +14,16 @@ from service.fairness.turns import Turns
 from service.identity.caller import caller
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
+from service.process.periodic import Interruption
 from service.sandbox.connection import Spending
+from service.store.nearest import Nearest
 from service.store.programs import MEASURE, Entry, Miss, Programs
 from service.wire.answers import SAME_ACTION
 from tensorkiln.errors import InfrastructureError, UnavailableError
 
-from .explain import NOT_READ, Misses, Tunings, to_measure
+from .explain import NOT_READ, Tunings, miss_of, to_measure
 from .flights import Flights
-from .order import CompileEngine, Cost, Made, OnProgress, Order, Progress, Rendered, Wanted
+from .order import CompileEngine, Made, OnProgress, Order, Progress, Rendered, Wanted
 
 
 class Overtaken(Exception):
@@ -59,17 +61,18 @@ class Compiles:
         turns: Turns,
         tenancy: Tenancy,
         programs: Programs,
-        misses: Misses,
+        nearest: Nearest,
         tunings: Tunings,
     ) -> None:
         self._engine = engine
         self._tunings = tunings
-        self._misses = misses
+        self._nearest = nearest
         self._turns = turns
         self._tenancy = tenancy
         self._programs = programs
         self._flights: Flights[Compiled, Progress] = Flights()
-        self._waiting: dict[Hashable, set[asyncio.Timeout]] = {}
+        # Set when somebody's turn for the work has come; kept by those who wait for theirs.
+        self._begun: WeakValueDictionary[Hashable, Interruption] = WeakValueDictionary()
 
     async def program(self, wanted: Wanted, on_progress: OnProgress = lambda _: None) -> Compiled:
         """Find or compile the program of `wanted`. CompileError when it fails. `on_progress` gets the stages."""
@@ -101,7 +104,8 @@ class Compiles:
                 count_cache(SAME_ACTION.status, SAME_ACTION.reason)
                 entry, program = found
                 return Compiled(wanted.action, program, entry, SAME_ACTION.model_dump(mode="json"))
-            cache = await self._misses.explain(wanted.action, found)
+            neighbour = None if found.reason else await self._nearest.to(wanted.action, self._tenancy.scope)
+            cache = miss_of(found, neighbour).model_dump(mode="json")
             with suppress(Overtaken):
                 return await self._compile(wanted, cache, on_progress, self._first_turn(work, own, size))
         return await self._flights.follow(work, on_progress)
@@ -109,31 +113,22 @@ class Compiles:
     @asynccontextmanager
     async def _first_turn(self, work: Hashable, own: Hashable, size: int) -> AsyncGenerator[Turn]:
         """As `Turns.turn`, for the work under `own`; on its turn it is shared as `work`. Overtaken if another is."""
+        if self._flights.has(work):  # shared while this caller looked for the program
+            raise Overtaken
+        begun = self._begun.setdefault(work, Interruption())
         async with AsyncExitStack() as held:
-            turn = await self._own_turn(work, held, size)
-            if self._flights.has(work):  # its turn came in the same moment
+            try:
+                async with begun.before():
+                    turn = await held.enter_async_context(self._turns.turn(size))
+            except TimeoutError:
+                raise Overtaken from None
+            if begun.is_set():  # its turn came in the same moment
                 turn.cost_s = 0.0
                 raise Overtaken
             self._flights.share(own, work)
-            for wait in self._waiting.pop(work, ()):
-                wait.reschedule(asyncio.get_running_loop().time())
+            begun.set()
+            del self._begun[work]
             yield turn
-
-    async def _own_turn(self, work: Hashable, held: AsyncExitStack, size: int) -> Turn:
-        if self._flights.has(work):  # shared while this caller looked for the program
-            raise Overtaken
-        try:
-            async with asyncio.timeout(None) as wait:
-                waiting = self._waiting.setdefault(work, set())
-                waiting.add(wait)
-                try:
-                    return await held.enter_async_context(self._turns.turn(size))
-                finally:
-                    waiting.discard(wait)
-                    if not waiting and self._waiting.get(work) is waiting:
-                        del self._waiting[work]
-        except TimeoutError:
-            raise Overtaken from None
 
     async def _compile(
         self,
@@ -145,19 +140,19 @@ class Compiles:
         self._tenancy.require_compile()
         async with turns as turn:
             count_cache(cache["status"], cache["reason"])
-            cost = Cost(spending=Spending(turn.charge))
+            cost = Spending(turn.charge)
 
             def computed() -> None:
-                turn.cost_s = cost.seconds
+                turn.cost_s = cost.run_s
                 turn.end()
 
             order = Order(wanted, cache, not self._tenancy.reads_store, cost, computed)
             try:
                 made = await _counted(self._engine, order, on_progress)
             finally:
-                turn.cost_s = cost.seconds
+                turn.cost_s = cost.run_s
         if wanted.action.tuned != MEASURE:
-            await self._misses.remember(wanted.action)
+            await self._nearest.add(wanted.action, self._tenancy.scope)
         return Compiled(wanted.action, made.program, made.entry, cache, made.rendered)
 
 

@@ -12,7 +12,7 @@ from service.fairness.turns import Fairness
 from service.identity.keyring import Keyring as ApiKeyring
 from service.identity.tenancy import Tenancy
 from service.process.memory_limit import MemoryLimit
-from service.process.periodic import Shutdown
+from service.process.periodic import Interruption
 from service.readiness.readiness import Readiness
 from service.sandbox.control import Ready
 from service.sandbox.levels import Level
@@ -21,7 +21,7 @@ from service.settings import Settings
 from service.store.attempts import Crashes
 from service.store.blobs import Blobs, Bodies
 from service.store.job_records import JobRecords
-from service.store.location import directory_of, open_store
+from service.store.location import open_store
 from service.store.nearest import Nearest
 from service.store.programs import Entry, Programs
 from service.store.records import Records
@@ -33,7 +33,7 @@ from tensorkiln.errors import NotFoundError, UnavailableError
 
 from .answers import Answers
 from .compiles import Compiles
-from .explain import Explain, Misses, Tunings
+from .explain import Tunings
 from .farm.engine import FarmEngine
 from .farm.ledger import Ledger
 from .farm.roster import Roster
@@ -51,8 +51,7 @@ from .submissions import Submissions
 class Engine:
     """The compiler with its store, made by `wiring.engine_of`. Methods that routes call raise only TensorkilnError.
 
-    With `is_private`, the engine accepts requests during the startup checks, and answers them once the checks have
-    passed. A successful compile replaces the canary; the store is checked all the same.
+    With `is_private`, it has one caller: see `Readiness.require_start`.
     """
 
     answers: Answers
@@ -71,14 +70,14 @@ class Engine:
     readiness: Readiness
     is_farm: bool
     is_private: bool
-    ending: Shutdown = field(default_factory=Shutdown)
+    ending: Interruption = field(default_factory=Interruption)
     """Set at shutdown, to end the requests that still wait for an answer."""
     _is_closing: bool = False
 
     async def start(self) -> Ready:
         """Start the fork servers, check that all works, and take up jobs; the weakest isolation of all sandboxes.
 
-        UnavailableError when a check fails. For a private service, the checks still run when this returns.
+        UnavailableError when a check fails.
         """
         ready = min(
             await asyncio.gather(*(sandbox.start() for sandbox in self.sandboxes)),
@@ -91,9 +90,7 @@ class Engine:
             # Before any job runs: programs are signed with this level, and stored programs need at least this level.
             self.notary.isolation = ready.level
             self.keyring.signer()
-        self.readiness.begin(gives_way=self.is_private)
-        if not self.is_private:
-            await self.readiness.started()
+        await self.readiness.require_start(is_private=self.is_private)
         await self.back_end.start()
         await self.jobs.start()
         return ready
@@ -151,7 +148,7 @@ def engine_of(
     if compiler is None:
         statements = Statements(notary)
         ledger, roster = Ledger(records, statements), Roster(store, records, statements)
-        is_near = directory_of(store) is not None
+        is_near = store.root is not None
         deadline_s = settings.compile_deadline_s
         back_end = FarmEngine(ledger, roster, programs, blobs, deadline_s=deadline_s, is_near=is_near)
         lacks_workers, width = roster.lacks_workers, partial(roster.width, settings.width, settings.farm_ahead)
@@ -169,19 +166,19 @@ def engine_of(
         oldest_s=lambda: fairness.compiles.load().oldest_s,
         lacks_workers=lacks_workers,
     )
-    misses, tunings = Misses(Nearest(records, programs.has), tenancy), Tunings(tenancy, programs)
-    compiles = Compiles(back_end, fairness.compiles, tenancy, programs, misses, tunings)
+    nearest, tunings = Nearest(records, programs.has), Tunings(tenancy, programs)
+    compiles = Compiles(back_end, fairness.compiles, tenancy, programs, nearest, tunings)
     reading = Reader(reader, compiler, settings.limits, fairness.short_tasks, tenancy, blobs)
     epoch = f"{build().build_id}\n{settings.salt}"
     repeats = Repeats(records, blobs, epoch, settings.answer_memory_mib << 20, notary)
-    answers = Answers(reading, compiles, repeats, tenancy, fairness, notary, readiness, seals=not is_farm)
+    answers = Answers(reading, compiles, repeats, tenancy, fairness, notary, seals=not is_farm)
     job_records, bodies = JobRecords(records), Bodies(blobs, lambda: tenancy.owner, memory_limit)
     intake = Shares(settings.intake_mib << 20)
     work = JobWork(answers.make, job_records, blobs, bodies, fairness.jobs, intake, memory_limit)
     jobs = Jobs(work, job_records, blobs, bodies, settings.width + settings.queue)
     return Engine(
         answers=answers,
-        questions=Questions(reading, fairness, tenancy, answers, Explain(tenancy, programs, misses, tunings)),
+        questions=Questions(reading, fairness, tenancy, answers, programs, nearest, tunings),
         jobs=jobs,
         submissions=Submissions(jobs, answers, fairness, tenancy, blobs, records, notary),
         compiles=compiles,

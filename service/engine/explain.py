@@ -1,17 +1,16 @@
-"""Explains what the store has for a compile request, its misses and its measured schedules, without compiling it."""
+"""What the store has for an action: its measured schedules, the reason of a miss, and what differs from the nearest."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from service.action import GRAPH, Action
 from service.identity.tenancy import Tenancy
-from service.store.nearest import Nearest, Neighbour, shown
+from service.store.nearest import Neighbour
 from service.store.programs import DAMAGED, MEASURE, Entry, Miss, Programs
-from service.wire.answers import SAME_ACTION, SAME_REQUEST, Components, Difference, ExplainedAction, Explanation
+from service.wire.answers import Difference
 from tensorkiln.errors import NotFoundError
 from tensorkiln.spec import CacheInfo
 
@@ -87,69 +86,8 @@ def miss_of(miss: Miss, neighbour: Neighbour | None) -> CacheInfo:
     return CacheInfo(status="miss", reason=reason, nearest=neighbour.digest, differs=neighbour.differs)
 
 
-class Misses:
-    """Explains misses of the caller by the programs in its own part of the store."""
-
-    def __init__(self, nearest: Nearest, tenancy: Tenancy) -> None:
-        self._nearest = nearest
-        self._tenancy = tenancy
-
-    async def neighbour(self, action: Action, miss: Miss) -> Neighbour | None:
-        """The nearest stored program; None when there is none, or when the miss has a reason already."""
-        return None if miss.reason else await self._nearest.to(action, self._tenancy.scope)
-
-    async def explain(self, action: Action, miss: Miss) -> dict[str, Any]:
-        """The `cache` of an answer, as JSON."""
-        return miss_of(miss, await self.neighbour(action, miss)).model_dump(mode="json")
-
-    async def remember(self, action: Action) -> None:
-        """Add `action`, which is stored, to the index that explains later misses."""
-        await self._nearest.add(action, self._tenancy.scope)
-
-
-class Explain:
-    """Looks actions up among `programs`. Nothing is said about the store to a caller who may not read it."""
-
-    def __init__(self, tenancy: Tenancy, programs: Programs, misses: Misses, tunings: Tunings) -> None:
-        self._tenancy = tenancy
-        self._programs = programs
-        self._misses = misses
-        self._tunings = tunings
-
-    async def all(self, actions: Sequence[Action], is_repeated: bool, *, with_dumps: bool) -> Explanation:
-        """Each of `actions`: its components, whether its program is stored, and what is nearest to it if not.
-
-        `is_repeated` is whether the same request has a stored answer.
-        """
-        hit = SAME_REQUEST if is_repeated else SAME_ACTION
-        explained = (self._one(action, hit, with_dumps) for action in actions)
-        return Explanation(actions=tuple(await asyncio.gather(*explained)))
-
-    async def _one(self, asked: Action, hit: CacheInfo, with_dumps: bool) -> ExplainedAction:
-        reads_store = self._tenancy.reads_store
-        try:
-            action = (await self._tunings.settled(asked) if reads_store else None) or asked
-        except NotFoundError as error:
-            lacking = Components.model_validate(shown(asked))
-            return ExplainedAction(digest=asked.digest, components=lacking, stored=False, cache=missed(error.message))
-        components = Components.model_validate(shown(action))
-        if not reads_store:
-            return ExplainedAction(digest=action.digest, components=components, stored=False, cache=NOT_READ)
-        found = await self._programs.find(action, with_dumps=with_dumps)
-        if not isinstance(found, Miss):
-            return ExplainedAction(digest=action.digest, components=components, stored=True, cache=hit)
-        neighbour = await self._misses.neighbour(action, found)
-        is_stored = with_dumps and not isinstance(await self._programs.find(action, with_dumps=False), Miss)
-        return ExplainedAction(
-            digest=action.digest,
-            components=components,
-            stored=is_stored,
-            cache=miss_of(found, neighbour),
-            differences=_differences(shown(action), neighbour),
-        )
-
-
-def _differences(mine: Mapping[str, Any], neighbour: Neighbour | None) -> tuple[Difference, ...]:
+def differences_from(neighbour: Neighbour | None, mine: Mapping[str, Any]) -> tuple[Difference, ...]:
+    """The components `mine` that differ from those of the nearest program, except the salt, with both values."""
     if neighbour is None:
         return ()
     return tuple(

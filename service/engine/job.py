@@ -147,13 +147,16 @@ def _reach(events: tuple[Event, ...]) -> tuple[int, float]:
 
 
 async def follow(job: Job, last: str, is_closing: asyncio.Event) -> AsyncGenerator[Event]:
-    """The events of a job after `last`, until it ends or is abandoned, or until the service shuts down."""
+    """The events of a job after `last`, until it ends or is abandoned, or until the service shuts down.
+
+    Only those until now, if no task works on it here.
+    """
     while True:
         # Read before the events, so that none is missed.
         changed, is_over = job.changed, job.is_over
         for event in job.events_after(last):
             last = event.id
             yield event
-        if is_over or job.is_abandoned or is_closing.is_set():
+        if is_over or job.task is None or job.is_abandoned or is_closing.is_set():
             return
         await changed.wait()

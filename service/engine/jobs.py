@@ -18,7 +18,7 @@ from service.fairness.shares import is_fair
 from service.identity.caller import Caller, caller
 from service.lease import BEAT_S
 from service.observe.traces import traceparent
-from service.process.periodic import Shutdown, periodically
+from service.process.periodic import Interruption, periodically
 from service.store.blobs import Blobs, Bodies
 from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import FullStoreError
@@ -56,7 +56,7 @@ class Jobs:
         # Jobs for which the store failed in an earlier round. They come last.
         self._put_off: set[str] = set()
         self._watching: list[asyncio.Task[None]] = []
-        self.is_closing = Shutdown()
+        self.is_closing = Interruption()
         self._is_closed = False
 
     async def start(self) -> None:
@@ -175,7 +175,7 @@ class Jobs:
         """The events of a job after the one with the id `last`, until the job ends or this service shuts down."""
         job = await self.find(identifier)
         while True:
-            async for event in follow(job, last, self.is_closing) if identifier in self._jobs else _past(job, last):
+            async for event in follow(job, last, self.is_closing):
                 last = event.id
                 yield event
             if job.is_over or self.is_closing.is_set():
@@ -336,8 +336,3 @@ class Jobs:
         self._jobs.pop(identifier, None)
         # This service may have written progress after the job ended.
         await self._records.unpublish(identifier)
-
-
-async def _past(job: Job, last: str) -> AsyncGenerator[Event]:
-    for event in job.events_after(last):
-        yield event

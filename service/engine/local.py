@@ -97,10 +97,10 @@ class LocalEngine:
                 await self._request(order),
                 self._limits,
                 _stages(on_progress),
-                spending=order.cost.spending,
+                spending=order.cost,
             )
         finally:
-            order.cost.seconds += clock.monotonic() - begin
+            order.cost.run_s += clock.monotonic() - begin
         if wanted.action.tuned == MEASURE:
             require_tuning(answer)
         entry = await self._store(answer, [] if wanted.renaming is None else ["answer", "repeat"])

@@ -28,22 +28,6 @@ class Wanted:
     renaming: bytes | None = None
 
 
-@dataclass(slots=True)
-class Cost:
-    """The cost of all attempts at an order, failed ones included: `seconds` of wall time, and processor seconds.
-
-    Time in a queue does not count.
-    """
-
-    seconds: float = 0.0
-    spending: Spending = field(default_factory=Spending)
-
-    def lose(self, seconds: float) -> None:
-        """Add a lost attempt of `seconds`. Its processor time is unknown, and taken to be as long."""
-        self.seconds += seconds
-        self.spending.add(seconds)
-
-
 @dataclass(frozen=True, slots=True)
 class Order:
     """A compile that a service gives to a back end, with what the answer says about the cache.
@@ -55,7 +39,7 @@ class Order:
     wanted: Wanted
     cache: Mapping[str, Any] = field(default_factory=dict[str, Any])
     replaces: bool = False
-    cost: Cost = field(default_factory=Cost)
+    cost: Spending = field(default_factory=Spending)
     computed: Callable[[], None] = lambda: None
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from service.action import Action
 from service.fairness.turns import Fairness
 from service.identity.tenancy import Tenancy
 from service.sandbox.frames import Message
+from service.store.nearest import Nearest, shown
+from service.store.programs import Miss, Programs
+from service.wire.answers import SAME_ACTION, SAME_REQUEST, Components, ExplainedAction, Explanation
 from service.wire.body import Body
-from tensorkiln.errors import TensorkilnError
+from tensorkiln.errors import NotFoundError, TensorkilnError
+from tensorkiln.spec import CacheInfo
 
 from .answers import Answers
-from .explain import Explain
+from .explain import NOT_READ, Tunings, differences_from, miss_of, missed
 from .reader import Prepared, Reader, described, of_actions, split
 
 T = TypeVar("T")
@@ -23,13 +29,22 @@ class Questions:
     """Splits, validates and translates requests by `reader`, and explains them by what the store has."""
 
     def __init__(
-        self, reader: Reader, fairness: Fairness, tenancy: Tenancy, answers: Answers, explain: Explain
+        self,
+        reader: Reader,
+        fairness: Fairness,
+        tenancy: Tenancy,
+        answers: Answers,
+        programs: Programs,
+        nearest: Nearest,
+        tunings: Tunings,
     ) -> None:
         self._reader = reader
         self._fairness = fairness
         self._tenancy = tenancy
         self._answers = answers
-        self._explain = explain
+        self._programs = programs
+        self._nearest = nearest
+        self._tunings = tunings
 
     async def split(self, body: Body) -> tuple[Body | TensorkilnError, ...]:
         """The compile requests of a batch, each a body or its error, in their order."""
@@ -44,15 +59,42 @@ class Questions:
         return await self._read("translate", body, described)
 
     async def explain(self, body: Body) -> bytes:
-        """The body of the answer that explains whether a compile request would hit the cache."""
+        """The body of the answer that explains whether a compile request would hit the cache.
+
+        Nothing is said about the store to a caller who may not read it.
+        """
         salt = self._tenancy.salt
         read = partial(Prepared.from_message, salt=salt)
         prepared = await self._read("prepare", body, read, of_actions(body, salt))
-        is_repeated = await self._answers.repeat(body) is not None
-        explanation = await self._explain.all(prepared.actions, is_repeated, with_dumps=prepared.dump_stages)
+        hit = SAME_REQUEST if await self._answers.repeat(body) is not None else SAME_ACTION
+        explained = (self._one(action, hit, with_dumps=prepared.dump_stages) for action in prepared.actions)
+        explanation = Explanation(actions=tuple(await asyncio.gather(*explained)))
         return explanation.model_dump_json(by_alias=True).encode()
 
     async def _read(self, kind: str, body: Body, read: Callable[[Message], T], request: Message | None = None) -> T:
         async with self._tenancy.reproducers():
             with self._fairness.request():
                 return await self._reader.run(kind, body, read, request)
+
+    async def _one(self, asked: Action, hit: CacheInfo, *, with_dumps: bool) -> ExplainedAction:
+        reads_store = self._tenancy.reads_store
+        try:
+            action = (await self._tunings.settled(asked) if reads_store else None) or asked
+        except NotFoundError as error:
+            lacking = Components.model_validate(shown(asked))
+            return ExplainedAction(digest=asked.digest, components=lacking, stored=False, cache=missed(error.message))
+        components = Components.model_validate(shown(action))
+        if not reads_store:
+            return ExplainedAction(digest=action.digest, components=components, stored=False, cache=NOT_READ)
+        found = await self._programs.find(action, with_dumps=with_dumps)
+        if not isinstance(found, Miss):
+            return ExplainedAction(digest=action.digest, components=components, stored=True, cache=hit)
+        neighbour = None if found.reason else await self._nearest.to(action, self._tenancy.scope)
+        is_stored = with_dumps and not isinstance(await self._programs.find(action, with_dumps=False), Miss)
+        return ExplainedAction(
+            digest=action.digest,
+            components=components,
+            stored=is_stored,
+            cache=miss_of(found, neighbour),
+            differences=differences_from(neighbour, shown(action)),
+        )

@@ -24,31 +24,6 @@ _SHARE: Final = 0.1
 _FIRST_S: Final = 0.1
 
 
-@dataclass(slots=True)
-class Budget:
-    """A leaky bucket of the processor seconds that a tenant has spent, as of the time `at` (seconds).
-
-    There are no fixed windows: the level drains at the allowed rate.
-    """
-
-    spent_s: float = 0.0
-    at: float = 0.0
-
-    def charge(self, seconds: float, maximum_s: float, window_s: float, now: float) -> None:
-        """Add seconds that were spent; the level may exceed the maximum."""
-        self.spent_s = self.level(maximum_s, window_s, now) + seconds
-        self.at = now
-
-    def level(self, maximum_s: float, window_s: float, now: float) -> float:
-        """The level after draining by `maximum_s` every `window_s`."""
-        return max(0.0, self.spent_s - (now - self.at) * maximum_s / window_s)
-
-    def wait_s(self, maximum_s: float, window_s: float, now: float) -> int:
-        """Whole seconds until something may be spent again; 0 when it may be now."""
-        excess = self.level(maximum_s, window_s, now) - maximum_s
-        return max(1, math.ceil(excess * window_s / maximum_s)) if excess >= 0 else 0
-
-
 @dataclass(frozen=True, slots=True)
 class Allowance:
     """Limits of one tenant: running requests, and processor seconds in every `window_s`; 0 for no limit."""
@@ -58,13 +33,38 @@ class Allowance:
     window_s: float = 60.0
 
 
+@dataclass(slots=True)
+class Budget:
+    """A leaky bucket of the processor seconds that a tenant has spent `of` its allowance, at the time `at`, in seconds.
+
+    There are no fixed windows: the level drains at the allowed rate.
+    """
+
+    of: Allowance
+    spent_s: float = 0.0
+    at: float = 0.0
+
+    def charge(self, seconds: float, now: float) -> None:
+        """Add seconds that were spent; the level may exceed the maximum."""
+        self.spent_s, self.at = self.level(now) + seconds, now
+
+    def level(self, now: float) -> float:
+        """The level after draining at the allowed rate."""
+        return max(0.0, self.spent_s - (now - self.at) * self.of.cpu_s / self.of.window_s)
+
+    def wait_s(self, now: float) -> int:
+        """Whole seconds until something may be spent again; 0 when it may be now."""
+        excess = self.level(now) - self.of.cpu_s
+        return max(1, math.ceil(excess * self.of.window_s / self.of.cpu_s)) if excess >= 0 else 0
+
+
 class Gate:
     """Counts requests and seconds by tenant. `clock` is in seconds."""
 
     def __init__(self, clock: Callable[[], float] = clock.monotonic) -> None:
         self._clock = clock
         self._in_flight: Counter[str] = Counter()
-        self._budgets: dict[str, tuple[Budget, Allowance]] = {}
+        self._budgets: dict[str, Budget] = {}
 
     @contextmanager
     def pass_through(self, tenant: str, allowance: Allowance) -> Generator[None]:
@@ -85,10 +85,8 @@ class Gate:
                 del self._in_flight[tenant]
 
     def charge(self, tenant: str, seconds: float) -> None:
-        found = self._budgets.get(tenant)
-        if found is not None:
-            budget, allowance = found
-            budget.charge(seconds, allowance.cpu_s, allowance.window_s, self._clock())
+        if tenant in self._budgets:
+            self._budgets[tenant].charge(seconds, self._clock())
 
     def _check_spent(self, tenant: str, allowance: Allowance) -> None:
         if not allowance.cpu_s:
@@ -97,11 +95,11 @@ class Gate:
         now = self._clock()
         if tenant not in self._budgets:
             self._forget_unspent(now)
-        budget = self._budgets[tenant][0] if tenant in self._budgets else Budget(at=now)
-        self._budgets[tenant] = (budget, allowance)
-        wait_s = budget.wait_s(allowance.cpu_s, allowance.window_s, now)
+        budget = self._budgets.setdefault(tenant, Budget(allowance, at=now))
+        budget.of = allowance
+        wait_s = budget.wait_s(now)
         if wait_s:
-            spent = round(budget.level(allowance.cpu_s, allowance.window_s, now), 3)
+            spent = round(budget.level(now), 3)
             raise RateLimitedError(
                 f"Your tenant has spent {spent:g} of {allowance.cpu_s:g} processor seconds "
                 f"for every {allowance.window_s:g} s; come back in {wait_s} s.",
@@ -111,9 +109,9 @@ class Gate:
     def _forget_unspent(self, now: float) -> None:
         if len(self._budgets) >= _MAX_BUDGETS:
             self._budgets = {
-                tenant: (budget, of)
-                for tenant, (budget, of) in self._budgets.items()
-                if budget.level(of.cpu_s, of.window_s, now) > 0 or self._in_flight[tenant]
+                tenant: budget
+                for tenant, budget in self._budgets.items()
+                if budget.level(now) > 0 or self._in_flight[tenant]
             }
 
 

@@ -92,73 +92,58 @@ async def decoded(chunks: AsyncIterator[bytes], coding: str, limit: int) -> Asyn
 
     LimitExceededError beyond that, RequestError for bytes that are not valid in their coding.
     """
-    frames = _Frames(coding)
-    sent = made = 0
+    frame: _Frame | None = None
+    count = sent = made = 0
     async for chunk in chunks:
         for begin in range(0, len(chunk), _FED_BYTES):
             fed = chunk[begin : begin + _FED_BYTES]
             sent += len(fed)
-            for piece in frames.feed(fed):
-                made += len(piece)
-                _check(sent, made, limit)
-                yield piece
-                await asyncio.sleep(0)  # others are served while a large body is decoded
-        _check(sent, made, limit)
-    frames.finish()
-
-
-class _Frames:
-    """The frames of a body, one after the other."""
-
-    def __init__(self, coding: str) -> None:
-        self._coding = coding
-        self._frame: _Frame | None = None
-        self._count = 0
-
-    def feed(self, data: bytes) -> Generator[bytes]:
-        """Yield the decoded bytes of `data`, in pieces."""
-        while data:
-            frame = self._frame = self._frame or self._next()
-            yield from self._pieces(frame, data)
-            data = frame.unused_data
-            if frame.eof:
-                self._frame = None
-
-    def finish(self) -> None:
-        """End the input. RequestError when the last frame is incomplete."""
-        if self._frame is not None or not self._count:
-            raise RequestError(f"The {self._coding} data of the body is empty or incomplete; send it again.")
-
-    def _next(self) -> _Frame:
-        self._count += 1
-        if self._count > MAX_FRAMES:
-            raise LimitExceededError(
-                f"The body is coded in more than {MAX_FRAMES} frames; code it in one.",
-                limit="body_frames",
-                maximum=MAX_FRAMES,
-                actual=self._count,
-            )
-        return _FRAMES[self._coding]()
-
-    def _pieces(self, frame: _Frame, data: bytes) -> Generator[bytes]:
-        try:
-            while True:
-                piece = frame.decompress(data, PIECE_BYTES)
-                if piece:
+            while fed:
+                if frame is None:
+                    count += 1
+                    frame = _new_frame(coding, count)
+                for piece in _pieces(frame, coding, fed):
+                    made += len(piece)
+                    _check(sent, made, limit)
                     yield piece
-                if frame.eof or frame.needs_input:
-                    return
-                data = b""
-        except (zlib.error, zstd.ZstdError) as error:
-            if _TOO_WIDE in str(error):
-                raise LimitExceededError(
-                    f"The body is coded with a window of more than {MAX_WINDOW_BYTES} bytes, the limit. "
-                    "Use a lower level, or no long-distance matching.",
-                    limit="body_window_bytes",
-                    maximum=MAX_WINDOW_BYTES,
-                    actual=MAX_WINDOW_BYTES + 1,
-                ) from None
-            raise RequestError(f"The body is not {self._coding}: {error}.") from None
+                    await asyncio.sleep(0)  # others are served while a large body is decoded
+                fed, frame = frame.unused_data, None if frame.eof else frame
+        _check(sent, made, limit)
+    if frame is not None or not count:
+        raise RequestError(f"The {coding} data of the body is empty or incomplete; send it again.")
+
+
+def _new_frame(coding: str, count: int) -> _Frame:
+    """The decoder of the frame that is the `count`th of a body."""
+    if count > MAX_FRAMES:
+        raise LimitExceededError(
+            f"The body is coded in more than {MAX_FRAMES} frames; code it in one.",
+            limit="body_frames",
+            maximum=MAX_FRAMES,
+            actual=count,
+        )
+    return _FRAMES[coding]()
+
+
+def _pieces(frame: _Frame, coding: str, data: bytes) -> Generator[bytes]:
+    try:
+        while True:
+            piece = frame.decompress(data, PIECE_BYTES)
+            if piece:
+                yield piece
+            if frame.eof or frame.needs_input:
+                return
+            data = b""
+    except (zlib.error, zstd.ZstdError) as error:
+        if _TOO_WIDE in str(error):
+            raise LimitExceededError(
+                f"The body is coded with a window of more than {MAX_WINDOW_BYTES} bytes, the limit. "
+                "Use a lower level, or no long-distance matching.",
+                limit="body_window_bytes",
+                maximum=MAX_WINDOW_BYTES,
+                actual=MAX_WINDOW_BYTES + 1,
+            ) from None
+        raise RequestError(f"The body is not {coding}: {error}.") from None
 
 
 def too_long(actual: int, limit: int) -> LimitExceededError:

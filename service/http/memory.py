@@ -34,7 +34,7 @@ class RequestMemory:
             return
         with Held(self._bodies) as body, Held(self._answers) as answer:
             scope[_HELD] = body
-            sending = send if scope["method"] == "HEAD" else _Answer(answer, scope, receive, send).send
+            sending = send if scope["method"] == "HEAD" else _counted(answer, scope, receive, send)
             await self._app(scope, receive, sending)
 
 
@@ -42,37 +42,32 @@ def held_by(scope: Scope) -> Held:
     return scope[_HELD]
 
 
-class _Answer:
-    """Sends the answer to one request in pieces, as fast as the client reads."""
+def _counted(held: Held, scope: Scope, receive: Receive, send: Send) -> Send:
+    """`send`, which sends the answer to one request in pieces, as fast as the client reads."""
+    is_refused = False
 
-    def __init__(self, held: Held, scope: Scope, receive: Receive, send: Send) -> None:
-        self._held = held
-        self._scope = scope
-        self._receive = receive
-        self._send = send
-        self._is_refused = False
-
-    async def send(self, message: Message) -> None:
+    async def sending(message: Message) -> None:
+        nonlocal is_refused
         if message["type"] == "http.response.start":
-            await self._begin(message)
-        elif not self._is_refused:
-            await self._go_on(message)
-
-    async def _begin(self, start: Message) -> None:
-        length = int(Headers(raw=start["headers"]).get("content-length", "0"))
-        if length > PIECE:
+            length = int(Headers(raw=message["headers"]).get("content-length", "0"))
             try:
-                self._held.add(length, one_at_least=True)
+                if length > PIECE:
+                    held.add(length, one_at_least=True)
             except (RateLimitedError, UnavailableError) as error:
-                self._is_refused = True
-                await respond(error)(self._scope, self._receive, self._send)
-                return
-        await self._send(start)
+                is_refused = True
+                await respond(error)(scope, receive, send)
+            else:
+                await send(message)
+        elif not is_refused:
+            await _in_pieces(message, send)
 
-    async def _go_on(self, message: Message) -> None:
-        body: bytes = message.get("body", b"")
-        # A single large piece would stay in the server's buffer until the client has read all of it.
-        last = max(len(body) - 1, 0) // PIECE * PIECE
-        for begin in range(0, last, PIECE):
-            await self._send({**message, "body": body[begin : begin + PIECE], "more_body": True})
-        await self._send({**message, "body": body[last:]} if last else message)
+    return sending
+
+
+async def _in_pieces(message: Message, send: Send) -> None:
+    body: bytes = message.get("body", b"")
+    # A single large piece would stay in the server's buffer until the client has read all of it.
+    last = max(len(body) - 1, 0) // PIECE * PIECE
+    for begin in range(0, last, PIECE):
+        await send({**message, "body": body[begin : begin + PIECE], "more_body": True})
+    await send({**message, "body": body[last:]} if last else message)

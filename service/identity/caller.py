@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final
 
@@ -58,13 +58,7 @@ class Caller:
 
     def to_record(self) -> dict[str, Any]:
         """JSON from which `from_record` makes the same caller, for work that outlives its request."""
-        return {
-            "name": self.name,
-            "tenant": self.tenant,
-            "namespace": self.namespace,
-            "scopes": sorted(self.scopes),
-            "is_local": self.is_local,
-        }
+        return {**asdict(self), "scopes": sorted(self.scopes)}
 
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> Caller:

@@ -1,4 +1,4 @@
-"""Work of a service that goes on until its end: periodic tasks, and blocks that the end interrupts."""
+"""Periodic tasks, and blocks that an event interrupts, such as the end of the service."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def periodically(
         await asyncio.sleep(every_s if error is None else max(every_s, _PAUSE_S))
 
 
-class Shutdown(asyncio.Event):
+class Interruption(asyncio.Event):
     """An event that interrupts the running `before` blocks when it is set."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Shutdown(asyncio.Event):
 
     @asynccontextmanager
     async def before(self) -> AsyncGenerator[None]:
-        """Raise TimeoutError in the block if the shutdown comes before its end. It needs no task."""
+        """Raise TimeoutError in the block if the event is set before its end. It needs no task."""
         async with asyncio.timeout(0 if self.is_set() else None) as wait:
             self._waits.add(wait)
             try:

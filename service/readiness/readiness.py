@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -20,7 +19,7 @@ from service.sandbox.frames import Message
 from service.sandbox.reply import CompileHeader
 from service.sandbox.sandbox import Sandbox
 from service.store.evict import READINESS
-from service.store.location import FullStoreError, ObjectStore, directory_of
+from service.store.location import FullStoreError, ObjectStore
 from service.store.records import Records
 from tensorkiln.errors import TensorkilnError, UnavailableError
 
@@ -36,8 +35,6 @@ CHECKS: Final = ("canary", "store", "disk", "queue")
 EVERY_S: Final = 10.0
 """Least seconds between two checks of the compiler, or of the store."""
 _START_S: Final = AT_START.deadline_s + 10.0
-_PROOF_S: Final = 1.0
-"""Seconds that the first check leaves the processors to a first compile, which proves as much."""
 _MIB: Final = 1 << 20
 
 
@@ -163,8 +160,6 @@ class Readiness:
             return _queue(oldest_s(), queue_age_s)
 
         self._limits = AT_START
-        self._starting: asyncio.Task[None] | None = None
-        self._wanted, self._proven = asyncio.Event(), asyncio.Event()
         looks = (*([] if compiler is None else [Canary(compiler).look]), partial(_ping, reader))
 
         async def forked() -> Failure | None:
@@ -178,58 +173,19 @@ class Readiness:
             return await here.failure() or (Failure(lack, lack) if lack else None)
 
         stored = Check("store", StoreLook(records).look, EVERY_S)
-        self._vital, self._stored = (here, stored), stored
+        self._vital = (here, stored)
         canary = here if lacks_workers is None else Check("canary", there)
         self._checks = (canary, stored, Check("disk", disk), Check("queue", queue))
         assert tuple(check.name for check in self._checks) == CHECKS
 
-    def begin(self, *, gives_way: bool = False) -> None:
-        """Start the first check; there is a `verdict` from now on.
+    async def require_start(self, *, is_private: bool) -> None:
+        """Raise UnavailableError when the compiler or the store fails. It takes a little longer than the canary may.
 
-        With `gives_way` the canary runs after _PROOF_S seconds, or when `started` is called, and not at all after
-        `prove`.
+        A full store does not fail it, because it can be read; the service is not ready then. The one caller of a
+        private service waits for its first compile, which shows as much as the canary: there the store alone is
+        checked.
         """
-        start = self._require_unless_proven() if gives_way else self._require_start(*self._vital)
-        self._starting = asyncio.create_task(start)
-
-    def prove(self) -> None:
-        """Record that a compile succeeded, which replaces the canary: the verdict then needs only the store."""
-        self._proven.set()
-        self._wanted.set()
-
-    @property
-    def verdict(self) -> asyncio.Future[None]:
-        """The result of the first check: UnavailableError when the compiler or the store fails.
-
-        A full store does not fail it, because it can be read; the service is not ready then. It takes a little longer
-        than the canary may.
-        """
-        assert self._starting is not None
-        return self._starting
-
-    async def started(self) -> None:
-        """Wait for the verdict; cancelling one caller does not cancel the check."""
-        self._wanted.set()
-        await asyncio.shield(self.verdict)
-
-    async def _require_unless_proven(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_PROOF_S):
-                await self._wanted.wait()
-        if not self._proven.is_set():
-            looking = asyncio.create_task(self._require_start(*self._vital))
-            proof = asyncio.create_task(self._proven.wait())
-            try:
-                await asyncio.wait({looking, proof}, return_when=asyncio.FIRST_COMPLETED)
-                if looking.done():
-                    return looking.result()
-            finally:
-                looking.cancel()
-                proof.cancel()
-        await self._require_start(self._stored)
-
-    async def _require_start(self, *checks: Check) -> None:
-        for check in checks:
+        for check in self._vital[is_private:]:
             failure = await check.failure(_START_S)
             if failure is not None and not failure.in_part:
                 raise UnavailableError(f"The service cannot start, as the check {check.name} fails: {failure.reason}")
@@ -249,9 +205,6 @@ class Readiness:
 
     async def close(self) -> None:
         """Cancel all checks."""
-        if self._starting is not None:
-            self._starting.cancel()
-            await asyncio.gather(self._starting, return_exceptions=True)
         for check in {*self._vital, *self._checks}:
             await check.close()
 
@@ -279,11 +232,10 @@ class StoreLook:
 
 
 async def _disk(store: ObjectStore, floor_mib: int) -> Failure | None:
-    root = directory_of(store)
-    if root is None:
+    if store.root is None:
         return None
     try:
-        free = (await asyncio.to_thread(shutil.disk_usage, root)).free // _MIB
+        free = (await asyncio.to_thread(shutil.disk_usage, store.root)).free // _MIB
     except OSError as error:
         return Failure("the disk of the store cannot be seen", f"the disk of the store cannot be seen: {error}")
     if free >= floor_mib:

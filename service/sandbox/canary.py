@@ -21,8 +21,6 @@ from . import syscalls
 from .confine import LIBC, checked
 
 DESCRIPTORS: Final = 200
-_TIMEOUT_S: Final = 1.0
-_FAMILIES: Final = {"tcp": socket.AF_INET, "udp": socket.AF_INET, "unix": socket.AF_UNIX}
 _NONE: Final = -1
 _REFUSED: Final = (errno.EPERM, errno.ENOSYS)
 # <linux/userfaultfd.h>, <linux/keyctl.h>, <linux/io_uring.h>, <linux/sched.h>
@@ -41,16 +39,13 @@ _F_SETOWN: Final = 8
 class Victim:
     """`planted` is a file outside the canary's directory that its user may write; `pid` is a process of that user.
 
-    The canary tries to write a file of `file_bytes` and to map `memory_bytes`. `files` are more files to read, and
-    `addresses` to connect to: `tcp` or `udp` with host and port, `unix` with a path.
+    The canary tries to write a file of `file_bytes` and to map `memory_bytes`.
     """
 
     planted: Path
     pid: int
     file_bytes: int
     memory_bytes: int
-    files: tuple[Path, ...] = ()
-    addresses: tuple[tuple[str, tuple[str, int] | str], ...] = ()
 
 
 Attempt = Callable[[Victim], object]
@@ -83,14 +78,10 @@ def make_attempts(victim: Victim) -> Findings:
     # Exceeding the file limit must raise an error here, not kill the process.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     hindered = tuple(name for name, need in NEEDS.items() if not _succeeds(need, victim))
-    outcomes = {name: _succeeds(attempt, victim) for name, attempt in _attempts(victim).items()}
+    attempts = {**FILES, **PROCESSES, **NETWORK, **KERNEL, **SHARED, **RESOURCES, **NAMESPACES}
+    outcomes = {name: _succeeds(attempt, victim) for name, attempt in attempts.items()}
     escaped = tuple(name for name, succeeded in outcomes.items() if succeeded)
     return Findings(escaped, tuple(name for name in outcomes if name not in escaped), hindered)
-
-
-def _attempts(victim: Victim) -> Attempts:
-    others = {**of_others(victim), **connections(victim)}
-    return {**FILES, **PROCESSES, **NETWORK, **others, **KERNEL, **SHARED, **RESOURCES, **NAMESPACES}
 
 
 def _succeeds(attempt: Attempt, victim: Victim) -> bool:
@@ -99,11 +90,6 @@ def _succeeds(attempt: Attempt, victim: Victim) -> bool:
     except OSError:
         return False
     return True
-
-
-def of_others(victim: Victim) -> Attempts:
-    """Attempts to read each of the victim's `files`."""
-    return {f"read {path}": lambda _, path=path: path.read_bytes() for path in victim.files}
 
 
 def _open_and_truncate(victim: Victim) -> None:
@@ -189,22 +175,6 @@ NEEDS: Final[Attempts] = {
     "load a library": lambda _: ctypes.CDLL("libm.so.6"),
     "keep a file of its own": _keep_a_file,
 }
-
-
-def connections(victim: Victim) -> Attempts:
-    """Attempts to connect and send to each of the victim's `addresses`."""
-    return {
-        f"connect by {kind} to {address}": lambda _, kind=kind, address=address: _connect(kind, address)
-        for kind, address in victim.addresses
-    }
-
-
-def _connect(kind: str, address: tuple[str, int] | str) -> None:
-    sort = socket.SOCK_DGRAM if kind == "udp" else socket.SOCK_STREAM
-    with socket.socket(_FAMILIES[kind], sort) as channel:
-        channel.settimeout(_TIMEOUT_S)
-        channel.connect(address)
-        channel.send(b"out")
 
 
 NETWORK: Final[Attempts] = {

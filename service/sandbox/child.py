@@ -26,7 +26,7 @@ from .frames import Message
 from .levels import Level
 
 EXIT_OUT_OF_MEMORY: Final = 97
-"""The status of a task whose allocation failed while it was in the middle of a frame."""
+"""The status of a task whose allocation failed."""
 EXIT_DEFECT: Final = 70
 """The status of a task that raised an exception other than TensorkilnError."""
 _CHANNEL: Final = 3
@@ -34,7 +34,6 @@ _CHANNEL: Final = 3
 _COLLECT_EVERY: Final = (50_000, 20, 100)
 _UNCOLLECTED: Final = frozenset({"prepare", "render", "split", "translate", "validate"})
 """Tasks without garbage collection: their objects form no cycles, and the search costs a tenth of the time or more."""
-_OUT_OF_MEMORY: Final = frames.encode(frames.OUT_OF_MEMORY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,37 +67,24 @@ class Outlet:
     def __init__(self, channel: socket.socket, level: Level = Level.PROCESS) -> None:
         self._channel = channel
         self.level = level
-        self._inside_frame = False
 
     def stage(self, name: str) -> None:
         """Report that the task begins the stage `name`."""
-        self._send(frames.encode(frames.STAGE, name.encode()))
+        self.raw(frames.encode(frames.STAGE, name.encode()))
 
     def part(self, name: str, content: bytes) -> None:
-        self._send(*frames.encode_part(name, content))
+        self.raw(*frames.encode_part(name, content))
 
     def done(self, answer: Message) -> None:
-        self._send(*frames.encode_message(answer))
+        self.raw(*frames.encode_message(answer))
 
     def failed(self, error: TensorkilnError) -> None:
-        self._send(frames.encode_json(frames.FAILED, error.to_problem()))
+        self.raw(frames.encode_json(frames.FAILED, error.to_problem()))
 
-    def out_of_memory(self) -> bool:
-        """Report that memory ran out; False when part of another frame has been sent already."""
-        if self._inside_frame:
-            return False
-        self._channel.sendall(_OUT_OF_MEMORY)
-        return True
-
-    def raw(self, content: bytes) -> None:
+    def raw(self, *pieces: bytes) -> None:
         """Send bytes that need not form a frame."""
-        self._send(content)
-
-    def _send(self, *pieces: bytes) -> None:
-        self._inside_frame = True
         for piece in frames.gathered(pieces):
             self._channel.sendall(piece)
-        self._inside_frame = False
 
 
 Task = Callable[[Message, Outlet], Message]
@@ -126,16 +112,14 @@ class Child:
 def run_child(child: Child, tasks: Mapping[str, Task]) -> NoReturn:
     """Run the ordered task and exit the process."""
     status = EXIT_DEFECT
-    outlet: Outlet | None = None
     try:
         _confine(child)
         confine.limit_resources(child.order.limits, child.baseline_bytes)
         channel = socket.socket(fileno=_CHANNEL)
-        outlet = Outlet(channel, child.confinement.level)
-        _work(child.order.kind, tasks[child.order.kind], channel, outlet)
+        _work(child.order.kind, tasks[child.order.kind], channel, Outlet(channel, child.confinement.level))
         status = 0
     except MemoryError:
-        status = 0 if outlet is not None and outlet.out_of_memory() else EXIT_OUT_OF_MEMORY
+        status = EXIT_OUT_OF_MEMORY
     except BaseException:  # the last stack frame of this process: an error not printed here is lost
         traceback.print_exc()
     finally:

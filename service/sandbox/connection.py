@@ -22,14 +22,17 @@ _T = TypeVar("_T")
 
 
 class Spending:
-    """Sums processor seconds. `charge` is called with each amount, possibly long after the task's answer."""
+    """The cost of some work, failed attempts included: processor `seconds`, and `run_s` of wall time outside queues.
+
+    `charge` is called with each amount of processor seconds, possibly long after the task's answer.
+    """
 
     def __init__(self, charge: Callable[[float], None] = lambda _: None) -> None:
         self._charge = charge
         self._unknown = 0
         self._settled = asyncio.Event()
         self._settled.set()
-        self.seconds = 0.0
+        self.seconds = self.run_s = 0.0
 
     def begin(self) -> None:
         """Count one more process whose seconds are not known yet."""
@@ -47,6 +50,11 @@ class Spending:
         """Add seconds that were spent elsewhere."""
         self.seconds += seconds
         self._charge(seconds)
+
+    def lose(self, run_s: float) -> None:
+        """Add a lost attempt. Its processor time is unknown, and taken to be as long."""
+        self.run_s += run_s
+        self.add(run_s)
 
     async def settled(self, within_s: float) -> bool:
         """Wait up to `within_s` seconds for all outstanding amounts; return whether they arrived."""

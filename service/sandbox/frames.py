@@ -27,10 +27,8 @@ DONE: Final = b"D"
 """The header of a complete message."""
 FAILED: Final = b"F"
 """A problem document: the task ended with a typed error."""
-OUT_OF_MEMORY: Final = b"M"
-"""The task reached its memory limit."""
 
-KINDS: Final = frozenset({STAGE, PART, DONE, FAILED, OUT_OF_MEMORY})
+KINDS: Final = frozenset({STAGE, PART, DONE, FAILED})
 
 MAX_HEADER_BYTES: Final = 4 << 20
 """The longest valid header is that of a graph of 50 000 constants, with a digest for each."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from . import confine, frames, landlock, paths, spawn, syscalls
-from .canary import Findings, Victim
+from .canary import Findings
 from .cgroups import Cgroups
 from .child import Confinement, Task
 from .control import Fork, Limits, Ready
@@ -83,16 +83,14 @@ def _try_canary(forker: Forker, scratch: Path) -> Findings | str:
     """Fork a canary and return its findings, or how it ended if it sent none."""
     planted = scratch / _PLANTED
     planted.write_bytes(b"planted")
-    victim = Victim(planted, os.getpid(), (_LIMITS.file_mib << 20) + 1, (_LIMITS.memory_mib << 20) + 1)
+    above = {"file_bytes": (_LIMITS.file_mib << 20) + 1, "memory_bytes": (_LIMITS.memory_mib << 20) + 1}
     ours, theirs = socket.socketpair()
     with ours:
         ours.settimeout(_LIMITS.deadline_s)
         with theirs:
             forked = forker.fork(Fork(-1, "canary", _LIMITS), theirs.fileno())
         try:
-            header = {"planted": str(victim.planted), "pid": victim.pid}
-            sizes = {"file_bytes": victim.file_bytes, "memory_bytes": victim.memory_bytes}
-            for piece in frames.encode_message(Message({**header, **sizes})):
+            for piece in frames.encode_message(Message({"planted": str(planted), "pid": os.getpid(), **above})):
                 ours.sendall(piece)
             findings = Findings(**{name: tuple(found) for name, found in frames.receive_message(ours).header.items()})
         except (OSError, FrameError):

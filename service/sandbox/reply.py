@@ -40,10 +40,6 @@ _Seconds = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 _Digest = Annotated[str, StringConstraints(strict=True, pattern=SHA256_PATTERN)]
 
 
-class OutOfMemory(Exception):
-    """The task reported that it reached its memory limit."""
-
-
 class TooMuchOutput(Exception):
     """The task sent more than `max_bytes`."""
 
@@ -61,7 +57,7 @@ class Reply:
     async def read(self, reader: asyncio.StreamReader) -> Message | TensorkilnError | None:
         """The answer, or the typed error that the task ended with; None when the task broke off.
 
-        FrameError when it breaks the protocol; `OutOfMemory` or `TooMuchOutput` when it reached that limit.
+        FrameError when it breaks the protocol, `TooMuchOutput` when it reached that limit.
         """
         try:
             while True:
@@ -80,8 +76,6 @@ class Reply:
             return Message(frames.decode_json(payload), self._parts)
         if kind == frames.FAILED:
             return error_of(frames.decode_json(payload))
-        if kind == frames.OUT_OF_MEMORY:
-            raise OutOfMemory
         if kind == frames.PART:
             self._keep(*frames.decode_part(payload))
         elif kind == frames.STAGE:

@@ -19,10 +19,10 @@ from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
 from . import verdict
 from .confine import MIB
 from .connection import Connection, RunningTask, Spending
-from .control import Ended, Limits, Ready
+from .control import Limits, Ready
 from .frames import FrameError, Message, encode_message, gathered
 from .levels import Level, Wall
-from .reply import OutOfMemory, Reply, TooMuchOutput
+from .reply import Reply, TooMuchOutput
 from .scratch import sweep
 from .spawn import AFTERWARDS, Spawned
 
@@ -209,8 +209,6 @@ class Sandbox:
                     limits, reply.stage, {"ran_s": round(running.expired.result().ran_s, 3)}
                 )
             answer = reading.result()
-        except OutOfMemory:
-            return verdict.out_of_memory(limits, reply.stage, verdict.usage(await self._end(connection, running)))
         except TooMuchOutput:
             return verdict.too_much_output(self._max_output_mib, reply.stage)
         except FrameError as error:
@@ -222,12 +220,9 @@ class Sandbox:
         if answer is not None:
             return answer
         await asyncio.wait({running.ended}, timeout=REAP_S)
-        return verdict.verdict(await self._end(connection, running), limits, reply.stage)
-
-    async def _end(self, connection: Connection, running: RunningTask) -> Ended:
-        """Kill a task whose answer is over, unless it has exited, and return how it ended."""
+        # Its answer is over: it is killed, unless it has exited.
         connection.cancel(running)
-        return await asyncio.shield(running.ended)
+        return verdict.verdict(await asyncio.shield(running.ended), limits, reply.stage)
 
 
 async def _remove(lost: Connection) -> None:

@@ -45,7 +45,10 @@ def verdict(ended: Ended, limits: Limits, stage: str) -> TensorkilnError:
             details={**details, "resource": "file", "limit_mib": limits.file_mib},
         )
     if _is_out_of_memory(ended, limits, number):
-        return out_of_memory(limits, stage, details)
+        return ResourceExhaustedError(
+            f"The compile reached its memory limit of {limits.memory_mib} MiB during {stage}.",
+            details={**details, "resource": "memory", "limit_mib": limits.memory_mib},
+        )
     if number is not None and number in _FOREIGN:
         return LostWorkerError(
             f"Something outside the service ended the process by {signal_name(number)} during {stage}, at "
@@ -67,13 +70,6 @@ def deadline_exceeded(limits: Limits, stage: str, details: dict[str, Any]) -> De
     )
 
 
-def out_of_memory(limits: Limits, stage: str, details: dict[str, Any]) -> ResourceExhaustedError:
-    return ResourceExhaustedError(
-        f"The compile reached its memory limit of {limits.memory_mib} MiB during {stage}.",
-        details={"stage": stage, "signal": None, **details, "resource": "memory", "limit_mib": limits.memory_mib},
-    )
-
-
 def too_much_output(limit_mib: int, stage: str) -> ResourceExhaustedError:
     return ResourceExhaustedError(
         f"The compile produced more than {limit_mib} MiB of output during {stage}.",
@@ -88,29 +84,22 @@ def garbled(error: FrameError, stage: str) -> CrashedError:
 
 
 def facts(ended: Ended, stage: str) -> dict[str, Any]:
-    """Facts from the operating system about the end of a process."""
+    """Facts from the operating system about the end of a process, and the end of its standard error."""
     killed = os.WIFSIGNALED(ended.status)
     return {
         "stage": stage,
         "signal": signal_name(os.WTERMSIG(ended.status)) if killed else None,
         "exit_status": None if killed else os.WEXITSTATUS(ended.status),
-        **usage(ended),
+        "peak_mib": ended.peak_mib,
+        "ran_s": round(ended.ran_s, 3),
+        "cpu_s": round(ended.cpu_s, 3),
+        "stderr": ended.stderr[-QUOTED_STDERR:],
     }
 
 
 def signal_name(number: int) -> str:
     """The name of a signal, such as SIGSEGV; `signal 40` for one without a name, like most real-time signals."""
     return signal.Signals(number).name if number in _NAMED else f"signal {number}"
-
-
-def usage(ended: Ended) -> dict[str, Any]:
-    """The resources that a process used, and the end of its standard error."""
-    return {
-        "peak_mib": ended.peak_mib,
-        "ran_s": round(ended.ran_s, 3),
-        "cpu_s": round(ended.cpu_s, 3),
-        "stderr": ended.stderr[-QUOTED_STDERR:],
-    }
 
 
 def _is_out_of_memory(ended: Ended, limits: Limits, number: int | None) -> bool:

@@ -49,22 +49,13 @@ class _Server(uvicorn.Server):
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         with self.capture_signals():
             async with self._app.router.lifespan_context(self._app):
-                # The startup checks may end after the start.
-                verdict: asyncio.Future[None] = self._app.state.engine.readiness.verdict
-                verdict.add_done_callback(self._leave_unless_good)
                 await self._serve(sockets)
-                if verdict.done() and not verdict.cancelled():
-                    verdict.result()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for each in sockets or ():
             each.listen(BACKLOG)  # the queue of the kernel, whatever asyncio was told
         print(f"{READY} {self._address}", flush=True)
-
-    def _leave_unless_good(self, verdict: asyncio.Future[None]) -> None:
-        if not verdict.cancelled() and verdict.exception() is not None:
-            self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         engine = self._app.state.engine

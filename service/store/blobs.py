@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from hashlib import sha256
-from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 import structlog
 
@@ -17,7 +15,8 @@ from service.observe.instruments import count_corrupt
 from service.process.memory_limit import MemoryLimit
 from service.wire.body import Body
 
-from .location import ObjectStore, directory_of, explained, objects_of
+from .disk import Item
+from .location import ObjectStore, explained
 
 _log = structlog.get_logger()
 
@@ -29,17 +28,14 @@ _AT_ONCE: Final = 16
 FRESH_S: Final = 1800.0
 """Seconds after `put` in which a blob that no record names is safe from eviction."""
 
-_Signature: TypeAlias = tuple[object, ...]
-
 
 class Blobs:
     """Content-addressed bytes in `store`. Damaged ones are removed when they are met."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._root = directory_of(store)
-        self._objects = objects_of(store)
-        self._verified: dict[str, _Signature] = {}
+        # The version of each blob that was verified.
+        self._verified: dict[str, tuple[object, ...]] = {}
         self._writers = asyncio.Semaphore(_AT_ONCE)
         self._readers = asyncio.Semaphore(_AT_ONCE)
 
@@ -53,20 +49,20 @@ class Blobs:
             with explained("The store does not take a blob"):
                 # An existing blob is written again if an eviction might remove it meanwhile.
                 is_there = await self.holds([digest]) and await self._is_fresh(digest)
-                if is_there and (not durable or await self._objects.sync(_path(digest))):
+                if is_there and (not durable or await self._store.sync(_path(digest))):
                     return digest
-                await self._objects.write(_path(digest), content, durable=durable)
-            signature = await self._signature(digest)
-            if signature is not None and signature[-1] == len(content):
+                await self._store.write(_path(digest), content, durable=durable)
+            found = await self._look(digest)
+            if found is not None and found.size == len(content):
                 # What has just been hashed need not be read to be verified.
-                self._remember(digest, signature)
+                self._remember(digest, found)
         return digest
 
     async def get(self, digest: str) -> bytes | None:
         """The bytes with this digest, verified; None when they are missing or damaged."""
         with explained("The store does not give a blob"):
             try:
-                content = await self._objects.read(_path(digest))
+                content = await self._store.read(_path(digest))
             except FileNotFoundError:
                 self._verified.pop(digest, None)
                 return None
@@ -76,7 +72,7 @@ class Blobs:
         self._verified.pop(digest, None)
         _log.error("a damaged blob was deleted", digest=digest)
         with explained("The store does not remove a damaged blob"), suppress(FileNotFoundError):
-            await self._objects.delete(_path(digest))
+            await self._store.delete(_path(digest))
         return None
 
     async def holds(self, digests: Iterable[str]) -> bool:
@@ -84,73 +80,46 @@ class Blobs:
 
         A blob is read and hashed when it is new or its file has changed since; otherwise looking at the file is enough.
         """
-        unverified: list[str] = []
-        for digest, signature in await self._signatures(dict.fromkeys(digests)):
-            if signature is None:
-                return False
-            if self._verified.get(digest) != signature:
-                unverified.append(digest)
+        wanted = list(dict.fromkeys(digests))
+        with explained("The store does not answer"):
+            found = await self._store.looks(map(_path, wanted))
+        if None in found:
+            return False
+        known = self._verified
+        unverified = [
+            each for each, item in zip(wanted, found, strict=True) if item and known.get(each) != item.version
+        ]
         return all(await asyncio.gather(*map(self._verify, unverified)))
 
     async def _verify(self, digest: str) -> bool:
         async with self._readers:
-            signature = await self._signature(digest)
-            if signature is None or await self.get(digest) is None:
+            found = await self._look(digest)
+            if found is None or await self.get(digest) is None:
                 return False
-            self._remember(digest, signature)
+            self._remember(digest, found)
             return True
 
-    async def _signatures(self, digests: Iterable[str]) -> Sequence[tuple[str, _Signature | None]]:
-        async def look(digest: str) -> tuple[str, _Signature | None]:
-            async with self._readers:
-                return digest, await self._signature(digest)
-
-        if self._root is not None:
-            return [(digest, await self._signature(digest)) for digest in digests]
-        return await asyncio.gather(*map(look, digests))
-
-    async def _signature(self, digest: str) -> _Signature | None:
-        """A value that changes with the blob's file, its size as the last item; None when there is no file."""
+    async def _look(self, digest: str) -> Item | None:
         with explained("The store does not answer"):
-            try:
-                if self._root is not None:
-                    # Two microseconds for each kernel of a program, instead of a hundred by the store's own call.
-                    found = os.stat(self._root / _path(digest))
-                    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
-                meta = await self._store.head_async(_path(digest))
-            except FileNotFoundError:
-                return None
-        return meta["e_tag"], meta["last_modified"], meta["size"]
+            (found,) = await self._store.looks([_path(digest)])
+        return found
 
     async def _is_fresh(self, digest: str) -> bool:
-        """Whether the blob is safe from eviction for a while. A file is made safe by a new modification time.
+        """Whether the blob, which was verified, is safe from eviction for a while. A file is made safe by a new time.
 
         It is not written again for that: the file may be durable already, and its replacement would not be.
         """
-        if self._root is not None:
-            return await self._renewed(self._root / _path(digest), digest)
-        with explained("The store does not answer"):
-            try:
-                written = (await self._store.head_async(_path(digest)))["last_modified"].timestamp()
-            except FileNotFoundError:
-                return False
-        return clock.time() - written < FRESH_S
-
-    async def _renewed(self, path: Path, digest: str) -> bool:
-        try:
-            if clock.time() - os.stat(path).st_mtime >= FRESH_S:
-                os.utime(path)
-                signature = await self._signature(digest)
-                if signature is not None:
-                    self._remember(digest, signature)
-        except OSError:
-            return False  # it has gone, or is another user's
+        is_touched = self._store.touch(_path(digest), FRESH_S)
+        found = await self._look(digest)
+        if found is None or not is_touched:
+            return found is not None and clock.time() - found.used < FRESH_S
+        self._remember(digest, found)
         return True
 
-    def _remember(self, digest: str, signature: _Signature) -> None:
+    def _remember(self, digest: str, found: Item) -> None:
         if len(self._verified) >= _MAX_REMEMBERED:
             self._verified.clear()
-        self._verified[digest] = signature
+        self._verified[digest] = found.version
 
 
 def _path(digest: str) -> str:

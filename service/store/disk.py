@@ -1,8 +1,8 @@
-"""The files of a store in a directory: written, read and listed. A durable write is on the disk before it returns.
+"""A store in a directory: files are written, read and listed. A durable write is on the disk before it returns.
 
-obstore (0.12) renames the files that it writes without fsync, and has no option for it. The rename may reach the disk
-before the bytes, and then a torn file replaces a whole one. It also takes three times the processor time for a small
-file. It lists nothing of a folder with one name of unusual characters, or with a link that leads to itself.
+obstore (0.12), which buckets are read with, renames files without fsync: the rename may reach the disk before the
+bytes, and then a torn file replaces a whole one. It takes three times the processor time for a small file, and lists
+nothing of a folder with one name of unusual characters, or with a link that leads to itself.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from secrets import randbelow
 from typing import BinaryIO, Final, TypeAlias, TypeVar
 
+from service import clock
 from tensorkiln.whole_file import sync_folder
 
 T = TypeVar("T")
@@ -39,18 +42,64 @@ _UNSAYABLE: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _LONGEST: Final = 200
 """Maximum bytes of a record's name. A file's may have 255: attempts, claims and writers add suffixes."""
 _UNFINISHED: Final = re.compile(r"[^#]*#[0-9]+")
+_PIECE: Final = 1000
+"""Files that are listed in one call to a thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One object of a store: its size in bytes, and when it was last written or used, in seconds since 1970.
+
+    `version` changes whenever the object does.
+    """
+
+    path: str
+    size: int
+    used: float
+    version: tuple[object, ...] = ()
 
 
 class Disk:
     """The files below `root`, which is made when it is missing. Methods raise OSError when they fail."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self.root = root
         self._kept: set[Path] = set()
+
+    async def looks(self, paths: Iterable[str]) -> list[Item | None]:
+        """What is at each of these paths; None where there is no file."""
+        # Two microseconds for each, and no task, after which the caller would wait for other tasks.
+        return [self._look(path) for path in paths]
+
+    def _look(self, path: str) -> Item | None:
+        with suppress(FileNotFoundError):
+            return _item(path, os.stat(self.root / path))
+        return None
+
+    def touch(self, path: str, after_s: float) -> bool:
+        """Mark a file as used unless it was within `after_s` seconds. False when that cannot be done."""
+        file = self.root / path
+        try:
+            if clock.time() - os.stat(file).st_mtime >= after_s:
+                os.utime(file)
+        except OSError:
+            return False  # there is none, or it is another user's
+        return True
+
+    async def names(self, folder: str) -> list[str]:
+        """The names of the files in a folder, sorted, except those that are too long for a record."""
+        return sorted(await asyncio.to_thread(file_names, self.root / folder))
+
+    async def items(self, prefix: str) -> AsyncGenerator[Item]:
+        """The files in the folder `prefix` and its subfolders."""
+        found = files_below(self.root, prefix.rstrip("/"))
+        while piece := await asyncio.to_thread(lambda: list(islice(found, _PIECE))):
+            for path, status in piece:
+                yield _item(path, status)
 
     async def read(self, path: str) -> bytes:
         """The content of the file at `path`. FileNotFoundError when there is none."""
-        file = self._root / path
+        file = self.root / path
         # Missing files are common, and need no thread.
         os.stat(file)
         return await _in_thread(lambda: _read(file))
@@ -60,7 +109,7 @@ class Disk:
 
         With `durable`, a power failure meanwhile leaves either the old content or the new.
         """
-        await _in_thread(lambda: self._write(self._root / path, content, os.replace, durable), durable)
+        await _in_thread(lambda: self._write(self.root / path, content, os.replace, durable), durable)
 
     async def create(self, path: str, content: bytes, *, durable: bool) -> bool:
         """Write `content` to `path` unless there is a file; whether it was written.
@@ -68,7 +117,7 @@ class Disk:
         With `durable`, an existing file is made durable too.
         """
         try:
-            await _in_thread(lambda: self._write(self._root / path, content, os.link, durable), durable)
+            await _in_thread(lambda: self._write(self.root / path, content, os.link, durable), durable)
         except FileExistsError:
             if durable:
                 await self.sync(path)
@@ -78,20 +127,20 @@ class Disk:
     async def sync(self, path: str) -> bool:
         """Make the file at `path` durable; False when there is none."""
         try:
-            await _in_thread(lambda: self._sync(self._root / path), durable=True)
+            await _in_thread(lambda: self._sync(self.root / path), durable=True)
         except FileNotFoundError:
             return False
         return True
 
     async def delete(self, path: str) -> None:
         """Remove the file at `path`. FileNotFoundError when there is none."""
-        await _in_thread(lambda: os.unlink(self._root / path))
+        await _in_thread(lambda: os.unlink(self.root / path))
 
     def _write(self, path: Path, content: bytes, put: Callable[[Path, Path], None], durable: bool) -> None:
         if durable:
-            make_folder(self._root, STORE_MODE)
+            make_folder(self.root, STORE_MODE)
             make_folder(path.parent)
-        # obstore names unfinished files in the same way: no listing has them, and a scrub removes them.
+        # No listing has a file of this name, and a scrub removes it.
         unfinished = path.with_name(f"{path.name}#{randbelow(1 << 60)}")
         try:
             with self._made(unfinished) as file:
@@ -111,7 +160,7 @@ class Disk:
         try:
             return open(path, "xb")
         except FileNotFoundError:
-            self._root.mkdir(STORE_MODE, parents=True, exist_ok=True)
+            self.root.mkdir(STORE_MODE, parents=True, exist_ok=True)
             path.parent.mkdir(parents=True, exist_ok=True)
             return open(path, "xb")
 
@@ -125,10 +174,15 @@ class Disk:
         if folder in self._kept:
             return
         above = folder
-        while above != self._root:
+        while above != self.root:
             above = above.parent
             sync_folder(above)
         self._kept.add(folder)
+
+
+def _item(path: str, found: os.stat_result) -> Item:
+    version = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+    return Item(path, found.st_size, found.st_mtime, version)
 
 
 def make_folder(folder: Path, mode: int = 0o777) -> None:

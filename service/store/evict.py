@@ -19,9 +19,10 @@ from service import clock
 from .attempts import FOLDER as CRASHES
 from .attempts import REMEMBERED_S
 from .blobs import FRESH_S
-from .inventory import BLOBS, PROGRAMS, Inventory, Item, items, take_inventory, target_of
+from .disk import Item
+from .inventory import BLOBS, PROGRAMS, Inventory, items, take_inventory, target_of
 from .job_records import ENDED_FOLDER, OWNERS_FOLDER
-from .location import ObjectStore, directory_of, explained
+from .location import ObjectStore, explained
 from .programs import path_of
 from .records import Records
 
@@ -140,32 +141,31 @@ async def _withdraw(store: ObjectStore, right: Item) -> bool:
     if not await remove(store, right):
         return False
     digest = target_of(right.path)
-    for folder in (PROGRAMS, BLOBS):
-        with explained("The store does not answer"), suppress(FileNotFoundError):
-            await store.head_async(f"{folder}{digest[:2]}/{digest}")
-            await Records(store).create(right.path, {})
-            return False
-    return True
+    with explained("The store does not answer"):
+        found = await store.looks(f"{folder}{digest[:2]}/{digest}" for folder in (PROGRAMS, BLOBS))
+    if any(found):
+        await Records(store).create(right.path, {})
+    return not any(found)
 
 
 async def remove(store: ObjectStore, item: Item) -> bool:
     """Remove an object unless it was written or used since it was listed."""
     with explained("The store does not delete old entries"), suppress(FileNotFoundError):
-        if (await store.head_async(item.path))["last_modified"].timestamp() != item.used:
+        (found,) = await store.looks([item.path])
+        if found is None or found.used != item.used:
             return False
-        await store.delete_async(item.path)
+        await store.delete(item.path)
         return True
     return False
 
 
 def unfinished(store: ObjectStore) -> list[str]:
     """Files that a killed writer left in a directory; an object store has none."""
-    root = directory_of(store)
-    if root is None:
+    if store.root is None:
         return []
     oldest = clock.time() - LEFT_S
     found: list[str] = []
-    for path in root.rglob("*#*"):
+    for path in store.root.rglob("*#*"):
         with suppress(FileNotFoundError):
             status = path.lstat()
             if stat.S_ISREG(status.st_mode) and status.st_mtime < oldest:

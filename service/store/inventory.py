@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, Final, cast
 
 from pydantic import BaseModel, ValidationError
@@ -17,9 +15,9 @@ from pydantic import BaseModel, ValidationError
 from tensorkiln.trust.record import Sha256
 
 from .attempts import FOLDER as CRASHES
-from .disk import files_below
+from .disk import Item
 from .job_records import ENDED_FOLDER, OPEN_FOLDER, PROGRESS_FOLDER, programs_of
-from .location import ObjectStore, directory_of, explained, objects_of
+from .location import ObjectStore, explained
 from .nearest import FOLDER as NEAREST
 from .records import unsealed
 from .repeats import stated
@@ -34,8 +32,6 @@ QUARANTINE: Final = "quarantine/"
 RIGHTS: Final = "access/"
 """Rights to read: a record for each owner and digest, removed with what it names; see `service.identity.tenancy`."""
 
-_PIECE: Final = 1000
-"""Files that are listed in one call to a thread."""
 _DIGEST: Final = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
@@ -43,15 +39,6 @@ class _Named(BaseModel):
     program: Sha256
     artifacts: tuple[Sha256, ...]
     stages: dict[str, Sha256]
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One object of a store: its size in bytes, and when it was last written or used, in seconds since 1970."""
-
-    path: str
-    size: int
-    used: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,23 +108,14 @@ async def take_inventory(store: ObjectStore) -> Inventory:
 async def items(store: ObjectStore, prefix: str) -> AsyncGenerator[Item]:
     """The objects below `prefix`."""
     with explained("The store cannot be listed"):
-        root = directory_of(store)
-        if root is not None:
-            found = files_below(root, prefix.rstrip("/"))
-            while piece := await asyncio.to_thread(lambda: list(islice(found, _PIECE))):
-                for path, status in piece:
-                    # The precision of obstore: an eviction compares this time with that of obstore.
-                    yield Item(path, status.st_size, status.st_mtime_ns // 1000 / 1_000_000)
-            return
-        async for chunk in store.list(prefix.rstrip("/") or None):
-            for meta in chunk:
-                yield Item(meta["path"], meta["size"], meta["last_modified"].timestamp())
+        async for item in store.items(prefix):
+            yield item
 
 
 async def read(store: ObjectStore, path: str) -> bytes | None:
     with explained("The store cannot be read"):
         try:
-            return await objects_of(store).read(path)
+            return await store.read(path)
         except FileNotFoundError:
             return None
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, Final, cast
 
 import structlog
 
-from service import clock
 from service.observe.instruments import count_corrupt
 
-from .disk import file_names
-from .location import ObjectStore, directory_of, explained, objects_of
+from .location import ObjectStore, explained
 
 _log = structlog.get_logger()
 _SEAL_BYTES: Final = 64
@@ -33,14 +28,12 @@ class Records:
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._root = directory_of(store)
-        self._objects = objects_of(store)
 
     async def put(self, path: str, content: Mapping[str, Any], *, durable: bool = False) -> None:
         """Write or replace the record at `path`; a `durable` one survives a power failure from then on."""
         sealed = _sealed(content)
         with explained("The store does not take a record"):
-            await self._objects.write(path, sealed, durable=durable)
+            await self._store.write(path, sealed, durable=durable)
 
     async def create(self, path: str, content: Mapping[str, Any], *, durable: bool = False) -> bool:
         """Write the record at `path` unless there is one; whether it was written. Of several writers one succeeds.
@@ -49,7 +42,7 @@ class Records:
         """
         sealed = _sealed(content)
         with explained("The store does not take a record"):
-            return await self._objects.create(path, sealed, durable=durable)
+            return await self._store.create(path, sealed, durable=durable)
 
     async def get(self, path: str) -> dict[str, Any] | None:
         """The record at `path`; None when it is missing or damaged."""
@@ -64,7 +57,7 @@ class Records:
         """The record at `path`; None when it is missing. DamagedRecord when it is damaged; it is not removed."""
         with explained("The store does not give a record"):
             try:
-                sealed = await self._objects.read(path)
+                sealed = await self._store.read(path)
             except FileNotFoundError:
                 return None
         content = unsealed(sealed)
@@ -75,50 +68,24 @@ class Records:
 
     def touch(self, path: str) -> None:
         """Mark the record at `path` as used, for eviction. An object store only has the time of writing."""
-        if self._root is not None:
-            _touched(self._root / path)
+        self._store.touch(path, _TOUCH_EVERY_S)
 
     async def in_use(self, paths: Collection[str]) -> bool:
         """Touch the records at these paths; whether there is one at each, damaged or not."""
-        if self._root is not None:
-            # Without tasks, which would have the caller wait for other tasks.
-            return all([_touched(self._root / path) for path in paths])
-        return all(await asyncio.gather(*map(self._is_there, paths)))
-
-    async def _is_there(self, path: str) -> bool:
+        for path in paths:
+            self.touch(path)
         with explained("The store does not answer"):
-            try:
-                await self._store.head_async(path)
-            except FileNotFoundError:
-                return False
-        return True
+            return None not in await self._store.looks(paths)
 
     async def delete(self, path: str) -> None:
         with explained("The store does not remove a record"), suppress(FileNotFoundError):
-            await self._objects.delete(path)
+            await self._store.delete(path)
 
     async def names(self, directory: str, most: int) -> list[str]:
         """The last parts of the paths of up to `most` records in a directory."""
-        with explained("The store does not list its records"):
-            if self._root is not None:
-                return sorted(await asyncio.to_thread(file_names, self._root / directory))[:most]
-            try:
-                found = await self._store.list_with_delimiter_async(directory)
-            except FileNotFoundError:
-                return []
-        return sorted(entry["path"].rpartition("/")[2] for entry in found["objects"])[:most]
-
-
-def _touched(path: Path) -> bool:
-    """Mark a file as used; whether there is one."""
-    try:
-        used = os.stat(path).st_mtime
-    except OSError:
-        return False
-    if clock.time() - used > _TOUCH_EVERY_S:
-        with suppress(OSError):
-            os.utime(path)
-    return True
+        with explained("The store does not list its records"), suppress(FileNotFoundError):
+            return (await self._store.names(directory))[:most]
+        return []
 
 
 def unsealed(content: bytes) -> dict[str, Any] | None:

@@ -17,8 +17,9 @@ from service.identity.keyring import Keyring
 from service.identity.register import TENANT_PATTERN
 from service.identity.tenancy import folders_of, salt_of
 from service.store.attempts import FOLDER as CRASHES
+from service.store.disk import Item
 from service.store.evict import GRACE_S, remove
-from service.store.inventory import BLOBS, PROGRAMS, REQUESTS, RIGHTS, Item, items, read, signed_record
+from service.store.inventory import BLOBS, PROGRAMS, REQUESTS, RIGHTS, items, read, signed_record
 from service.store.job_records import ENDED_FOLDER
 from service.store.location import ObjectStore
 from service.store.nearest import FOLDER as NEAREST

@@ -25,6 +25,7 @@ import structlog
 from service.identity.keyring import Keyring as Tenants
 from service.process.interpreter import end_process
 from service.settings import Settings, read_settings
+from service.store.disk import Item
 from service.store.evict import Bounds, evict, remove, remove_unfinished, unfinished
 from service.store.inventory import (
     BLOBS,
@@ -34,7 +35,6 @@ from service.store.inventory import (
     RECORDS,
     REQUESTS,
     RIGHTS,
-    Item,
     items,
     needed_blobs,
     read,
@@ -190,7 +190,7 @@ async def _contents(store: ObjectStore, prefix: str, report: Report) -> AsyncGen
 async def _remove(store: ObjectStore, item: Item, *, quarantine: bool) -> None:
     if quarantine:
         with explained("The store does not move damaged entries"), suppress(FileNotFoundError):
-            await store.copy_async(item.path, QUARANTINE + item.path)
+            await store.write(QUARANTINE + item.path, await store.read(item.path), durable=False)
     await remove(store, item)
 
 

@@ -18,16 +18,17 @@ from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.roster import Role, Roster
 from service.engine.farm.statements import Statements
 from service.engine.local import LocalEngine
-from service.engine.order import Cost, Made, OnProgress, Order, Wanted
+from service.engine.order import Made, OnProgress, Order, Wanted
 from service.lease import BEAT_S, LEASE_S, send_heartbeats
 from service.observe.traces import continuing
 from service.readiness.readiness import Canary, Check, StoreLook
+from service.sandbox.connection import Spending
 from service.sandbox.sandbox import Sandbox
 from service.sandbox.spawn import COMPILING
 from service.settings import Settings
 from service.store.attempts import Crashes
 from service.store.blobs import Blobs
-from service.store.location import ObjectStore, directory_of, open_store
+from service.store.location import ObjectStore, open_store
 from service.store.programs import Entry, Programs
 from service.store.records import Records
 from service.trust.keyring import Keyring
@@ -141,7 +142,7 @@ class Bench:
         self._sandbox = sandbox
         records = Records(store)
         self._store_look = StoreLook(records)
-        self._look_every_s = LOOK_EVERY_S[directory_of(store) is not None]
+        self._look_every_s = LOOK_EVERY_S[store.root is not None]
         self._blobs = Blobs(store)
         self._notary = Notary(keyring, settings.worker, "process")
         self._programs = Programs(records, self._blobs, self._notary)
@@ -243,7 +244,7 @@ class Bench:
             await self._ledger.finish(task, Result(self._name, problem=refusal.to_problem()))
             return "refused"
         news: list[Mapping[str, Any]] = []
-        cost = Cost()
+        cost = Spending()
         making = asyncio.create_task(self._make(task, action, cost, news.append))
         over = asyncio.Event()
         heartbeats = asyncio.create_task(self._send_heartbeats(task, news, making, over))
@@ -255,7 +256,7 @@ class Bench:
             # A heartbeat that is cancelled may still be written, after the result.
             await asyncio.wait({heartbeats}, timeout=_END_S)
             heartbeats.cancel()
-        is_known, wanted = await asyncio.gather(cost.spending.settled(_END_S), self._ledger.find(task.id))
+        is_known, wanted = await asyncio.gather(cost.settled(_END_S), self._ledger.find(task.id))
         if making.cancelled() or wanted != task:
             # Leave the claim if another attempt is open: it may be of another worker.
             if wanted is None:
@@ -264,8 +265,8 @@ class Bench:
         error = making.exception()
         if error is not None and not isinstance(error, TensorkilnError):
             raise error
-        cpu_s = cost.spending.seconds if is_known else max(cost.spending.seconds, cost.seconds)
-        about = Result(self._name, news, cost.seconds, cpu_s)
+        cpu_s = cost.seconds if is_known else max(cost.seconds, cost.run_s)
+        about = Result(self._name, news, cost.run_s, cpu_s)
         if error is not None:
             await self._ledger.finish(task, replace(about, problem=error.to_problem()))
             return error.code
@@ -273,7 +274,7 @@ class Bench:
         await self._ledger.finish(task, replace(about, attempts=made.attempts))
         return "done"
 
-    async def _make(self, task: Task, action: Action, cost: Cost, on_progress: OnProgress) -> Made:
+    async def _make(self, task: Task, action: Action, cost: Spending, on_progress: OnProgress) -> Made:
         if not task.replaces:
             found = await self._programs.find(action, with_dumps=task.with_dumps)
             if isinstance(found, Entry):

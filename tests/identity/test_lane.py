@@ -220,12 +220,12 @@ def test_a_gate_closes_when_the_seconds_are_spent_and_opens_when_they_are_earned
 def test_a_tenant_spends_at_most_its_budget_and_one_job_in_any_window(
     maximum: float, window: float, jobs: list[tuple[float, float]]
 ) -> None:
-    budget, now = Budget(), 0.0
+    budget, now = Budget(Allowance(cpu_s=maximum, window_s=window)), 0.0
     spent: list[tuple[float, float]] = []
     for pause, cost in jobs:
         now += pause
-        if not budget.wait_s(maximum, window, now):
-            budget.charge(cost, maximum, window, now)
+        if not budget.wait_s(now):
+            budget.charge(cost, now)
             spent.append((now, cost))
     for begin, _ in spent:
         inside = sum(cost for at, cost in spent if begin <= at < begin + window)

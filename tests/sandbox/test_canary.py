@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from service.sandbox.child import Outlet
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.levels import Wall
@@ -21,8 +22,10 @@ from service.settings import Settings
 
 from .boxes import in_sandbox, needs_landlock
 from .external import needs_bwrap
+from .warm_ups import reach
 
 SECRET = "KILN_TEST_SECRET"
+TAKEN_OVER = "tests.sandbox.warm_ups:take_over"
 FILE_MIB = 200
 
 
@@ -43,6 +46,12 @@ class Surroundings:
             "pid": pid,
             "file_bytes": FILE_MIB << 20,
             "memory_bytes": (limits.memory_mib << 20) + 1,
+        }
+
+    @property
+    def within_reach(self) -> dict[str, object]:
+        """What a job tries to read and to send to."""
+        return {
             "files": ["/etc/shadow", "/proc/1/environ", f"/proc/{os.getpid()}/environ", str(self.planted)],
             "addresses": [
                 ("tcp", self.tcp.getsockname()),
@@ -83,11 +92,13 @@ def test_no_attempt_to_break_out_succeeds(proxy_environment: Surroundings, wall:
         ).header
         assert findings["escaped"] == []
         assert findings["hindered"] == []
-        assert len(findings["refused"]) >= 52
+        assert len(findings["refused"]) >= 45
+        reached = await sandbox.run("reach", Message(proxy_environment.within_reach), limits)
+        assert reached.header == {"reached": []}
         assert proxy_environment.planted.read_text() == "do not read"
         assert os.stat(proxy_environment.planted).st_size == len("do not read")
 
-    in_sandbox(tries, wall=wall)
+    in_sandbox(tries, warm_ups=(TAKEN_OVER,), wall=wall)
 
 
 def test_even_without_landlock_no_process_no_network_and_no_limit_is_to_be_had(proxy_environment: Surroundings) -> None:
@@ -98,8 +109,10 @@ def test_even_without_landlock_no_process_no_network_and_no_limit_is_to_be_had(p
         told = ("read", "list", "write a file that", "make", "rename", "link", "share memory", "open the memory")
         assert [name for name in findings["escaped"] if not name.startswith(told)] == []
         assert findings["hindered"] == []
+        reached = (await sandbox.run("reach", Message(proxy_environment.within_reach), limits)).header["reached"]
+        assert not {"tcp", "udp", "unix"} & {*reached}
 
-    in_sandbox(tries, wall=Wall.PROCESS)
+    in_sandbox(tries, warm_ups=(TAKEN_OVER,), wall=Wall.PROCESS)
 
 
 UNCONFINED = """
@@ -115,7 +128,7 @@ print(json.dumps(canary(Message(json.loads(sys.argv[1])), Outlet(theirs)).header
 
 # What a kernel, an unprivileged user or a container may refuse without any doing of ours.
 ELSEWHERE = (
-    *("read /etc/shadow", "read /proc/1/environ", "link", "share memory", "read the memory", "open the memory"),
+    *("link", "share memory", "read the memory", "open the memory"),
     *("trace", "handle its own", "have a ring", "use a keyring", "leave", "raise a limit", "write a file above"),
     *("have memory above", "read the environment", "have another process", "start a program"),
 )
@@ -134,6 +147,13 @@ def test_the_same_attempts_succeed_where_nothing_confines_them(proxy_environment
     assert [name for name in findings["refused"] if not name.startswith(ELSEWHERE)] == []
     assert len(findings["escaped"]) >= 25
     assert findings["hindered"] == []
+
+
+def test_all_within_reach_is_reached_where_nothing_confines_a_job(proxy_environment: Surroundings) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        reached = reach(Message(proxy_environment.within_reach), Outlet(theirs)).header["reached"]
+    assert {str(proxy_environment.planted), "tcp", "udp", "unix"} <= {*reached}
 
 
 @needs_landlock

@@ -7,8 +7,11 @@ import errno
 import os
 import resource
 import signal
+import socket
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, cast
 
 from service.sandbox.child import Outlet, Task
@@ -35,8 +38,30 @@ def take_over() -> None:
     """Have the jobs below, and compiles that end by the signal that their target's CPU names."""
     jobs = cast(dict[str, Task], TASKS)
     jobs |= {"signal": _signal, "speak": _speak, "use_system_v": _use_system_v, "multiply": _multiply}
-    jobs["stay"] = _stay
+    jobs |= {"stay": _stay, "reach": reach}
     jobs["compile"] = lambda request, outlet: _end_by(int(request.header["target"]["cpu"]))
+
+
+FAMILIES = {"tcp": socket.AF_INET, "udp": socket.AF_INET, "unix": socket.AF_UNIX}
+
+
+def reach(request: Message, outlet: Outlet) -> Message:
+    """Which of the `files` were read, and which of the `addresses` (a kind and a place) were sent to."""
+    reached: list[str] = []
+    for file in request.header["files"]:
+        with suppress(OSError):
+            Path(file).read_bytes()
+            reached.append(file)
+    for kind, place in request.header["addresses"]:
+        with suppress(OSError), socket.socket(FAMILIES[kind], _SORTS.get(kind, socket.SOCK_STREAM)) as channel:
+            channel.settimeout(1.0)
+            channel.connect(place if isinstance(place, str) else tuple(place))
+            channel.send(b"out")
+            reached.append(kind)
+    return Message({"reached": reached})
+
+
+_SORTS = {"udp": socket.SOCK_DGRAM}
 
 
 def _signal(request: Message, outlet: Outlet) -> Message:

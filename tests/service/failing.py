@@ -43,7 +43,6 @@ NAMES: Final = (
     "many_files",
     "refuse",
     "few_operations",
-    "escape",
 )
 _VAR: Final = 1 << 20
 _ALWAYS: Final = "always:"

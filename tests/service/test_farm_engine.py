@@ -14,10 +14,9 @@ import pytest
 
 from service import clock
 from service.engine.compiles import Compiles
-from service.engine.explain import Misses, Tunings
-from service.engine.farm.engine import FarmEngine
+from service.engine.explain import Tunings
+from service.engine.farm.engine import MAX_ATTEMPTS, FarmEngine
 from service.engine.farm.ledger import Ledger, Result, Task
-from service.engine.farm.reaper import MAX_ATTEMPTS
 from service.engine.farm.roster import Role, Roster
 from service.engine.farm.statements import Statements, generation
 from service.engine.order import Made, OnProgress, Order, Wanted
@@ -216,9 +215,9 @@ def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue(tmp_path: Pa
         async def is_stored(digest: str) -> bool:
             return await rig.programs.entry(digest) is not None
 
-        misses = Misses(Nearest(records, is_stored), tenancy)
+        nearest = Nearest(records, is_stored)
         tunings = Tunings(tenancy, rig.programs)
-        compiles = Compiles(rig.engine, turns, tenancy, rig.programs, misses, tunings)
+        compiles = Compiles(rig.engine, turns, tenancy, rig.programs, nearest, tunings)
         with acting_as(LOCAL):
             compiling = asyncio.create_task(compiles.program(WANTED))
         while not (found := rig.contents.below(f"farm/{generation()}/open/")):

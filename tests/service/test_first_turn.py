@@ -6,20 +6,20 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from service.action import Action
 from service.engine.compiles import Compiled, Compiles
-from service.engine.explain import Misses, Tunings
+from service.engine.explain import Tunings
 from service.engine.order import Made, OnProgress, Order, Wanted
 from service.fairness.lane import Bounds, FairLane, Share
 from service.fairness.turns import Turns
 from service.identity.caller import EVERYTHING, Caller, acting_as
 from service.identity.keyring import Keyring as ApiKeyring
 from service.identity.tenancy import Tenancy
-from service.store.nearest import Nearest
+from service.store.nearest import Nearest, Neighbour
 from service.store.programs import Entry, Miss, Programs
 from tensorkiln.errors import DiagnosticError, RateLimitedError
 from tests.settled import settled
@@ -51,7 +51,7 @@ class Bench:
             await settled()
             self.given_up += 1
             raise
-        order.cost.spending.add(CPU_S)
+        order.cost.add(CPU_S)
         if self.refuses:
             raise DiagnosticError("The graph is refused.")
         blobs, programs = self._stocked.blobs, self._stocked.programs
@@ -84,12 +84,12 @@ class CountedPrograms(Programs):
             return await super().find(action, with_dumps=with_dumps)
 
 
-class CountedMisses(Misses):
+class CountedNearest(Nearest):
     looks: Looks
 
-    async def explain(self, action: Action, miss: Miss) -> dict[str, Any]:
+    async def to(self, action: Action, scope: str) -> Neighbour | None:
         with self.looks.one():
-            return await super().explain(action, miss)
+            return await super().to(action, scope)
 
 
 class Service:
@@ -107,13 +107,13 @@ class Service:
         async def is_stored(digest: str) -> bool:
             return await stocked.programs.entry(digest) is not None
 
-        misses = CountedMisses(Nearest(stocked.records, is_stored), tenancy)
+        nearest = CountedNearest(stocked.records, is_stored)
         programs = CountedPrograms(stocked.records, stocked.blobs, stocked.notary)
-        self._looks = misses.looks = programs.looks = Looks()
+        self._looks = nearest.looks = programs.looks = Looks()
         self.engine = Bench(stocked)
         turns = Turns(self.lane, keyring.tenant)
         tunings = Tunings(tenancy, programs)
-        self.compiles = Compiles(self.engine, turns, tenancy, programs, misses, tunings)
+        self.compiles = Compiles(self.engine, turns, tenancy, programs, nearest, tunings)
 
     async def ask(self, tenant: str, on_progress: OnProgress = lambda _: None) -> asyncio.Task[Compiled]:
         """What `tenant` waits for, once it is in the queue, at work, or with whoever is."""

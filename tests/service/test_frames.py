@@ -10,7 +10,7 @@ import pytest
 from service.sandbox import control, frames
 from service.sandbox.control import Cancel, Ended, Expired, Fork, Limits, Ready, Refused, Unready
 from service.sandbox.frames import FrameError, Message
-from service.sandbox.reply import OutOfMemory, Reply, TooMuchOutput
+from service.sandbox.reply import Reply, TooMuchOutput
 from tensorkiln.errors import InvalidGraphError
 
 
@@ -69,13 +69,11 @@ def test_an_answer_longer_than_allowed_is_not_read_to_its_end() -> None:
         read(frames.PREFIX.pack(frames.PART, 1 << 30), max_bytes=100)
 
 
-def test_a_typed_error_and_the_end_of_memory_arrive_as_such() -> None:
+def test_a_typed_error_arrives_as_such() -> None:
     error = InvalidGraphError("no", pointers=["/nodes/1"], details={"a": 1})
     received = read(frames.encode_json(frames.FAILED, error.to_problem()))
     assert isinstance(received, InvalidGraphError)
     assert received.to_problem() == error.to_problem()
-    with pytest.raises(OutOfMemory):
-        read(frames.encode(frames.OUT_OF_MEMORY))
 
 
 @pytest.mark.parametrize(

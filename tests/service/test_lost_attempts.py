@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from service.engine.farm.ledger import State, Task
-from service.engine.farm.reaper import Pending
+from service.engine.farm.pending import Pending
 from service.engine.order import Order, Wanted
 from service.lease import LEASE_S
 from tests.simulation.alone import in_simulated_time
@@ -30,7 +30,7 @@ def test_a_lost_attempt_costs_the_time_until_its_worker_was_heard_of_and_a_lease
         lost.heartbeat(State("worker", 1))
         await asyncio.sleep(5 * LEASE_S)  # the store is away, and nobody is told that it is lost
         lost.next_attempt(None)
-        assert lost.order.cost.seconds == pytest.approx(1.0 + LEASE_S)
+        assert lost.order.cost.run_s == pytest.approx(1.0 + LEASE_S)
 
     in_simulated_time(test)
 

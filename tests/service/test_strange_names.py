@@ -139,8 +139,7 @@ ORDINARY: Final = (
 
 
 def test_ordinary_files_are_listed_as_the_library_lists_them(tmp_path: Path) -> None:
-    store = open_store(str(tmp_path / "store"))
-    assert isinstance(store, LocalStore)
+    store, library = open_store(str(tmp_path / "store")), LocalStore(tmp_path / "store")
     chance = random.Random(7)
     for folder in ("", "one", "one/two", "of#3"):
         (tmp_path / "store" / folder).mkdir(exist_ok=True)
@@ -158,12 +157,12 @@ def test_ordinary_files_are_listed_as_the_library_lists_them(tmp_path: Path) -> 
     async def run() -> None:
         for prefix in ("", "one", "one/two", "of#3", "folder link", "empty", "missing", "file link"):
             expected = sorted(
-                (meta["path"], meta["size"], meta["last_modified"].timestamp())
-                for chunk in store.list(prefix or None)
+                (meta["path"], meta["size"], round(meta["last_modified"].timestamp()))
+                for chunk in library.list(prefix or None)
                 for meta in chunk
             )
-            assert sorted([(item.path, item.size, item.used) async for item in items(store, prefix)]) == expected
-            objects = store.list_with_delimiter(prefix)["objects"]
+            assert sorted([(item.path, item.size, round(item.used)) async for item in items(store, prefix)]) == expected
+            objects = library.list_with_delimiter(prefix)["objects"]
             names = sorted(meta["path"].rpartition("/")[2] for meta in objects)
             assert await Records(store).names(prefix, 1000) == names
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 from unittest.mock import patch
 
-from service.engine.farm.reaper import Pending
+from service.engine.farm.pending import Pending
 from service.store.job_records import JobRecord, JobRecords
 from tensorkiln.compiler_build import Build
 from tensorkiln.trust.verify import verify
@@ -47,7 +47,7 @@ def result_of_another_build() -> Generator[None]:
 @contextmanager
 def retry_without_a_bound() -> Generator[None]:
     """Orders of lost workers are retried without a limit."""
-    with patch("service.engine.farm.reaper.MAX_ATTEMPTS", 1 << 30):
+    with patch("service.engine.farm.engine.MAX_ATTEMPTS", 1 << 30):
         yield
 
 

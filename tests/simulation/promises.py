@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from service.engine.farm.reaper import MAX_ATTEMPTS
+from service.engine.farm.engine import MAX_ATTEMPTS
 from service.store.attempts import MAX_CRASHES
 from service.store.records import unsealed
 from service.trust.notary import signatures_of

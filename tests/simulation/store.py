@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from obstore.exceptions import AlreadyExistsError
 
-from service.store.location import ObjectStore
+from service.store.location import Bucket
 
 from .process import Process
 
@@ -46,13 +46,13 @@ class Contents:
         self._watch(process.name, path, content)
         self.objects[path] = content, process.time()
 
-    def of(self, process: Process) -> ObjectStore:
+    def of(self, process: Process) -> Bucket:
         """The store as a process sees it."""
-        return cast(ObjectStore, _View(self, process))
+        return Bucket(cast(Any, _View(self, process)))
 
 
 class _View:
-    """The part of `ObjectStore` that services and workers use."""
+    """The part of obstore's interface that a bucket uses."""
 
     def __init__(self, contents: Contents, process: Process) -> None:
         self._contents = contents

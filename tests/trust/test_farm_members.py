@@ -56,7 +56,7 @@ class Farm:
         return self.home / "store" / "members" / generation() / f"worker.{name}"
 
     async def put(self, content: bytes) -> None:
-        await self.store.put_async(str(self.path().relative_to(self.home / "store")), content)
+        await self.store.write(str(self.path().relative_to(self.home / "store")), content, durable=False)
 
     async def workers(self) -> int:
         await self.roster.refresh()

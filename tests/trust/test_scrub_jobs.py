@@ -29,7 +29,7 @@ async def stock(root: Path) -> tuple[Stocked, JobRecords]:
     await jobs.publish(record)
     await jobs.end(JobRecord(ENDED, "", time.time(), {}, state="cancelled"))
     await jobs.beat("somebody")
-    await stocked.store.put_async(f"jobs/claims/{JOB}.1.0", b"somebody")
+    await stocked.store.write(f"jobs/claims/{JOB}.1.0", b"somebody", durable=False)
     attempt = await Attempts(Crashes(stocked.records, stocked.notary), "key").begin()
     assert isinstance(attempt, Attempt)
     await attempt.crash(problem({"code": "compile.crashed"}))

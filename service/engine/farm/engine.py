@@ -1,25 +1,32 @@
-"""The back end that is a farm: workers take orders from the store, and write their results there."""
+"""The back end that is a farm: workers take orders from the store, and write their results there.
+
+Every service checks the workers of its own orders, and offers an order again when its worker was lost, so there is no
+leader. If a service is lost, the service that takes over its jobs makes new orders.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Final
 
 import structlog
 
 from service import clock
 from service.engine.order import Made, OnProgress, Order, Wanted
-from service.lease import BEAT_S
+from service.lease import BEAT_S, LEASE_S
 from service.observe.traces import traceparent
 from service.process.periodic import periodically
 from service.store.blobs import Blobs
 from service.store.programs import Entry, Miss, Programs
-from tensorkiln.errors import UnavailableError, UntrustedArtifactError, error_from_problem
+from tensorkiln.errors import LostWorkerError, UnavailableError, UntrustedArtifactError, error_from_problem
 
 from .ledger import Ledger, Result, Task, is_of, new_id
-from .reaper import Pending, Reaper
+from .pending import Pending
 from .roster import Roster
 
+MAX_ATTEMPTS: Final = 5
+"""How many workers may be lost over an order."""
 LOOK_EVERY_S: Final = {True: 0.02, False: 0.25}
 """Seconds between looks for orders and results, by whether the store is a directory.
 
@@ -46,14 +53,15 @@ class FarmEngine:
         self._ledger = ledger
         self._roster = roster
         self._programs = programs
+        self._blobs = blobs
         self._deadline_s = deadline_s
         self._look_every_s = LOOK_EVERY_S[is_near]
         self._owner = clock.token_hex(8)
         self._pending: dict[str, Pending] = {}
-        self._reaper = Reaper(ledger, roster, blobs, self._pending)
         self._is_busy = asyncio.Event()
         self._is_registered = False
         self._check_at = self._restore_at = 0.0
+        self._checked_at = clock.monotonic()
         self._watching: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -80,7 +88,7 @@ class FarmEngine:
         )
         pending = self._pending[task.id] = Pending(order, task, on_progress)
         try:
-            await self._reaper.offer(pending)
+            await self._offer(pending)
             self._is_busy.set()
             result = await pending.result
             pending.charge(result)
@@ -141,10 +149,10 @@ class FarmEngine:
         await self._collect()
         now = clock.monotonic()
         if now >= self._check_at:
-            await self._reaper.check()
+            await self._check()
             self._check_at = now + _WATCH_EVERY_S
         if now >= self._restore_at:
-            await self._reaper.restore()
+            await self._restore()
             self._restore_at = now + _RESTORE_EVERY_S
 
     async def _collect(self) -> None:
@@ -161,9 +169,93 @@ class FarmEngine:
                 continue
             pending.report(result.news)
             if result.may_pass:
-                await self._reaper.retry(pending, result)
+                await self._retry(pending, result)
             else:
                 pending.finish(result)
+
+    async def _check(self) -> None:
+        """Read the claims, and retry orders whose worker was lost. UnavailableError when the store cannot be read."""
+        claimed = set(await self._ledger.claimed())
+        # Workers go on while the store is down, and are not lost because their heartbeats could not be read.
+        if clock.monotonic() - self._checked_at > LEASE_S:
+            for pending in self._pending.values():
+                pending.lease.renew()  # no heartbeat could be read
+        for identifier, pending in tuple(self._pending.items()):
+            if pending.result.done():
+                continue
+            if identifier in claimed:
+                await self._read_claim(pending)
+            elif pending.worker:
+                await self._retry(pending)  # its worker gave it back
+            else:
+                pending.lease.renew()
+                pending.refused = 0
+            if pending.lease_is_over:
+                await self._reap(pending)
+        self._checked_at = clock.monotonic()
+
+    async def _offer(self, pending: Pending) -> None:
+        """Write the attempt and its graph to the store, even if they were there before."""
+        await self._blobs.put(pending.order.wanted.graph)
+        await self._ledger.open(pending.task)
+        if pending.result.done():  # it was cancelled meanwhile
+            await self._ledger.close(pending.task.id)
+
+    async def _restore(self) -> None:
+        """Offer again the orders that wait for a worker and are missing in the store."""
+        waiting = [each for each in self._pending.values() if not each.worker and not each.result.done()]
+        if waiting:
+            opened = set(await self._ledger.opened())
+            for pending in waiting:
+                if pending.task.id not in opened:
+                    await self._offer(pending)
+
+    async def _retry(self, pending: Pending, result: Result | None = None) -> None:
+        """Offer another attempt, or end the order after MAX_ATTEMPTS.
+
+        `result` is that of the current attempt, None if its worker was lost or gave it back.
+        """
+        if pending.result.done():
+            return  # it has ended or was cancelled, and is charged already
+        if pending.task.attempt < MAX_ATTEMPTS:
+            pending.next_attempt(result)
+            # `close` deletes the order before its claim, so that no worker takes the old attempt in between.
+            await self._ledger.close(pending.task.id)
+            await self._offer(pending)
+            return
+        lost = _given_up(f"{MAX_ATTEMPTS} workers were lost over this compile")
+        if result is None:
+            pending.order.cost.lose(pending.run_s)
+            pending.finish(lost)
+        elif result.problem is not None and result.problem.get("code") == LostWorkerError.code:
+            # With the number of attempts, so that the job is not started over.
+            pending.finish(replace(result, problem=lost.problem))
+        else:
+            pending.finish(result)
+
+    async def _read_claim(self, pending: Pending) -> None:
+        # If the worker's claim was overwritten by a forged one, its next heartbeat replaces that.
+        state = await self._ledger.state(pending.task)
+        worker = pending.worker or (state.worker if state is not None else await self._ledger.worker(pending.task))
+        if worker:
+            pending.claimed_by(worker)
+        if state is not None:
+            pending.heartbeat(state)
+
+    async def _reap(self, pending: Pending) -> None:
+        about = {"order": pending.task.id, "digest": pending.order.wanted.action.digest}
+        if pending.worker:
+            _log.warning("a worker was lost", worker=pending.worker, attempt=pending.task.attempt, **about)
+            await self._retry(pending)
+            return
+        # The only claim is invalid: verified workers ignore it.
+        pending.lease.renew()
+        pending.refused += 1
+        if pending.refused >= MAX_ATTEMPTS and not self._roster.count("worker"):
+            _log.error("no verified worker takes an order", **about)
+            pending.finish(_given_up("No verified worker of the farm took this compile"))
+        else:
+            await self._offer(pending)
 
     async def _update_roster(self) -> None:
         """Read the heartbeats of members, and write one of this service while it has orders."""
@@ -181,3 +273,8 @@ def _unlike(doubt: UntrustedArtifactError) -> UntrustedArtifactError:
     return UntrustedArtifactError(
         f"{doubt.message} Services and workers of a farm need the same {setting}.", details=doubt.details
     )
+
+
+def _given_up(reason: str) -> Result:
+    error = LostWorkerError(f"{reason}; it is not retried.", details={"attempts": MAX_ATTEMPTS})
+    return Result("", problem=error.to_problem())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any, Final, cast
 
@@ -44,6 +44,7 @@ OF_TRANSLATE: Final = ((MODULE,), (DIMS, SHAPES))
 """The same of a translation request."""
 _SOURCES: Final = {"graph": ("graph", MODULE, BUILDER), MODULE: (MODULE, BUILDER)}
 """The alternatives to a required field, itself included: a body has exactly one."""
+_METADATA: Final = "/vars_metadata"
 _DEPTH_EXCEEDED: Final = "recursion limit"
 
 
@@ -120,40 +121,22 @@ def parse_graph(value: Any) -> Graph:
 
 
 def _refuse_wide_objects(graph: dict[str, Any]) -> None:
-    """Refuse objects with many fields: validation would report every unknown one."""
-    metadata, entries = list(_metadata(graph)), 0
-    for pointer, each in metadata:
-        entries += len(each)
-        if entries > MAX_NODES:
-            raise InvalidGraphError(
-                f"vars_metadata has {entries} entries; a graph of {MAX_NODES} nodes, which is the limit, has no more",
-                pointers=[pointer],
-            )
-    wide = {id(each) for _, each in metadata}
+    """Refuse objects with many fields: validation would report each unknown one. Only `vars_metadata` may have many."""
+    entries = 0
     waiting: list[tuple[str, Any]] = [("", graph)]
     while waiting:
         pointer, value = waiting.pop()
-        if isinstance(value, dict):
-            if id(value) not in wide:
-                refuse_many(value, pointer, InvalidGraphError)
-            waiting += [(f"{pointer}/{name}", each) for name, each in value.items() if isinstance(each, dict | list)]
-        else:
-            waiting += [(f"{pointer}/{at}", each) for at, each in enumerate(value) if isinstance(each, dict | list)]
-
-
-def _metadata(graph: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The `vars_metadata` of the graph and of the graphs in its loops, each with its pointer."""
-    waiting: list[tuple[str, Any]] = [("", graph)]
-    while waiting:
-        pointer, value = waiting.pop()
-        if not isinstance(value, dict):
-            continue
-        if isinstance(found := value.get("vars_metadata"), dict):
-            yield f"{pointer}/vars_metadata", found
-        nodes: Any = value.get("nodes")
-        for at, node in enumerate(cast("list[Any]", nodes) if isinstance(nodes, list) else []):
-            if isinstance(node, dict) and node.get("node") == "while":
-                waiting += [(f"{pointer}/nodes/{at}/{name}", node.get(name)) for name in ("condition", "body")]
+        inside: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
+        if isinstance(value, dict) and pointer.endswith(_METADATA):
+            entries += len(cast("dict[Any, Any]", value))
+            if entries > MAX_NODES:
+                raise InvalidGraphError(
+                    f"vars_metadata has {entries} entries; a graph of {MAX_NODES} nodes, the limit, has no more",
+                    pointers=[pointer],
+                )
+        elif isinstance(value, dict):
+            refuse_many(value, pointer, InvalidGraphError)
+        waiting += [(f"{pointer}/{name}", each) for name, each in inside if isinstance(each, dict | list)]
 
 
 def refuse_many(fields: dict[str, Any], pointer: str, error: type[TensorkilnError]) -> None:
