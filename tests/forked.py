@@ -7,6 +7,7 @@ ends.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import gc
 import json
@@ -19,6 +20,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -282,7 +284,26 @@ def _main() -> None:
     gc.freeze()
     asked = _Forks(socket.socket(fileno=int(sys.argv[1]))).serve()
     if asked is not None:
-        runpy.run_module(_become(*asked), run_name="__main__", alter_sys=True)
+        try:
+            runpy.run_module(_become(*asked), run_name="__main__", alter_sys=True)
+        except SystemExit as end:
+            if isinstance(end.code, int):
+                _end(end.code)
+            raise
+
+
+def _end(status: int) -> None:
+    """End as Python ends, but for its modules: to take them apart copies their memory, in a tenth of a second.
+
+    Returns when what was written cannot be told: Python is to say so.
+    """
+    threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
+    atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
+    gc.collect()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
 
 
 if __name__ == "__main__":

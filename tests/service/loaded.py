@@ -16,15 +16,18 @@ from importlib import import_module
 from threading import Lock
 from typing import Final
 
+from passes.warm_up import warm_up
 from service.process import interpreter
 from service.sandbox import confine, spawn
 from service.sandbox.levels import Wall
+from tensorkiln.compiler_build import build
 from tests.forked import call
 
 _LOADED: Final = (
     *("service.server.command", "service.server.prefork", "service.server.serve"),
     *("service.worker.__main__", "service.sandbox.tasks", "service.sandbox.tasks.rehearsal", "passes.gpu_back_end"),
     *("stablehlo.translate", "service.sandbox.forkserver", "tests.service.failing", "tests.service.failures"),
+    *("service.identity.tokens", "uvicorn.lifespan.off", "uvicorn.loops.asyncio", "encodings.idna", "stringprep"),
 )
 _anew = spawn.start
 
@@ -76,4 +79,7 @@ def _serve(orders: int, warm_ups: Sequence[str]) -> None:
 interpreter.load_structlog()
 for _name in _LOADED:
     import_module(_name)
+# The sources of the compiler are hashed, and its back end is set up, in each process once.
+build()
+warm_up()
 spawn.start = _start
