@@ -87,7 +87,7 @@ def remote(tmp_path: Path) -> Iterator[RemoteService]:
 @pytest.fixture(scope="package")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a service that the tests share."""
-    service = RemoteService(tmp_path_factory.mktemp("served"))
+    service = Server(tmp_path_factory.mktemp("served"))
     yield service.url
     assert service.stop() == 0
 

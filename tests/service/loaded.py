@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ _LOADED: Final = (
     *("service.server.command", "service.server.prefork", "service.server.serve"),
     *("service.worker.__main__", "service.sandbox.tasks", "service.sandbox.tasks.rehearsal", "passes.gpu_back_end"),
     *("stablehlo.translate", "service.sandbox.forkserver", "tests.service.failing", "tests.service.failures"),
+    *("tensorkiln_server", "tensorkiln.embedded"),
     *("service.identity.tokens", "uvicorn.lifespan.off", "uvicorn.loops.asyncio", "encodings.idna", "stringprep"),
 )
 _anew = spawn.start
@@ -42,12 +44,17 @@ class _ForkServer(subprocess.Popen[bytes]):
 
 
 def _start(orders: socket.socket, scratch: str, warm_ups: Sequence[str], wall: Wall) -> subprocess.Popen[bytes]:
-    if wall is Wall.BWRAP or confine.threads() > 1:
+    if wall is Wall.BWRAP or confine.threads() > 1 + _waiting():
         return _anew(orders, scratch, warm_ups, wall)
     pid = os.fork()
     if pid == 0:
         _serve(orders.fileno(), warm_ups)
     return _ForkServer(pid)
+
+
+def _waiting() -> int:
+    """The threads that wait for the end of a parent, and hold no lock that a fork could copy."""
+    return sum(thread.name == "parent-watchdog" for thread in threading.enumerate())
 
 
 def _serve(orders: int, warm_ups: Sequence[str]) -> None:
