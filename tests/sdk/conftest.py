@@ -38,6 +38,13 @@ COMMANDS = (
 LATER = (
     *("tensorkiln.connections", "tensorkiln.runtime.executor", "httpcore2", "typer.rich_utils", "rich.markdown"),
     *("llvmlite.binding", "numpy.random", "cryptography.hazmat.primitives.asymmetric.ed25519"),
+    *(
+        "anyio._backends._asyncio",
+        "tensorkiln.sdk.async_job",
+        "tensorkiln.trust.connected",
+        "encodings.idna",
+        "stringprep",
+    ),
 )
 SHARED = ("busy", "guarded", "home")
 
