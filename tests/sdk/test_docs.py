@@ -16,6 +16,7 @@ import pytest
 from tensorkiln.cli.app import _COMMANDS  # pyright: ignore[reportPrivateUsage]
 from tests.farm.ports import free_port
 from tests.forked import Forked
+from tests.service.embedded import forked_embedding
 from tests.snippets import ROOT, blocks, every_block, run_python
 
 SDK, CLI = ROOT / "docs" / "sdk.md", ROOT / "docs" / "cli.md"
@@ -31,7 +32,8 @@ def test_every_python_block_of_the_sdk_page_runs(
     monkeypatch.setenv("KILN_HOME", str(home))
     monkeypatch.chdir(tmp_path)
     assert len(blocks(SDK, "python")) > 5
-    run_python(SDK)
+    with forked_embedding():
+        run_python(SDK)
     assert capsys.readouterr().out
 
 
