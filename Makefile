@@ -22,6 +22,8 @@ $(STAMP): pyproject.toml client/pyproject.toml
 demo: $(STAMP) ## compile SqueezeNet, run it, and compare with the output shipped beside it
 	$(BIN)/python -m tensorkiln.demo
 
+# Each of many processes would compile every module for itself.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP) ## every test
 	$(BIN)/python -m pytest -W error -n auto --dist loadgroup --durations 40
 

@@ -40,11 +40,8 @@ def installation() -> Iterator[Path]:
 
 def outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
     """Resolve links and drop paths that lie below another."""
-    kept: list[Path] = []
-    for path in sorted({path.resolve() for path in paths}, key=lambda path: len(path.parts)):
-        if not any(path.is_relative_to(other) for other in kept):
-            kept.append(path)
-    return tuple(sorted(kept))
+    resolved = {path.resolve() for path in paths}
+    return tuple(sorted(path for path in resolved if resolved.isdisjoint(path.parents)))
 
 
 def _loaded(modules: Iterable[tuple[str, ModuleType]]) -> Iterator[Path]:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tensorkiln.dtypes import DType
 from tensorkiln.graph import Graph, json_schema
 from tensorkiln.nodes import NODE_KINDS
 from tests.compiled import compiled
+from tests.service.embedded import forked_embedding
 from tests.service.server import Server
 from tests.snippets import ROOT, blocks, disagreement, run_python
 
@@ -58,9 +60,10 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The home of somebody who tries out one page after the other: a process has one embedded service for it."""
-    return tmp_path_factory.mktemp("reader") / "home"
+    with forked_embedding():
+        yield tmp_path_factory.mktemp("reader") / "home"
 
 
 @SERVES

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import httpx2
@@ -35,6 +36,20 @@ ROUTES = {
 }
 
 
+BLOCK = secrets.token_hex(512 << 10).encode()
+"""A body swells less than it may: it is this, again and again."""
+
+
+def body(number: int) -> bytes:
+    return b'{"graph":{"x":"%d%b"}}' % (number, BLOCK * BODY_MIB)
+
+
+@cache
+def compressed(number: int) -> bytes:
+    """The body for all routes, as to compress it takes longer than to read it."""
+    return zstd.compress(body(number))
+
+
 def left_mib(pid: int) -> tuple[float, float]:
     """What a process has in memory, once that is little or after LEFT_S, and after how many seconds."""
     begin = time.monotonic()
@@ -55,15 +70,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def test_refused_bodies_of_57_mib_leave_nothing(case: str, server: Server, size: Callable[[int, int], int]) -> None:
     """`plain` is sent without a coding."""
     route, headers = ROUTES[case]
-    # It swells less than a body may: one block of this is what all others repeat.
-    block = secrets.token_hex(512 << 10).encode()
     with ThreadPoolExecutor(AT_ONCE) as senders:
 
         def send(number: int) -> int:
-            body = b'{"graph":{"x":"%d%b"}}' % (number, block * BODY_MIB)
             coded = {} if case == "plain" else {"Content-Encoding": "zstd"}
             with httpx2.Client(base_url=server.url, timeout=120) as client:
-                content = zstd.compress(body) if coded else body
+                content = compressed(number) if coded else body(number)
                 return client.post(route, content=content, headers={**JSON, **coded, **headers}).status_code
 
         server.post("/validate", b"{}")

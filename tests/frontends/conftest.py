@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from tensorkiln import Client
+from tests.service.embedded import forked_embedding
 
 
 @pytest.fixture(scope="package")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """A client of an embedded service with a home of its own."""
-    with Client(cache_dir=tmp_path_factory.mktemp("kiln-home")) as client:
+    with forked_embedding(), Client(cache_dir=tmp_path_factory.mktemp("kiln-home")) as client:
         yield client

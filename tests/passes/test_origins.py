@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -58,9 +59,11 @@ def sized() -> Graph:
 GRAPHS: tuple[Callable[[], Graph], ...] = (layer, twice, attention, sized)
 
 
-def compiled(graph: Graph, target: str, *, dump_stages: bool = True) -> Compilation:
+@cache
+def compiled(make: Callable[[], Graph], target: str, *, dump_stages: bool = True) -> Compilation:
+    """What `make` makes, compiled once for all tests."""
     options = CompileOptions(dump_stages=dump_stages)
-    return compile_request(CompileRequest(graph, Target.parse(target), options))
+    return compile_request(CompileRequest(make(), Target.parse(target), options))
 
 
 def nodes_of_lines(made: Compilation, stage: str) -> dict[int, set[int]]:
@@ -95,13 +98,13 @@ def of_lines(made: Compilation, stage: str, wanted: str) -> list[set[int]]:
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_code_is_the_same_with_and_without_texts(graph: Callable[[], Graph], target: str) -> None:
-    assert compiled(graph(), target).artifacts == compiled(graph(), target, dump_stages=False).artifacts
+    assert compiled(graph, target).artifacts == compiled(graph, target, dump_stages=False).artifacts
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_listing_is_that_of_the_code(graph: Callable[[], Graph], target: str) -> None:
-    made = compiled(graph(), target)
+    made = compiled(graph, target)
     emit = nvptx.emit if target.startswith("cuda") else object_code.assembly
     assert made.dumps["codegen"] == emit(made.dumps["translate"], Target.parse(target))
     assert nodes_of_lines(made, "codegen")
@@ -110,20 +113,23 @@ def test_the_listing_is_that_of_the_code(graph: Callable[[], Graph], target: str
 def test_a_line_is_of_the_node_that_it_computes() -> None:
     graph = layer()
     (node,) = [at for at, each in enumerate(canonicalize(graph).graph.nodes) if getattr(each, "op", None) == "max"]
-    made = compiled(graph, "cpu:x86-64-v3")
+    made = compiled(layer, "cpu:x86-64-v3")
     for stage, word in {"lower": "llvm.intr.maximum", "translate": "@llvm.maximum", "codegen": "vmaxps"}.items():
         found = of_lines(made, stage, word)
         assert found, stage
         assert all(nodes == {node} for nodes in found), stage
 
 
-def test_a_line_of_ptx_is_of_the_node_that_it_computes() -> None:
+def lines() -> Graph:
     b = Builder("lines")
     x = b.input("float32", (1000,))
     b.output((x * 3.0).sqrt() + 5.0)
-    graph = b.graph()
-    kinds = {getattr(each, "op", None): at for at, each in enumerate(canonicalize(graph).graph.nodes)}
-    made = compiled(graph, "cuda:sm_90")
+    return b.graph()
+
+
+def test_a_line_of_ptx_is_of_the_node_that_it_computes() -> None:
+    kinds = {getattr(each, "op", None): at for at, each in enumerate(canonicalize(lines()).graph.nodes)}
+    made = compiled(lines, "cuda:sm_90")
     for word, kind in {"sqrt.rn.f32": "sqrt", "mul.rn.f32": "mul", "add.rn.f32": "add"}.items():
         found = of_lines(made, "codegen", word)
         assert found, word
@@ -131,11 +137,10 @@ def test_a_line_of_ptx_is_of_the_node_that_it_computes() -> None:
 
 
 def test_every_stage_below_the_schedule_knows_every_node_that_computes() -> None:
-    graph = layer()
-    canonical = canonicalize(graph).graph
+    canonical = canonicalize(layer()).graph
     computing = {at for at, node in enumerate(canonical.nodes) if node.node in ("binop", "unary", "reduce_axis")}
     for target in ("cpu:x86-64-v3", "cuda:sm_90"):
-        made = compiled(graph, target)
+        made = compiled(layer, target)
         for stage in ("to-linalg", "schedule", "realise", "lower", "translate", "codegen"):
             known = set[int]().union(*nodes_of_lines(made, stage).values())
             assert computing <= known, (target, stage)
@@ -143,7 +148,7 @@ def test_every_stage_below_the_schedule_knows_every_node_that_computes() -> None
 
 @pytest.mark.parametrize("graph", [twice, sized])
 def test_code_that_kernels_share_is_of_the_nodes_of_all(graph: Callable[[], Graph]) -> None:
-    made = compiled(graph(), "cpu:x86-64-v3")
+    made = compiled(graph, "cpu:x86-64-v3")
     table: dict[str, Any] = json.loads(made.dumps["origins"])
     everything = {node for call in table["calls"] for node in call["nodes"]}
     (first, *_) = table["calls"]
@@ -154,7 +159,7 @@ def test_code_that_kernels_share_is_of_the_nodes_of_all(graph: Callable[[], Grap
 
 
 def test_functions_that_kernels_share_are_of_no_kernel() -> None:
-    made = compiled(layer(), "cpu:x86-64-v3")
+    made = compiled(layer, "cpu:x86-64-v3")
     lines = made.dumps["lower"].split("\n")
     known = nodes_of_lines(made, "lower")
     inside = False
@@ -164,6 +169,6 @@ def test_functions_that_kernels_share_are_of_no_kernel() -> None:
 
 
 def test_a_program_without_texts_says_nothing_of_origins() -> None:
-    made = compiled(layer(), "cpu:x86-64-v3", dump_stages=False)
+    made = compiled(layer, "cpu:x86-64-v3", dump_stages=False)
     assert made.dumps == {}
     assert "origins" not in [stage.name for stage in made.program.stages]

@@ -38,6 +38,13 @@ COMMANDS = (
 LATER = (
     *("tensorkiln.connections", "tensorkiln.runtime.executor", "httpcore2", "typer.rich_utils", "rich.markdown"),
     *("llvmlite.binding", "numpy.random", "cryptography.hazmat.primitives.asymmetric.ed25519"),
+    *(
+        "anyio._backends._asyncio",
+        "tensorkiln.sdk.async_job",
+        "tensorkiln.trust.connected",
+        "encodings.idna",
+        "stringprep",
+    ),
 )
 SHARED = ("busy", "guarded", "home")
 
@@ -87,7 +94,7 @@ def remote(tmp_path: Path) -> Iterator[RemoteService]:
 @pytest.fixture(scope="package")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a service that the tests share."""
-    service = RemoteService(tmp_path_factory.mktemp("served"))
+    service = Server(tmp_path_factory.mktemp("served"))
     yield service.url
     assert service.stop() == 0
 

@@ -16,6 +16,7 @@ import pytest
 from tensorkiln.cli.app import _COMMANDS  # pyright: ignore[reportPrivateUsage]
 from tests.farm.ports import free_port
 from tests.forked import Forked
+from tests.service.embedded import forked_embedding
 from tests.snippets import ROOT, blocks, every_block, run_python
 
 SDK, CLI = ROOT / "docs" / "sdk.md", ROOT / "docs" / "cli.md"
@@ -31,7 +32,8 @@ def test_every_python_block_of_the_sdk_page_runs(
     monkeypatch.setenv("KILN_HOME", str(home))
     monkeypatch.chdir(tmp_path)
     assert len(blocks(SDK, "python")) > 5
-    run_python(SDK)
+    with forked_embedding():
+        run_python(SDK)
     assert capsys.readouterr().out
 
 
@@ -52,8 +54,8 @@ def test_every_command_of_the_cli_page_runs(tmp_path: Path, forked: Forked) -> N
                     services.enter_context(serving([*KILN, *words], url, environment))
                     ran.add(words[0])
                     continue
-                # The first of these has a service and a Python of its own; the others need not wait for them each.
-                if words[0] in ran or words[0] not in ("compile", "compile-all", "doctor"):
+                # The first compile has a service and a Python of its own; the others need not wait for them each.
+                if words[0] in ran or words[0] != "compile":
                     done = forked.run(KILN[-1], *words, cwd=tmp_path, env={**environment, "KILN_URL": url})
                 else:
                     done = subprocess.run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -19,6 +19,7 @@ from tensorkiln.compiler_build import Build, build
 from tensorkiln.embedded import embedded_service
 from tensorkiln.errors import TensorkilnError
 from tensorkiln.graph import Graph
+from tests.service.embedded import forked_embedding
 
 
 def doubled(size: int = 4) -> Graph:
@@ -26,6 +27,12 @@ def doubled(size: int = 4) -> Graph:
     x = b.input("float32", (size,))
     b.output(x + x)
     return b.graph()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forked() -> Iterator[None]:
+    with forked_embedding():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Sequence
@@ -16,15 +17,19 @@ from importlib import import_module
 from threading import Lock
 from typing import Final
 
+from passes.warm_up import warm_up
 from service.process import interpreter
 from service.sandbox import confine, spawn
 from service.sandbox.levels import Wall
+from tensorkiln.compiler_build import build
 from tests.forked import call
 
 _LOADED: Final = (
     *("service.server.command", "service.server.prefork", "service.server.serve"),
     *("service.worker.__main__", "service.sandbox.tasks", "service.sandbox.tasks.rehearsal", "passes.gpu_back_end"),
     *("stablehlo.translate", "service.sandbox.forkserver", "tests.service.failing", "tests.service.failures"),
+    *("tensorkiln_server", "tensorkiln.embedded"),
+    *("service.identity.tokens", "uvicorn.lifespan.off", "uvicorn.loops.asyncio", "encodings.idna", "stringprep"),
 )
 _anew = spawn.start
 
@@ -39,12 +44,17 @@ class _ForkServer(subprocess.Popen[bytes]):
 
 
 def _start(orders: socket.socket, scratch: str, warm_ups: Sequence[str], wall: Wall) -> subprocess.Popen[bytes]:
-    if wall is Wall.BWRAP or confine.threads() > 1:
+    if wall is Wall.BWRAP or confine.threads() > 1 + _waiting():
         return _anew(orders, scratch, warm_ups, wall)
     pid = os.fork()
     if pid == 0:
         _serve(orders.fileno(), warm_ups)
     return _ForkServer(pid)
+
+
+def _waiting() -> int:
+    """The threads that wait for the end of a parent, and hold no lock that a fork could copy."""
+    return sum(thread.name == "parent-watchdog" for thread in threading.enumerate())
 
 
 def _serve(orders: int, warm_ups: Sequence[str]) -> None:
@@ -76,4 +86,7 @@ def _serve(orders: int, warm_ups: Sequence[str]) -> None:
 interpreter.load_structlog()
 for _name in _LOADED:
     import_module(_name)
+# The sources of the compiler are hashed, and its back end is set up, in each process once.
+build()
+warm_up()
 spawn.start = _start
