@@ -29,7 +29,8 @@ from passes.loops.domain import extent_of
 from passes.origins import at_stage
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate
-from passes.schedule.record import kernel_item, on_processors, placed, tiles_of
+from passes.schedule.nests import Nest
+from passes.schedule.record import kernel_item, nested, on_processors, placed, tiles_of
 from passes.schedule.work import moved_bytes
 from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
@@ -38,7 +39,7 @@ from tensorkiln.schedule import KernelItem
 from .block_maps import emit_maps
 from .blocking import MIN_GROUPS, VECTORS_PER_TILE, Blocking, tallest_tile
 from .convolution import Convolution
-from .cost import ACCESS, LOADED, OPERATION, stage_cycles
+from .cost import ACCESS, LOADED, OPERATION, nest_cycles
 from .filtering import DTYPE, TAPS, block_function, filter_function, image_function, result_function, square
 from .frame import Frame
 from .machine import Machine
@@ -121,12 +122,13 @@ def _choice(convolution: Convolution, plan: Plan, machine: Machine) -> Choice:
         parts.columns[-1].name: (plan.columns, plan.tile_columns),
         parts.depth[-1].name: (plan.channels,),
     }
-    axes = placed((*parts.batch, *parts.rows), [(*parts.depth, *parts.columns)], tiles, convolution.lanes)
+    nest = nested((*parts.depth, *parts.columns), width=convolution.lanes)
+    axes = placed((*parts.batch, *parts.rows), [nest], tiles)
     item = kernel_item(body.function.name, axes, on_processors(expr.mul(batch, row_blocks, column_blocks)))
     scratch = tuple(Scratch(DTYPE, elements) for elements in _Sizes.of(convolution, plan).scratch)
 
     def cost(at: Evaluate) -> Cost:
-        maps = sum(stage_cycles(body, stage, parts.columns, machine, at) for stage in body.stages[1:])
+        maps = sum(nest_cycles(body, Nest(stage, parts.columns), machine, at) for stage in body.stages[1:])
         return Cost(at(batch) * _cycles(convolution, plan, machine) + maps, moved_bytes(body, at))
 
     return Choice(NAME, item, scratch, cost)
@@ -226,7 +228,7 @@ class _Emission:
             plan.tile_columns,
             last=blocking.vectors,
             is_exact=False,
-            ahead=Prefetches(result=False, right=False),
+            ahead=Prefetches(result=False, right=False, left=False),
         )
 
     def groups(self) -> None:

@@ -48,9 +48,10 @@ def test_a_register_tile_of_a_processor_is_bounded(unit: VectorUnit, dtype: DTyp
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_products_of_a_thread_of_a_gpu_are_bounded(dtype: DType) -> None:
-    problem = on_a_gpu.find(product())
+    problem = contraction_of(product())
     assert problem is not None
-    narrowed = replace(problem, parts=replace(problem.parts, dtype=dtype))
+    body, parts = problem
+    narrowed = body, replace(parts, dtype=dtype)
     for choice in on_a_gpu.candidates(narrowed, machine_of(Target.parse(GPU))):
         tiles = [tiles_of(choice.item, name) for name in ("row_tile", "column_tile", "depth")]
         (_, rows), (_, columns), (depth,) = tiles
