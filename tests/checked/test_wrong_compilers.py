@@ -12,9 +12,10 @@ import pytest
 
 from dialect.mlir import arith, ir, vector
 from passes.compile import Compilation
-from passes.cpu import block_product, chain, contraction, loops, pack_function, realise, rows, scatter
+from passes.cpu import block_product, chain, contraction, pack_function, realise, rows, scatter
 from passes.loops.body import KernelBody, Stage
 from passes.loops.domain import Loop, extent_of
+from passes.schedule import nests
 from passes.schedule.tiling import inner_loops
 from tensorkiln import expr
 from tensorkiln.build import Builder, Tensor, softmax
@@ -90,7 +91,7 @@ def test_a_step_too_many_inside_of_a_row_is_refused(monkeypatch: pytest.MonkeyPa
     graph = graph_of(lambda x, y: x + y, *arrays)
     checked.run(compiled(graph, target), *arrays)
     assert unproven(graph, target) == set()
-    monkeypatch.setattr(loops, "inner_loops", with_one_more)
+    monkeypatch.setattr(nests, "inner_loops", with_one_more)
     assert unproven(graph, target) == {"input 0", "input 1", "output 2"}
     kernel, what, offset = refused(compiled(graph, target), *arrays)
     assert kernel == "kernel_0"

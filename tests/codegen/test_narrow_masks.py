@@ -16,7 +16,7 @@ TARGET = target("cpu:x86-64-v4")
 
 def test_a_mask_of_eight_bytes_is_cleared_by_shifts(monkeypatch: pytest.MonkeyPatch) -> None:
     # In one piece: the graph puts bytes side by side, which in pieces needs no mask.
-    monkeypatch.setattr("passes.schedule.pieces.MOST", 0)
+    monkeypatch.setattr("passes.schedule.nests.MOST_PIECES", 0)
     graph = read(FOUND.read_text()).graph
     text = assembly(compiled(graph, "cpu:x86-64-v4", texts=["translate"]).dumps["translate"], TARGET)
     assert "vmovdqu8" in text
