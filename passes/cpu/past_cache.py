@@ -61,7 +61,7 @@ def conditions(body: KernelBody, stage: Stage, machine: Machine) -> Conditions |
 
 
 def emit_conditions(when: Conditions, stage: Stage, bases: Mapping[int, ir.Value], index: IndexEmitter) -> ir.Value:
-    """Emit whether the results of the stage are stored past the cache: the same at the whole call."""
+    """Emit whether the results of the stage are stored past the cache, which is so for a whole call or not at all."""
     rests = [arith.remui(index(stride), index(when.lanes)) for stride in when.strides]
     for entry in stage.stores:
         place = memref.extract_aligned_pointer_as_index(bases[entry.operand])
