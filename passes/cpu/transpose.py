@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 from dialect.mlir import arith, ir, vector
@@ -35,7 +36,7 @@ from tensorkiln.schedule import KernelItem
 
 from .cost import ACCESS, OPERATION, PACK_SQUARE
 from .frame import Frame
-from .machine import Machine
+from .machine import CACHE_LINE, Machine
 from .past_cache import conditions, emit_conditions, fence, store_past
 from .rows import for_each_row
 
@@ -43,7 +44,6 @@ NAME: Final = "transpose"
 TILE: Final = 64
 """Rows and columns of a tile: a read runs through several cache lines before the next row, so that the processor
 prefetches it."""
-LINE_BYTES: Final = 64
 WIDE: Final = frozenset({4, 8})
 """Bytes of elements that masked loads and stores take."""
 LINE, SQUARE, PART = "line", "square", "part"
@@ -148,36 +148,55 @@ class _Tiles:
         """Emit a tile, given its position in each of the row loops."""
         here = index.inside({loop.name: index(at) for loop, at in zip(self.body.rows, positions, strict=True)})
         with at_stage(self.body.nodes, self.stage):
-            if self.across.extent == self.last.extent == TILE:
-                self._whole(here)
-                return
-            fits = (arith.cmpi(arith.CmpIPredicate.sge, here(left), here(TILE)) for left in self._left())
-            for is_whole, region in branches(arith.andi(*fits), here):
-                with region as inside:
-                    (self._whole if is_whole else self._part)(inside)
+            line = max(CACHE_LINE // self.stage.stores[0].root.dtype.itemsize, self.lanes)
+            rest = expr.sub(self.last.extent, symbol(LINE))
+            is_even = isinstance(self.last.extent, int) and self.last.extent % line == 0
+            with (
+                loop(LINE, 0, self.last.extent, line, here) as inside,
+                loop(SQUARE, 0, self.across.extent, self.lanes, inside) as inside,
+                loop(PART, 0, line if is_even else expr.minimum(line, rest), self.lanes, inside) as inside,
+            ):
+                self._square(inside)
+
+    def _square(self, index: IndexEmitter) -> None:
+        """Emit a square, under masks if it is cut off."""
+        left = self._left()
+        pieces = self.across, self.last
+        cut_off = [points for points, piece in zip(left, pieces, strict=True) if piece.extent != TILE]
+        if not cut_off:
+            self._whole(index)
+            return
+        fits = (arith.cmpi(arith.CmpIPredicate.sge, index(points), index(self.lanes)) for points in cut_off)
+        for is_whole, region in branches(reduce(arith.andi, fits), index):
+            with region as inside:
+                if is_whole:
+                    self._whole(inside)
+                else:
+                    self._part(inside, *left)
+
+    @property
+    def _loops(self) -> Sequence[Loop]:
+        """The loop across and the last one, before they were cut into tiles."""
+        return [loop for loop, size in zip(self.problem.body.rows, self.problem.split, strict=True) if size == TILE]
 
     def _left(self) -> list[Dim]:
-        """The points from the tile to the end of each of the two loops."""
-        loops = [loop for loop, size in zip(self.problem.body.rows, self.problem.split, strict=True) if size == TILE]
-        return [expr.sub(loop.extent, expr.mul(symbol(block_name(loop)), TILE)) for loop in loops]
+        """The points from the square to the end of each of these loops."""
+        places = symbol(SQUARE), expr.add(symbol(LINE), symbol(PART))
+        starts = (expr.mul(symbol(block_name(loop)), TILE) for loop in self._loops)
+        ends = (loop.extent for loop in self._loops)
+        return [expr.sub(end, expr.add(start, at)) for end, start, at in zip(ends, starts, places, strict=True)]
 
     def _whole(self, index: IndexEmitter) -> None:
-        """Emit a whole tile, line by line."""
-        line = max(LINE_BYTES // self.stage.stores[0].root.dtype.itemsize, self.lanes)
-        with (
-            loop(LINE, 0, TILE, line, index) as here,
-            loop(SQUARE, 0, TILE, self.lanes, here) as here,
-            loop(PART, 0, line, self.lanes, here) as here,
-        ):
-            corner, columns, results = self._square(expr.add(symbol(LINE), symbol(PART)), here, None)
-            made = [self._made(row, columns, corner, None) for row in range(self.lanes)]
-            values = [[emit(entry.element) for entry in self.stage.stores] for emit in made]
-            if self.goes_past is None:
-                self._store(values, results, here, past=False)
-                return
-            for past, region in branches(self.goes_past, here):
-                with region as inside:
-                    self._store(values, results, inside, past=past)
+        """Emit a whole square."""
+        corner, columns, results = self._corner(index, None)
+        made = [self._made(row, columns, corner, None) for row in range(self.lanes)]
+        values = [[emit(entry.element) for entry in self.stage.stores] for emit in made]
+        if self.goes_past is None:
+            self._store(values, results, index, past=False)
+            return
+        for past, region in branches(self.goes_past, index):
+            with region as inside:
+                self._store(values, results, inside, past=past)
 
     def _store(
         self, rows: Sequence[Sequence[ir.Value]], results: Sequence[ir.Value], index: IndexEmitter, *, past: bool
@@ -190,28 +209,24 @@ class _Tiles:
                 else:
                     vector.StoreOp(value, view, places)
 
-    def _part(self, index: IndexEmitter) -> None:
-        """Emit a tile that is cut off, under masks."""
-        with (
-            loop(LINE, 0, self.last.extent, self.lanes, index) as here,
-            loop(SQUARE, 0, self.across.extent, self.lanes, here) as here,
-        ):
-            points = expr.sub(self.last.extent, symbol(LINE)), expr.sub(self.across.extent, symbol(SQUARE))
-            corner, columns, results = self._square(symbol(LINE), here, points)
-            for row in range(self.lanes):
-                with where(arith.cmpi(arith.CmpIPredicate.sgt, here(points[1]), here(row)), corner) as inside:
-                    emit = self._made(row, columns, inside, points[0])
-                    for entry, view in zip(self.stage.stores, results, strict=True):
-                        value = emit(entry.element)
-                        vector.MaskedStoreOp(view, [inside(row), inside(0)], emit.mask, value)
+    def _part(self, index: IndexEmitter, rows: Dim, points: Dim) -> None:
+        """Emit a square of which only the first `rows` rows and the first `points` points of each exist."""
+        corner, columns, results = self._corner(index, (points, rows))
+        for row in range(self.lanes):
+            with where(arith.cmpi(arith.CmpIPredicate.sgt, index(rows), index(row)), corner) as inside:
+                emit = self._made(row, columns, inside, points)
+                for entry, view in zip(self.stage.stores, results, strict=True):
+                    value = emit(entry.element)
+                    vector.MaskedStoreOp(view, [inside(row), inside(0)], emit.mask, value)
 
-    def _square(
-        self, line: Dim, index: IndexEmitter, points: tuple[Dim, Dim] | None
+    def _corner(
+        self, index: IndexEmitter, points: tuple[Dim, Dim] | None
     ) -> tuple[IndexEmitter, Sequence[Sequence[ir.Value]], Sequence[ir.Value]]:
-        """The square at `line` of the last loop: the indices of its corner, the columns of each read, and the squares
-        of the results. Only the first `points` of the last loop, and of the one across, exist (None: all).
+        """The indices of the square's corner, the columns of each read, and the squares of the results. Only the first
+        `points` of the last loop, and of the one across, exist (None: all).
         """
-        corner = index.inside({self.across.name: index(symbol(SQUARE)), self.last.name: index(line)})
+        line = index(expr.add(symbol(LINE), symbol(PART)))
+        corner = index.inside({self.across.name: index(symbol(SQUARE)), self.last.name: line})
         address = self.stage.domain.address
         results = [self._view(entry.operand, address, self.across, corner) for entry in self.stage.stores]
         return corner, [self._columns(load, corner, points) for load in self.reads], results
