@@ -108,9 +108,8 @@ def _is_peak(body: KernelBody, stage: Stage, element: Node, peak: Load, of: Stag
 def _matched(body: KernelBody, reduction: Stage, stage: Stage) -> Mapping[str, Dim] | None:
     """The loops of another stage of the same row by the loops of a reduction of whole rows; None if they differ."""
     reduced, own = inner_loops(body, reduction), inner_loops(body, stage)
-    if not all(loop.is_reduction for loop in reduced) or [each.extent for each in reduced] != [
-        each.extent for each in own
-    ]:
+    is_whole = [loop.extent for loop in reduced] == [loop.extent for loop in own]
+    if not is_whole or not all(loop.is_reduction for loop in reduced):
         return None
     return {loop.name: symbol(other.name) for loop, other in zip(reduced, own, strict=True)}
 

@@ -61,7 +61,7 @@ class Questions:
     async def explain(self, body: Body) -> bytes:
         """The body of the answer that explains whether a compile request would hit the cache.
 
-        Nothing is said about the store to a caller who may not read it.
+        A caller without the right to read programs learns nothing about the store.
         """
         salt = self._tenancy.salt
         read = partial(Prepared.from_message, salt=salt)
