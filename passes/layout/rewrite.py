@@ -118,9 +118,11 @@ class _Rewriter:
         else:
             whole = moved(source)
         count = len(depth) + (split is not None)
-        rank = type_of(whole).rank
+        extents = type_of(whole).shape
+        first = len(extents) - count
+        sums = builder.reduce(value.fields["reduce_op_kind"], whole, range(first, len(extents)), extents[:first])
         shape = value.shape if lane is None else self._shape(value.shape, self.chosen.axes[value])
-        return builder.reduce(value.fields["reduce_op_kind"], whole, range(rank - count, rank), shape)
+        return builder.reshape(sums, shape)
 
     def _moved(
         self, value: ir.Value, lane: int | None, split: int | None, kept: Sequence[int], depth: Sequence[int]
