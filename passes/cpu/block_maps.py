@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -22,48 +23,62 @@ from tensorkiln.expr import Dim, symbol
 from .frame import Frame
 
 
+class Block(NamedTuple):
+    """A block of products in memory: the elements from a row to the next or, if its columns lie in runs, from a run to
+    the next; the rows of a `run` follow each other.
+    """
+
+    memory: ir.Value
+    stride: Dim
+    run: int = 0
+
+
 def emit_maps(
     body: KernelBody,
     number: int,
     parts: Contraction,
-    block: tuple[ir.Value, Dim],
+    block: Block,
     bases: Mapping[int, ir.Value],
     frame: Frame,
     index: IndexEmitter,
 ) -> None:
-    """Emit contraction stage `number` as a map that reads the `block`, and the stages behind it.
-
-    `block` is its memory and the elements from a row to the next; `index` has its first row and column and its size.
+    """Emit contraction stage `number` as a map that reads the `block`, and the stages behind it; `index` has the first
+    row and column of the block and its size.
     """
-    memory, stride = block
-    with loop("row", 0, symbol("rows"), 1, index) as here:
+    columns, here = _columns(body, parts, block), index
+    with ExitStack() as nest:
+        for each in (*columns.outer, Loop("row", symbol("rows"))):
+            here = nest.enter_context(loop(each.name, 0, each.extent, 1, here))
         here.space.add("row", symbol("rows"))
-        columns = _columns(body, parts)
         operand = len(body.operands)
-        place = expr.add(expr.mul(symbol("row"), stride), columns.place)
-        known = Memory({**bases, operand: memory}, {}, frame.entry, {operand: place})
+        known = Memory({**bases, operand: block.memory}, {}, frame.entry, {operand: columns.place})
         emit = StageEmitter(body.nodes, known, frame.machine.traits)
         for stage in _stages(body, number, parts, columns):
             if stage.stores:
-                emit(stage, columns.loops, here)
+                emit(stage, columns.inner, here)
 
 
 class _Columns(NamedTuple):
-    """The loops over the columns of a block, the current column, and the index of other loops of the kernel at that
-    column.
+    """The loops over the columns of a block, outside and inside that over its rows; the place of the current element in
+    the block; and the index of other loops of the kernel at its column.
     """
 
-    loops: tuple[Loop, ...]
+    outer: tuple[Loop, ...]
+    inner: tuple[Loop, ...]
     place: Dim
     of: Callable[[Sequence[Loop]], dict[str, Dim]]
 
 
-def _columns(body: KernelBody, parts: Contraction) -> _Columns:
-    """One loop, or two if the result has its columns in runs; blocks begin at a run."""
+def _columns(body: KernelBody, parts: Contraction, block: Block) -> _Columns:
+    """One loop, or two if the result has its columns in runs; blocks begin at a run.
+
+    Runs lie far apart in the result, and rows of a run side by side: rows inside runs write it in order.
+    """
     if not parts.run:
         column = body.space.add("column", symbol("columns"))
         flat = expr.add(symbol("first_column"), column)
-        return _Columns((Loop("column", symbol("columns")),), column, lambda loops: positions(body, loops, flat))
+        place = expr.add(expr.mul(symbol("row"), block.stride), column)
+        return _Columns((), (Loop("column", symbol("columns")),), place, lambda loops: positions(body, loops, flat))
     runs = expr.floordiv(symbol("columns"), parts.run)
     run, lane = body.space.add("run", runs), body.space.add("lane", parts.run)
     outer = expr.add(expr.floordiv(symbol("first_column"), parts.run), run)
@@ -71,7 +86,9 @@ def _columns(body: KernelBody, parts: Contraction) -> _Columns:
     def of(loops: Sequence[Loop]) -> dict[str, Dim]:
         return {**positions(body, loops[:-1], outer), loops[-1].name: lane}
 
-    return _Columns((Loop("run", runs), Loop("lane", parts.run)), expr.add(expr.mul(run, parts.run), lane), of)
+    of_row, of_run = (block.run, block.stride) if block.run else (block.stride, parts.run)
+    place = expr.add(expr.mul(symbol("row"), of_row), expr.mul(run, of_run), lane)
+    return _Columns((Loop("run", runs),), (Loop("lane", parts.run),), place, of)
 
 
 def _stages(body: KernelBody, number: int, parts: Contraction, columns: _Columns) -> list[Stage]:
@@ -79,14 +96,14 @@ def _stages(body: KernelBody, number: int, parts: Contraction, columns: _Columns
     values = positions(body, parts.rows, expr.add(symbol("first_row"), symbol("row")))
     values |= columns.of(parts.columns)
     block = len(body.operands)
-    first = over(body, body.stages[number], columns.loops, values)
+    first = over(body, body.stages[number], columns.inner, values)
     (made,) = first.stores
     load = body.nodes.load(made.root.dtype, block, first.domain.address, ())
     kept = [replace(entry, element=load) for entry in first.stores if not body.is_local(entry.operand)]
     stages = [replace(first, combine=None, elements=(load,), stores=tuple(kept))]
     for stage in body.stages[number + 1 :]:
         own = columns.of(inner) if (inner := inner_loops(body, stage)) else {}
-        stages.append(over(body, stage, columns.loops, values | own, {made.operand: block}))
+        stages.append(over(body, stage, columns.inner, values | own, {made.operand: block}))
     return stages
 
 

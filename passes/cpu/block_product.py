@@ -25,7 +25,7 @@ from . import pairs
 from .blocking import Blocking
 from .few_rows import FEW_ROWS, multiply_few_rows
 from .frame import Frame
-from .micro_kernel import LeftSteps, Prefetches, micro_kernel
+from .micro_kernel import LeftSteps, Prefetches, Results, micro_kernel
 from .offset_table import fill_tables
 from .pack_function import Panels, pack
 from .packing import SHORT_RUN, InPlace, InRows, Packed, Source, in_place, in_runs, packed_of, source_of
@@ -63,7 +63,7 @@ class Factors:
         rows.
         """
         right, rows = self.right, extent_of(self.parts.rows)
-        if not isinstance(self.left, Source) or not isinstance(right, Source):
+        if not isinstance(self.left, Source) or not isinstance(right, Source) or self.parts.run:
             return False
         if not right.is_contiguous or right.conditions or right.dtype is not self.parts.dtype:
             return False
@@ -100,6 +100,11 @@ def prefetches(factors: Factors) -> Prefetches:
     in_runs = isinstance(left, InPlace) and left.run >= LONG_RUN
     side_by_side = isinstance(left, InPlace) and left.run == SHORT_RUN == left.source.address.outer[-1]
     return Prefetches(is_deep, is_far and in_runs and isinstance(right, Packed), side_by_side)
+
+
+def run_in_memory(parts: Contraction, lanes: int) -> int:
+    """Columns of a run of a block of the result whose rows follow each other; 0 if whole rows of the block do."""
+    return parts.run if parts.run % lanes == 0 else 0
 
 
 def left_in_place(factors: Factors, blocking: Blocking) -> Factors:
@@ -163,6 +168,7 @@ class BlockProduct:
     ) -> None:
         self.factors, self.blocking, self.bases, self.space = factors, blocking, bases, space
         self.is_exact = is_exact
+        self.run = run_in_memory(factors.parts, blocking.lanes)
         left, right, dtype = factors.left, factors.right, factors.parts.dtype
         self.left, self.right = (
             next(scratch) if isinstance(source, Source) else bases[source.operand] for source in (left, right)
@@ -189,7 +195,8 @@ class BlockProduct:
 
         def kernel(rows: int) -> str:
             tiled = replace(blocking, tile_rows=rows)
-            return micro_kernel(self.module, product, tiled, steps, tile, last=last, is_exact=is_exact, ahead=ahead)
+            results = Results(self.run, is_exact)
+            return micro_kernel(self.module, product, tiled, steps, tile, last=last, results=results, ahead=ahead)
 
         self.kernels = {rows: kernel(rows) for rows in self._heights()}
 
@@ -240,7 +247,7 @@ class BlockProduct:
             vector.StoreOp(zero.result, target, [here(0)])
 
     def add(self, result: ir.Value, first: Dim, stride: Dim, index: IndexEmitter) -> None:
-        """Add the product to the block with element 0 at `first` and rows `stride` elements apart."""
+        """Add the product to the block with element 0 at `first`, and rows, or runs of columns, `stride` apart."""
         blocking, left, right = self.blocking, self.factors.left, self.factors.right
         if isinstance(right, Source):
             self._fill_inner(right, self.right_tables, symbol("first_column"), symbol("columns"), index)

@@ -35,7 +35,7 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
 from tensorkiln.schedule import KernelItem
 
-from .block_maps import emit_maps, positions
+from .block_maps import Block, emit_maps, positions
 from .block_product import BlockProduct, Factors, factors_of, product_scratch
 from .blocking import Blocking, balanced, choose_blocking, recorded_blocking, tiles_of_blocking
 from .cost import nest_cycles, product_cycles
@@ -287,7 +287,8 @@ class _Emission:
             with at_stage(nodes, stages[problem.last]):
                 self.second.clear(self.result, expr.mul(self.second.padded_rows, width), here)
                 self.second.add(self.result, 0, width, here)
-            emit_maps(problem.body, problem.last, problem.second, (self.result, width), self.bases, self.frame, here)
+            block = Block(self.result, width)
+            emit_maps(problem.body, problem.last, problem.second, block, self.bases, self.frame, here)
 
     def _columns(self, parts: Contraction, blocking: Blocking, index: IndexEmitter) -> Iterator[IndexEmitter]:
         """Loop over the blocks of a product's columns; the caller emits the loop body while it iterates."""

@@ -28,8 +28,8 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
 from tensorkiln.schedule import KernelItem
 
-from .block_maps import emit_maps
-from .block_product import BlockProduct, Factors, factors_of, left_in_place, product_scratch
+from .block_maps import Block, emit_maps
+from .block_product import BlockProduct, Factors, factors_of, left_in_place, product_scratch, run_in_memory
 from .blocking import (
     VECTORS_PER_TILE,
     Blocking,
@@ -135,7 +135,9 @@ def _choice(problem: Problem, blocking: Blocking, machine: Machine, *, is_stored
 
 
 class Result(NamedTuple):
-    """The block of a work-group in the result: the operand, its first element, and elements from a row to the next."""
+    """The block of a work-group in the result: the operand, its first element, and the elements from a row to the next
+    or, if the rows of a run of columns follow each other, from a run to the next.
+    """
 
     operand: int
     first: Dim
@@ -150,20 +152,25 @@ def _result(problem: Problem, machine: Machine) -> Result | None:
     """
     body, parts = problem.body, problem.parts
     (stage, *maps), rows = body.stages, parts.rows
-    if maps or len(stage.stores) != 1 or parts.run or not machine.vectors.masked_lanes or not _are_linear(rows, stage):
+    if maps or len(stage.stores) != 1 or not machine.vectors.masked_lanes or not _are_linear(rows, stage):
         return None
     (store,) = stage.stores
     if body.operands[store.operand].dtype is not parts.dtype or not body.space.is_positive(extent_of(parts.depth)):
         return None
-    loops = (*parts.batch, rows[-1], parts.columns[-1])
-    form = linear_form(stage.domain.address, [loop.name for loop in (*loops, *rows[:-1], *parts.columns[:-1])])
+    run = run_in_memory(parts, machine.vectors.lanes(parts.dtype))
+    *outer, column = parts.columns[:-1] if run else parts.columns
+    loops = (*parts.batch, rows[-1], column, parts.columns[-1])
+    form = linear_form(stage.domain.address, [loop.name for loop in (*loops, *rows[:-1], *outer)])
     assert form is not None, "a stage stores at the row-major address of its own loops"
-    base, (*of_batch, stride, step) = form[0], form[1][: len(loops)]
-    if step != 1:
+    base, (*of_batch, of_row, of_column, step) = form[0], form[1][: len(loops)]
+    if step != 1 or parts.run != run or (run and of_row != run):
         return None
     starts = [expr.mul(symbol(loop.name), each) for loop, each in zip(parts.batch, of_batch, strict=True)]
-    first = expr.add(base, *starts, expr.mul(symbol("first_row"), stride), symbol("first_column"))
-    return Result(store.operand, first, stride)
+    starts.append(expr.mul(symbol("first_row"), of_row))
+    if run:
+        starts.append(expr.mul(expr.floordiv(symbol("first_column"), run), of_column))
+        return Result(store.operand, expr.add(base, *starts), of_column)
+    return Result(store.operand, expr.add(base, *starts, symbol("first_column")), of_row)
 
 
 def tilings(body: KernelBody, problem: Problem, machine: Machine) -> Sequence[Tiling]:
@@ -240,14 +247,16 @@ class _Emission:
             self._group(here.inside(names))
 
     def _group(self, index: IndexEmitter) -> None:
-        body, stride = self.problem.body, self.blocking.block_columns
+        body, blocking, run = self.problem.body, self.blocking, self.product.run
+        stride = blocking.block_rows * run if run else blocking.block_columns
         with at_stage(body.nodes, body.stages[0]):
             if self.result:
                 self.product.add(self.block, self.result.first, self.result.stride, index)
                 return
-            self.product.clear(self.block, expr.mul(self.product.padded_rows, stride), index)
+            size = expr.mul(blocking.block_rows if run else self.product.padded_rows, blocking.block_columns)
+            self.product.clear(self.block, size, index)
             self.product.add(self.block, 0, stride, index)
-        emit_maps(body, 0, self.problem.parts, (self.block, stride), self.bases, self.frame, index)
+        emit_maps(body, 0, self.problem.parts, Block(self.block, stride, run), self.bases, self.frame, index)
 
 
 BLOCK = ("first_row", "first_column", "rows", "columns")

@@ -45,6 +45,16 @@ class Prefetches(NamedTuple):
     left: bool
 
 
+class Results(NamedTuple):
+    """How tiles are stored: in whole rows of the block or, as rows of a `run` of columns that follow each other; as a
+    whole, or only the part inside a block that `is_exact`.
+    """
+
+    run: int = 0
+    is_exact: bool = False
+
+
+WHOLE_ROWS = Results()
 FEW_TILES = 32
 """Most tiles of rows that share the prefetch of the next panels. More tiles use a panel for longer than it takes to
 come from memory."""
@@ -58,23 +68,24 @@ def micro_kernel(
     right: int,
     *,
     last: int,
-    is_exact: bool,
     ahead: Prefetches,
+    results: Results = WHOLE_ROWS,
 ) -> str:
     """The name of the function for these sizes in `module`, which is defined there if needed.
 
     `f(left, right, result, row tiles, rows, columns, depth, left first, left panel, right first, right panel, result
-    first, stride, starts)` adds the product of panels to the result block, whose rows are `stride` elements apart, or
-    stores it there if it `starts`. Tiles are stored whole; if the block `is_exact`, only the part inside it. Each
-    operand begins `first` elements into its memory, and each panel has `panel` elements. A panel on the left holds the
-    `tile_rows` rows of a tile; one on the right holds `right` columns of each step, in whole vectors, of one tile,
-    several, or a part of one. At most `last` vectors are computed of a last tile that needs no more. A left operand in
-    place takes two tables after the result: the offsets of rows, and those of steps from there.
+    first, stride, starts)` adds the product of panels to the result block, whose rows, or runs of columns, are `stride`
+    elements apart, or stores it there if it `starts`. Each operand begins `first` elements into its memory, and each
+    panel has `panel` elements. A panel on the left holds the `tile_rows` rows of a tile; one on the right holds `right`
+    columns of each step, in whole vectors, of one tile, several, or a part of one. At most `last` vectors are computed
+    of a last tile that needs no more. A left operand in place takes two tables after the result: the offsets of rows,
+    and those of steps from there.
     """
     kind = (
         f"_{left.step}_{'each' if left.row is None else left.row}_{left.run}_{right}"
         + (f"_{last}" if last < blocking.vectors else "")
-        + "_exact" * is_exact
+        + f"_{results.run}" * (results.run > 0)
+        + "_exact" * results.is_exact
         + "_result" * ahead.result
         + "_right" * ahead.right
         + "_left" * ahead.left
@@ -83,7 +94,7 @@ def micro_kernel(
     pointer, index = ir.MemRefType.get([], mlir_scalar(product.dtype)), ir.IndexType.get()
 
     def define(arguments: Sequence[ir.Value]) -> None:
-        _MicroKernel(arguments, product, blocking, left, right, is_exact, ahead).define(last)
+        _MicroKernel(arguments, product, blocking, left, right, results, ahead).define(last)
 
     tables = [ir.MemRefType.get([], ir.IntegerType.get_signless(32))] * (2 if left.run else 0)
     types = [*[pointer] * 3, *tables, *[index] * 10, ir.IntegerType.get_signless(1)]
@@ -101,11 +112,11 @@ class _MicroKernel:
         blocking: Blocking,
         of_left: LeftSteps,
         of_right: int,
-        is_exact: bool,
+        results: Results,
         ahead: Prefetches,
     ) -> None:
         self.product, self.blocking, self.of_left, self.of_right = product, blocking, of_left, of_right
-        self.is_exact, self.ahead, self.lanes = is_exact, ahead, blocking.lanes
+        self.results, self.ahead, self.lanes = results, ahead, blocking.lanes
         self.left, self.right, self.result, *rest = arguments
         self.tables, rest = (rest[:2], rest[2:]) if of_left.run else ([], rest)
         self.row_tiles, rows, columns, self.depth, *sizes, self.starts = rest
@@ -135,13 +146,10 @@ class _MicroKernel:
 
     def _tile(self, vectors: int, index: IndexEmitter) -> None:
         """Emit one register tile, `vectors` vectors wide, over the whole packed depth."""
-        blocking, of_left, lanes, stride = self.blocking, self.of_left, self.lanes, symbol("stride")
+        blocking, of_left, lanes = self.blocking, self.of_left, self.lanes
         places = [(row, part) for row in range(blocking.tile_rows) for part in range(vectors)]
-        corner = symbol("result_first") + symbol("row") * stride * blocking.tile_rows + symbol("column")
-        views = [
-            strided_view(self.result, corner + stride * row + part * lanes, (lanes,), (1,), index)
-            for row, part in places
-        ]
+        top = expr.mul(symbol("row"), blocking.tile_rows)
+        views = [strided_view(self.result, self._place(top + row, part), (lanes,), (1,), index) for row, part in places]
         nothing = self._nothing()
 
         def step(accumulators: Sequence[ir.Value], beyond: Dim, here: IndexEmitter) -> list[ir.Value]:
@@ -181,7 +189,7 @@ class _MicroKernel:
                 made = _run(step, over_depth, of_left.run, here.inside(starts))
             scf.YieldOp(made)
         sums = list(over_depth.results)
-        if not self.is_exact:
+        if not self.results.is_exact:
             self._store(sums, views, index)
             return
         rows, columns = symbol("row") * blocking.tile_rows + blocking.tile_rows, symbol("column") + vectors * lanes
@@ -190,6 +198,14 @@ class _MicroKernel:
         for has_all, region in branches(is_whole, index):
             with region as inside:
                 (self._store if has_all else self._store_inside)(sums, views, inside)
+
+    def _place(self, row: Dim, part: int) -> Dim:
+        """The offset of vector `part` of a row of the block, in the columns of the current tile."""
+        stride, run = symbol("stride"), self.results.run
+        if not run:
+            return symbol("result_first") + expr.mul(row, stride) + symbol("column") + part * self.lanes
+        number, place = self._in_runs(symbol("column"), part * self.lanes, run)
+        return symbol("result_first") + expr.mul(number, stride) + expr.mul(row, run) + place
 
     def _rows_on_the_left(self, index: IndexEmitter) -> tuple[Sequence[ir.Value], Sequence[Dim]]:
         """The table entries of a tile or of each of its rows, and where the rows begin: in place, from `place{n}`
@@ -275,12 +291,14 @@ class _MicroKernel:
 
     def _on_the_right(self, tile: Dim, column: int, step: Dim) -> Dim:
         """The offset of the vector at a `column` of the tile that begins at column `tile`, for a step of the depth."""
-        panel = self.of_right
-        if panel > self.blocking.tile_columns:
-            number, place = expr.floordiv(tile, panel), expr.add(expr.floormod(tile, panel), column)
-        else:
-            number, place = expr.add(expr.floordiv(tile, panel), column // panel), column % panel
+        number, place = self._in_runs(tile, column, panel := self.of_right)
         return expr.add(symbol("right_first"), expr.mul(number, symbol("right_panel")), expr.mul(step, panel), place)
+
+    def _in_runs(self, tile: Dim, column: int, run: int) -> tuple[Dim, Dim]:
+        """The run, and the place in it, of a `column` of the tile that begins at column `tile`."""
+        if run > self.blocking.tile_columns:
+            return expr.floordiv(tile, run), expr.add(expr.floormod(tile, run), column)
+        return expr.add(expr.floordiv(tile, run), column // run), column % run
 
 
 def _run(

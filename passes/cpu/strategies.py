@@ -16,7 +16,7 @@ STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True),
     chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=8),
     contraction.NAME: Strategy(
-        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=7
+        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=8
     ),
     winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise),
     transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise),

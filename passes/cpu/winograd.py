@@ -36,7 +36,7 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
 from tensorkiln.schedule import KernelItem
 
-from .block_maps import emit_maps
+from .block_maps import Block, emit_maps
 from .blocking import MIN_GROUPS, VECTORS_PER_TILE, Blocking, tallest_tile
 from .convolution import Convolution
 from .cost import ACCESS, LOADED, OPERATION, nest_cycles
@@ -227,7 +227,6 @@ class _Emission:
             LeftSteps(1, convolution.channels),
             plan.tile_columns,
             last=blocking.vectors,
-            is_exact=False,
             ahead=Prefetches(result=False, right=False, left=False),
         )
 
@@ -278,7 +277,8 @@ class _Emission:
                     (self._rows, self.tiles, convolution.width, self.sizes.sums),
                     here,
                 )
-            emit_maps(body, 0, convolution.parts, (self.block, self.plan.tile_columns), self.bases, self.frame, here)
+            block = Block(self.block, self.plan.tile_columns)
+            emit_maps(body, 0, convolution.parts, block, self.bases, self.frame, here)
 
     @property
     def _rows(self) -> Dim:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dialect.verify import verify
 from passes.compile import Compilation, CompileRequest, compile_request
 from passes.layout import block_channels
 from tensorkiln import expr
@@ -20,7 +21,7 @@ from tests import checked
 from tests.compiled import compiled, runs_here, target
 from tests.filecheck import check_ir
 from tests.numerics.cases.turns import EXAMPLES
-from tests.passes.modules import decomposed, output
+from tests.passes.modules import after, decomposed, output
 
 Write = Callable[[Builder], Tensor]
 AVX2, AVX512 = "cpu:x86-64-v3", "cpu:x86-64-v4"
@@ -42,6 +43,12 @@ def image(b: Builder, channels: int = 3, height: int = 9, width: int = 14) -> Te
 
 def plain(b: Builder) -> Tensor:
     return convolved(b, relu(convolved(b, image(b), 32)), 32)
+
+
+def unbiased(b: Builder) -> Tensor:
+    """A convolution, and a pooling that reads its image more than once."""
+    x = conv2d(image(b, 8), b.parameter("float32", (24, 8, 1, 1)))
+    return convolved(b, max_pool2d(x, 3, padding=(1, 1)), 16, 1)
 
 
 def strided(b: Builder) -> Tensor:
@@ -169,6 +176,7 @@ CASES: dict[str, Write] = (
             alone_with_long_sums,
             grouped,
             depthwise,
+            unbiased,
         )
     }
     | {
@@ -261,6 +269,18 @@ def composed(b: Builder, choice: random.Random) -> Tensor:
         x = choice.choice((relu, relu, sigmoid, lambda y: y))(x)
         left.append(x)
     return x
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_ops_over_blocks_keep_the_rules_of_their_kind(name: str) -> None:
+    verify(block_channels(decomposed(graph_of(CASES[name])), block=8), "block-channels")
+
+
+def test_tiles_of_a_convolution_without_maps_are_stored_in_blocks() -> None:
+    check_ir(
+        str(after("realise", graph_of(unbiased), AVX2)),
+        "// CHECK: call @multiply_float32_6x16_8_1_each_8_8_8_exact_left(",
+    )
 
 
 def test_what_convolutions_store_and_read_is_moved_into_blocks() -> None:
