@@ -39,6 +39,8 @@ def permute(value: ir.Value, axes: Sequence[int]) -> ir.Value:
 
 def expand(value: ir.Value, shape: Shape) -> ir.Value:
     """`value` with its dimensions of size 1 repeated."""
+    if type_of(value).shape == tuple(shape):
+        return value
     return ExpandOp.make([value], typed(value, shape)).results[0]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
@@ -24,18 +25,23 @@ LONE_DEPTH = 256
 """Least products per pixel for which a single convolution pays for converting the image to blocks and back: with 3x3
 windows of 32 and more channels it takes 0.4 to 0.9 of the time in blocks, with 7x7 windows of 3 channels as long."""
 
+LEAST_PIXELS = 512
+"""Least pixels for which weights that may change are stored in blocks at each call."""
+
 
 @dataclass
 class Chosen:
     """`axes` has the channel dimension of every value in blocks. `depths` has, for a sum over the channels of such a
     value, their dimension in the summed operand. `readers` are the movement ops between the two. Padded values in
-    `summed` are stored, so that products read them in place.
+    `summed` are stored, so that products read them in place, and so are `weights` that are not prepared, which
+    depend on the given dimensions of their product.
     """
 
     axes: dict[Value, int] = field(default_factory=dict[Value, int])
     depths: dict[Value, int] = field(default_factory=dict[Value, int])
     readers: set[Value] = field(default_factory=set[Value])
     summed: set[Value] = field(default_factory=set[Value])
+    weights: dict[Value, frozenset[str]] = field(default_factory=dict[Value, frozenset[str]])
 
     def is_product(self, summed: Value) -> bool:
         """Whether the summed operand is a product that is not itself stored in blocks."""
@@ -75,7 +81,7 @@ class _Choice:
         axes = {value: axis for value, axis in self.chosen.axes.items() if value in kept}
         depths = {value: axis for value, axis in self.chosen.depths.items() if value in kept}
         first = {each for value, padded in self.first.items() if value in kept for each in padded}
-        return Chosen(axes, depths, self.chosen.readers, self.chosen.summed | first)
+        return Chosen(axes, depths, self.chosen.readers, self.chosen.summed | first, self.chosen.weights)
 
     def _add(self, value: Value) -> None:
         blocked = [operand for operand in value.operands if operand in self.chosen.axes]
@@ -159,14 +165,29 @@ class _Choice:
         return steps[0] if self._fits(read.shape[steps[0]]) else None
 
     def _filters(self, reads: Sequence[_Read], kept: Sequence[int], shape: Sequence[Dim]) -> int | None:
-        """The dimension of a product that counts filters: only the weights have it, and an image follows it."""
-        weights = [read for read in reads if read.source in self.prepared]
-        images = [read for read in reads if read.source not in self.prepared]
-        if len(weights) != 1 or len(images) != 1:
+        """The dimension of a product that counts filters: only the weights have it, and an image follows it.
+
+        Weights that are not prepared pay for an image of LEAST_PIXELS.
+        """
+        if len(reads) != 2:
             return None
-        of_weights = {self._step(weights[0], dimension) for dimension in range(len(weights[0].load.index))}
-        of_image = free_symbols(images[0].load.address).union(
-            *(free_symbols(each) for each in images[0].load.conditions if isinstance(each, int | expr.Expr))
+        for weights, image in permutations(reads):
+            is_fixed = weights.source in self.prepared
+            if image.source in self.prepared or weights.source in self.chosen.axes:
+                continue
+            axis = self._filters_of(weights, image, kept, shape)
+            if axis is not None and not is_fixed:
+                if not _is_at_least(expr.product([shape[other] for other in kept if other > axis]), LEAST_PIXELS):
+                    return None
+                self.chosen.weights[weights.factor] = free_symbols(weights.load.address)
+            if axis is not None:
+                return axis
+        return None
+
+    def _filters_of(self, weights: _Read, image: _Read, kept: Sequence[int], shape: Sequence[Dim]) -> int | None:
+        of_weights = {self._step(weights, dimension) for dimension in range(len(weights.load.index))}
+        of_image = free_symbols(image.load.address).union(
+            *(free_symbols(each) for each in image.load.conditions if isinstance(each, int | expr.Expr))
         )
         for axis in kept:
             if axis in of_weights and f"d{axis}" not in of_image:
@@ -217,6 +238,11 @@ class _Read:
     path: Sequence[Value]
     load: Load
     shape: tuple[Dim, ...]
+
+    @property
+    def factor(self) -> Value:
+        """The value that is read behind the movement ops."""
+        return self.path[0] if self.path else self.source
 
 
 def _long(shape: Sequence[Dim]) -> list[Dim]:

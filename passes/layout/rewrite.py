@@ -106,11 +106,21 @@ class _Rewriter:
         (source,) = operation.operands
 
         def moved(plain: ir.Value) -> ir.Value:
-            return self._moved(self._plain(plain, is_stored=False), lane, split, kept, depth)
+            used = self.chosen.weights.get(self.values[plain]) if plain in self.values else None
+            if used is None:
+                return self._moved(self._plain(plain, is_stored=False), lane, split, kept, depth)
+            extents = enumerate(type_of(plain).shape)
+            once = [(0, extent if f"d{axis}" in used or axis == split else 1) for axis, extent in extents]
+            return _stored(self._moved(builder.shrink(plain, once), lane, split, kept, depth), len(kept))
 
         if self.chosen.is_product(operand):
             product = source.owner
             factors = [moved(factor) for factor in product.operands]
+            shape = [
+                one if other == 1 else other
+                for one, other in zip(*(type_of(factor).shape for factor in factors), strict=True)
+            ]
+            factors = [builder.expand(factor, shape) for factor in factors]
             attributes = dict(product.attributes.items())
             whole = ir.Operation.create(
                 product.name, results=[factors[0].type], operands=factors, attributes=attributes
@@ -152,3 +162,12 @@ class _Rewriter:
                     back = ContiguousOp.make([back], type_of(back)).results[0]
                 self.plain[value, is_stored] = builder.reshape(back, type_of(value).shape)
         return self.plain[value, is_stored]
+
+
+def _stored(value: ir.Value, inner: int) -> ir.Value:
+    """`value`, stored with dimension `inner` innermost."""
+    rank = type_of(value).rank
+    order = [axis for axis in range(rank) if axis != inner]
+    moved = builder.permute(value, [*order, inner])
+    stored = ContiguousOp.make([moved], type_of(moved)).results[0]
+    return builder.permute(stored, [*range(inner), rank - 1, *range(inner, rank - 1)])

@@ -155,6 +155,12 @@ def of_weights_that_change(b: Builder) -> Tensor:
     return convolved(b, x + y, 16)
 
 
+def of_arguments_on_many_pixels(b: Builder) -> Tensor:
+    """Weights that may change are stored in blocks at each call."""
+    x = relu(conv2d(image(b, 3, 24, 26), b.input("float32", (32, 3, 3, 3)), padding=(1, 1)))
+    return conv2d(x, b.input("float32", (64, 16, 3, 3)), groups=2)
+
+
 def of_a_padded_image(b: Builder) -> Tensor:
     """What is padded for a product is added to its result."""
     x = pad(image(b, 16), ((0, 0), (0, 0), (1, 1), (2, 2)))
@@ -184,6 +190,7 @@ CASES: dict[str, Write] = (
         for each in (groups_of_parts_of_blocks, squeezed, returned, padded_channels, compared, of_any_batch, flattened)
     }
     | {each.__name__: each for each in (of_any_height, of_squares, of_weights_that_change, of_a_padded_image)}
+    | {each.__name__: each for each in (of_arguments_on_many_pixels,)}
 )
 
 
@@ -331,7 +338,7 @@ def of_odd_channels(b: Builder) -> Tensor:
 
 
 def of_arguments(b: Builder) -> Tensor:
-    """Weights that may change at each call would have to be packed at each call."""
+    """Weights that may change would have to be stored in blocks at each call, for few pixels."""
     x = conv2d(image(b), b.input("float32", (32, 3, 3, 3)))
     return conv2d(x, b.input("float32", (32, 32, 3, 3)))
 
