@@ -6,21 +6,24 @@ A window is reduced in registers, and a condition that depends on the loop becom
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Final
 
-from dialect.mlir import ir, scf, vector
+from dialect.mlir import arith, ir, scf, vector
 from tensorkiln import expr
-from tensorkiln.expr import Dim, symbol
+from tensorkiln.expr import Dim, free_symbols, symbol
 
 from ..loops.body import Stage
 from ..loops.domain import Loop, extent_of
-from ..loops.scalar_dag import Interner, Node
+from ..loops.index_space import linear_form
+from ..loops.scalar_dag import Interner, Node, conditions_on_indices, walk
+from ..loops.substitution import where_all_hold
 from ..scalar.registers import stored_type
 from ..scalar.traits import Traits
 from .accumulation import combined, identity
 from .index_emission import IndexEmitter
 from .memory import Memory, strided_view
-from .regions import loop
+from .regions import branches, loop
 from .vector_emission import VectorEmitter
 
 UNROLLED_TERMS: Final = 9
@@ -64,7 +67,37 @@ class StripEmitter:
     def _vector(
         self, stage: Stage, strip: Loop, reduced: Sequence[Loop], points: Dim | None, index: IndexEmitter
     ) -> None:
-        """Emit a vector of points, of which the first `points` exist (None: all)."""
+        """Emit a vector of points, of which the first `points` exist (None: all). Windows whose conditions hold
+        everywhere have code without them.
+        """
+        least = self._least(stage, strip, reduced)
+        if not least:
+            self._stored(stage, strip, reduced, points, index)
+            return
+        holds = (arith.cmpi(arith.CmpIPredicate.sge, index(dim), index(0)) for dim in dict.fromkeys(least.values()))
+        inside = where_all_hold(stage, least, index.space, self.nodes)
+        for is_inside, region in branches(reduce(arith.andi, holds), index):
+            with region as here:
+                self._stored(inside if is_inside else stage, strip, reduced, points, here)
+
+    def _least(self, stage: Stage, strip: Loop, reduced: Sequence[Loop]) -> dict[Dim, Dim]:
+        """The least value in a window of each condition that is the same for all points of a vector."""
+        found: dict[Dim, Dim] = {}
+        names = [each.name for each in (strip, *reduced)]
+        for node in walk(stage.elements, self.nodes) if reduced else ():
+            for condition in conditions_on_indices(node):
+                form = linear_form(condition, names)
+                if form is None or not free_symbols(condition).isdisjoint(self.nodes.dynamic):
+                    continue
+                least, (along, *strides) = form
+                lowest = [_lowest(stride, each.extent) for stride, each in zip(strides, reduced, strict=True)]
+                if along == 0 and None not in lowest:
+                    found[condition] = expr.add(least, *(each for each in lowest if each is not None))
+        return found
+
+    def _stored(
+        self, stage: Stage, strip: Loop, reduced: Sequence[Loop], points: Dim | None, index: IndexEmitter
+    ) -> None:
         emit = self._points(strip, points, index)
         if stage.combine is None:
             for element in stage.elements:
@@ -112,3 +145,12 @@ class StripEmitter:
 
     def _points(self, strip: Loop, points: Dim | None, index: IndexEmitter) -> VectorEmitter:
         return VectorEmitter(self.nodes, self.memory, self.traits, (strip.name, self.lanes), points, index)
+
+
+def _lowest(stride: Dim, extent: Dim) -> int | None:
+    """The least value of `stride * index` for indices below `extent`; None if it is not known."""
+    if not isinstance(stride, int):
+        return None
+    if stride >= 0:
+        return 0
+    return stride * (extent - 1) if isinstance(extent, int) else None

@@ -243,12 +243,17 @@ def walk(roots: Iterable[Node], interner: Interner) -> Iterator[Node]:
 def indices(node: Node) -> Iterator[Dim]:
     """The index expressions in `node` itself."""
     match node:
-        case Load(address=address, conditions=conditions):
-            yield address
-            yield from (condition for condition in conditions if isinstance(condition, int | Expr))
-        case Guard(conditions=conditions) | Choose(conditions=conditions):
-            yield from (condition for condition in conditions if isinstance(condition, int | Expr))
-        case IndexValue(index=index):
+        case Load(address=index) | IndexValue(index=index):
             yield index
+        case _:
+            pass
+    yield from conditions_on_indices(node)
+
+
+def conditions_on_indices(node: Node) -> Iterator[Dim]:
+    """The conditions of `node` itself that are index expressions."""
+    match node:
+        case Load(conditions=conditions) | Guard(conditions=conditions) | Choose(conditions=conditions):
+            yield from (condition for condition in conditions if isinstance(condition, int | Expr))
         case _:
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tensorkiln import expr
@@ -45,13 +45,27 @@ def over(
     return replace(stage, domain=domain, elements=elements, stores=stores)
 
 
+def where_all_hold(stage: Stage, conditions: Collection[Dim], space: IndexSpace, nodes: Interner) -> Stage:
+    """`stage` at points where the `conditions` are nonnegative."""
+    change = Substitution(space, nodes, {}, {}, conditions)
+    stores = tuple(replace(entry, element=change(entry.element)) for entry in stage.stores)
+    return replace(stage, elements=tuple(map(change, stage.elements)), stores=stores)
+
+
 class Substitution:
-    """Substitutes `values` for names in nodes and dims, and simplifies by the ranges in `space`."""
+    """Substitutes `values` for names in nodes and dims, and simplifies by the ranges in `space`. Conditions that `hold`
+    are dropped.
+    """
 
     def __init__(
-        self, space: IndexSpace, nodes: Interner, values: Mapping[str, Dim], operands: Mapping[int, int]
+        self,
+        space: IndexSpace,
+        nodes: Interner,
+        values: Mapping[str, Dim],
+        operands: Mapping[int, int],
+        hold: Collection[Dim] = (),
     ) -> None:
-        self.space, self.nodes, self.operands = space, nodes, operands
+        self.space, self.nodes, self.operands, self.hold = space, nodes, operands, hold
         self._values = dict(values)
         self._dims: dict[Dim, Dim] = {}
         self._memo: dict[int, Node] = {}
@@ -124,6 +138,6 @@ class Substitution:
                     dim = self.dim(condition)
                     if self.space.is_nonnegative(expr.sub(-1, dim)):
                         return None
-                    if not self.space.is_nonnegative(dim):
+                    if not self.space.is_nonnegative(dim) and dim not in self.hold:
                         kept[dim] = None
         return tuple(kept)
