@@ -292,6 +292,25 @@ def test_a_convolution_alone_is_in_blocks_where_windows_overlap_and_sums_are_lon
     )
 
 
+def pooled(b: Builder) -> Tensor:
+    """Of few products for each pixel, and pooled by windows that overlap."""
+    return max_pool2d(relu(convolved(b, image(b), 32)), 3, stride=2, padding=1)
+
+
+def test_a_pool_of_windows_that_overlap_keeps_a_convolution_in_blocks() -> None:
+    check_ir(
+        block_channels(decomposed(graph_of(pooled)), block=16),
+        """
+        // CHECK: "kiln.reduce_axis"{{.*}}"sum"{{.*}} -> tensor<1x1x2x9x14x16xf32>
+        // CHECK: "kiln.reduce_axis"{{.*}}"max"{{.*}} -> tensor<1x2x5x7x16xf32>
+        """,
+    )
+
+
+def pooled_apart(b: Builder) -> Tensor:
+    return max_pool2d(relu(convolved(b, image(b), 32)), 2)
+
+
 def alone(b: Builder) -> Tensor:
     """Of few products for each pixel."""
     return relu(convolved(b, image(b), 32))
@@ -327,7 +346,7 @@ def products(b: Builder) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    "write", [alone, alone_without_windows, patches, of_odd_channels, of_arguments, double, products]
+    "write", [alone, pooled_apart, alone_without_windows, patches, of_odd_channels, of_arguments, double, products]
 )
 def test_what_would_not_gain_stays_as_it_is(write: Write) -> None:
     module = decomposed(graph_of(write))
