@@ -109,12 +109,13 @@ def masked_view() -> Graph:
 def test_a_factor_of_a_row_is_loaded_whatever_the_guard_of_its_elements_says() -> None:
     b = Builder("pad")
     x, factor = b.input("float32", (4, 6)), b.input("float32", (4, 1))
-    element, nodes = traced(output(b, pad(x * factor, [(0, 0), (1, 2)])))
+    element, _ = traced(output(b, pad(x * factor, [(0, 0), (1, 2)])))
     assert isinstance(element, Guard)
     product = element.value
     assert isinstance(product, Apply)
     image, scale = product.args
-    assert isinstance(image, Load) and isinstance(scale, Load)
+    assert isinstance(image, Load)
+    assert isinstance(scale, Load)
     assert set(image.conditions) == set(element.conditions) == {J - 1, 6 - J}
     assert (scale.address, scale.conditions) == (ROW, ())
 
@@ -122,8 +123,9 @@ def test_a_factor_of_a_row_is_loaded_whatever_the_guard_of_its_elements_says() -
 def test_a_row_that_may_not_exist_is_loaded_under_the_guard() -> None:
     b = Builder("pad")
     x, factor = b.input("float32", (4, 6)), b.input("float32", (4, 1))
-    element, nodes = traced(output(b, pad(x * factor, [(1, 0), (1, 2)])))
-    assert isinstance(element, Guard) and isinstance(element.value, Apply)
+    element, _ = traced(output(b, pad(x * factor, [(1, 0), (1, 2)])))
+    assert isinstance(element, Guard)
+    assert isinstance(element.value, Apply)
     scale = element.value.args[1]
     assert isinstance(scale, Load)
     assert ROW - 1 in scale.conditions
