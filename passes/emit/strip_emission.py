@@ -13,6 +13,7 @@ from dialect.mlir import arith, ir, scf, vector
 from tensorkiln import expr
 from tensorkiln.expr import Dim, free_symbols, symbol
 
+from ..loops.accesses import loads
 from ..loops.body import Stage
 from ..loops.domain import Loop, extent_of
 from ..loops.index_space import linear_form
@@ -28,6 +29,8 @@ from .vector_emission import VectorEmitter
 
 UNROLLED_TERMS: Final = 9
 """Most points of an unrolled window: expressions that depend on only some of its loops are then computed once."""
+UNROLLED_VECTORS: Final = 8
+"""Most vectors of a map that are written out: masks are constants then."""
 
 
 class StripEmitter:
@@ -51,18 +54,32 @@ class StripEmitter:
             self._over(loops[1:], here, emit)
 
     def _strips(self, stage: Stage, strip: Loop, reduced: Sequence[Loop], index: IndexEmitter) -> None:
-        """Emit whole vectors, then the rest; if the extent is symbolic, masked vectors."""
+        """Emit whole vectors, then the rest; if the extent is symbolic, masked vectors.
+
+        The last vector of several ends at the end: it computes some points again, which takes less time than a masked
+        store.
+        """
         if not isinstance(strip.extent, int):
             with loop(strip.name, 0, strip.extent, self.lanes, index) as here:
                 self._vector(stage, strip, reduced, expr.sub(strip.extent, symbol(strip.name)), here)
             return
         whole = strip.extent // self.lanes * self.lanes
-        if whole:
+        if stage.combine is None and whole <= UNROLLED_VECTORS * self.lanes:
+            for start in range(0, whole, self.lanes):
+                self._vector(stage, strip, reduced, None, index.inside({strip.name: index(start)}))
+        elif whole:
             with loop(strip.name, 0, whole, self.lanes, index) as here:
                 self._vector(stage, strip, reduced, None, here)
         if whole < strip.extent:
-            rest = index.inside({strip.name: index(whole)})
-            self._vector(stage, strip, reduced, strip.extent - whole, rest)
+            is_again = bool(whole) and not self._is_in_place(stage)
+            rest = index.inside({strip.name: index(strip.extent - self.lanes if is_again else whole)})
+            self._vector(stage, strip, reduced, None if is_again else strip.extent - whole, rest)
+
+    def _is_in_place(self, stage: Stage) -> bool:
+        """Whether a result is in the memory of an operand: no point can be computed again."""
+        bases = self.memory.bases
+        read = [bases[load.operand] for load in loads(stage.elements, self.nodes)]
+        return any(bases[entry.operand] in read for entry in stage.stores)
 
     def _vector(
         self, stage: Stage, strip: Loop, reduced: Sequence[Loop], points: Dim | None, index: IndexEmitter

@@ -51,8 +51,9 @@ class Chosen:
 def choose(function: Function, live: Sequence[Value], prepared: Collection[Value], block: int) -> Chosen:
     """The values of a graph to store in blocks of `block` channels.
 
-    A convolution begins a region of such values. A region is kept if another convolution sums over its channels, or if
-    a convolution in it has overlapping windows and at least LONE_DEPTH products per pixel.
+    A convolution begins a region of such values. A region is kept if another convolution sums over its channels, if a
+    convolution in it has overlapping windows and at least LONE_DEPTH products per pixel, or if windows that overlap are
+    pooled in it.
     """
     return _Choice(function, prepared, block).run(live)
 
@@ -147,7 +148,8 @@ class _Choice:
         if result is not None:
             self._keep(value, places_of(value)[kept.index(result)], sources)
             depth = expr.product([operand.shape[axis] for axis in reduced])
-            if is_sum and _is_at_least(depth, LONE_DEPTH) and any(_overlaps(read, reduced) for read in known):
+            is_deep = not is_sum or _is_at_least(depth, LONE_DEPTH)
+            if is_deep and any(_overlaps(read, reduced) for read in known):
                 self.lone.add(value)
         if images:
             self.chosen.readers.update(images[0].path)

@@ -1,7 +1,8 @@
 """The loop nests of a row: a stage, or each piece of it, and which loop is in vectors.
 
 A map that chooses by the index of a loop, such as a concatenation, is cut into pieces in which the choice is constant:
-no element needs a select, and the loops can be vectorised.
+no element needs a select, and the loops can be vectorised. So is a map with conditions on its outermost and its last
+loop, such as padding.
 
 The choice is made once, for a candidate: its record has an axis for each loop of each nest, and `recorded_nests` reads
 the choice back.
@@ -167,13 +168,18 @@ Piece = tuple[Stage, tuple[Loop, ...]]
 
 
 def pieces_of(body: KernelBody, stage: Stage, inner: Sequence[Loop]) -> list[Piece]:
-    """The stage, or stages that each compute a part of it if it selects by the index of a loop inside a row."""
+    """The stage, or stages that each compute a part of it if it selects by the index of a loop inside a row, or has
+    conditions on the outermost and the last one.
+    """
     whole: Piece = (stage, tuple(inner))
     if stage.combine is not None:
         return [whole]
-    chosen = [node for node in walk(stage.elements, body.nodes) if isinstance(node, Choose)]
-    conditions = {each for node in chosen for each in node.conditions if isinstance(each, Expr)}
-    cuts = {loop: _cuts(loop, conditions) for loop in inner}
+    chosen = _conditions(body, stage, Choose)
+    cuts = {loop: _cuts(loop, chosen) for loop in inner}
+    asked = _conditions(body, stage, Guard, Load)
+    if len(inner) > 1 and any(inner[-1].name in free_symbols(each) for each in asked):
+        # The rows of a padded image that lie outside are stored apart: inside, only the masks of columns are left.
+        cuts[inner[0]] = _cuts(inner[0], chosen | asked)
     if not any(cuts.values()) or prod(len(places) + 1 for places in cuts.values()) > MOST_PIECES:
         return [whole]
     pieces = [whole]
@@ -181,6 +187,12 @@ def pieces_of(body: KernelBody, stage: Stage, inner: Sequence[Loop]) -> list[Pie
         if places:
             pieces = [part for piece in pieces for part in _cut(body, piece, loop, places)]
     return pieces
+
+
+def _conditions(body: KernelBody, stage: Stage, *kinds: type[Choose | Guard | Load]) -> set[Expr]:
+    """The conditions on indices of the nodes of these kinds."""
+    found = (node for node in walk(stage.elements, body.nodes) if isinstance(node, kinds))
+    return {each for node in found for each in node.conditions if isinstance(each, Expr)}
 
 
 def _cuts(loop: Loop, conditions: set[Expr]) -> list[int]:

@@ -12,7 +12,7 @@ from passes.values import Value
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.errors import UnsupportedGraphError
-from tensorkiln.expr import Dim, Expr
+from tensorkiln.expr import Dim, Expr, free_symbols, product
 
 from ..loops.domain import Domain, traced_value
 from ..loops.index_space import Index, IndexSpace
@@ -57,9 +57,18 @@ class Tracer:
 
     def _element(self, value: Value, index: Index, conditions: Conditions) -> Node:
         operand = self.operands.get(value)
-        if operand is not None:
-            return self.nodes.load(value.dtype, operand, self.space.flatten(index, value.shape), conditions, index)
-        return self.define(value, index, conditions)
+        if operand is None:
+            return self.define(value, index, conditions)
+        address = self.space.flatten(index, value.shape)
+        if conditions and self._is_apart(address, conditions) and self.space.is_within(address, product(value.shape)):
+            # It can be read everywhere, in vectors too; `guard` makes it zero where it has to be.
+            conditions = ()
+        return self.nodes.load(value.dtype, operand, address, conditions, index)
+
+    def _is_apart(self, address: Dim, conditions: Conditions) -> bool:
+        """Whether no condition is about a loop of the address: those of pixels are not about a factor of a channel."""
+        names = free_symbols(address)
+        return all(isinstance(each, int | Expr) and names.isdisjoint(free_symbols(each)) for each in conditions)
 
     def define(self, value: Value, index: Index, conditions: Conditions = ()) -> Node:
         """The element of `value` computed from its own operands, even if the value lives in a buffer."""
@@ -111,9 +120,10 @@ class Tracer:
         return self.guard(kept, self.element(value, index, inner))
 
     def guard(self, conditions: Conditions, node: Node) -> Node:
-        """Zero unless the conditions hold; a load already under these conditions, or a zero, stays as it is."""
-        if isinstance(node, Load) and all(condition in node.conditions for condition in conditions):
-            return node
+        """Zero unless the conditions hold; a zero stays as it is, and a load takes them on."""
+        if isinstance(node, Load):
+            added = tuple(condition for condition in conditions if condition not in node.conditions)
+            return self.nodes.load(node.dtype, node.operand, node.address, node.conditions + added, node.index)
         if isinstance(node, Constant) and node is self.zero(node.dtype):
             return node
         return self.nodes.guard(conditions, node)

@@ -50,7 +50,7 @@ SIZES = {
     "inception_v1": Size(879, 105, 0.3),
     "inception_v2": Size(1871, 130, 0.25),
     "resnet50": Size(994, 78, 0.25),
-    "shufflenet": Size(987, 76, 0.25),
+    "shufflenet": Size(987, 77, 0.25),
     "squeezenet": Size(391, 40, 0.4),
     "vgg19": Size(274, 41, 0.35),
     "zfnet512": Size(136, 20, 0.8),

@@ -83,6 +83,20 @@ def alone_with_long_sums(b: Builder) -> Tensor:
     return relu(convolved(b, image(b, 32), 32))
 
 
+def alone_with_a_pool(b: Builder) -> Tensor:
+    """Of few products for each pixel, and pooled by windows that overlap."""
+    return max_pool2d(relu(convolved(b, image(b), 32)), 3, stride=2, padding=1)
+
+
+def shuffled(b: Builder) -> Tensor:
+    """Groups of 10 channels in another order, each scaled in the padded image of a depthwise convolution."""
+    x = convolved(b, image(b, 40), 40, 1, groups=4)
+    x = x.reshape((1, 4, 10, 9, 14)).permute((0, 2, 1, 3, 4)).reshape((1, 40, 9, 14))
+    scale, shift = b.parameter("float32", (40, 1, 1)), b.parameter("float32", (40, 1, 1))
+    x = convolved(b, relu(x * scale + shift), 40, 3, stride=2, groups=40)
+    return convolved(b, x, 40, 1, groups=4)
+
+
 def joined_with_what_is_plain(b: Builder) -> Tensor:
     x = relu(convolved(b, image(b), 16))
     return convolved(b, cat([x, b.input("float32", (1, 16, 9, 14))], axis=1), 16)
@@ -180,6 +194,8 @@ CASES: dict[str, Write] = (
             joined,
             joined_with_what_is_plain,
             alone_with_long_sums,
+            alone_with_a_pool,
+            shuffled,
             grouped,
             depthwise,
             unbiased,
@@ -198,6 +214,8 @@ PLAIN = {("of_any_height", AVX2), ("of_any_height", AVX512)} | {
     ("joined_with_what_is_plain", AVX2),
     ("joined_with_what_is_plain", AVX512),
     ("groups_of_parts_of_blocks", AVX512),
+    ("shuffled", AVX2),
+    ("shuffled", AVX512),
 }
 """What is not read in blocks: windows of any height, a cat of which not all is, and groups that end within a block."""
 
@@ -319,6 +337,20 @@ def test_a_convolution_alone_is_in_blocks_where_windows_overlap_and_sums_are_lon
     )
 
 
+def test_a_pool_of_windows_that_overlap_keeps_a_convolution_in_blocks() -> None:
+    check_ir(
+        block_channels(decomposed(graph_of(alone_with_a_pool)), block=16),
+        """
+        // CHECK: "kiln.reduce_axis"{{.*}}"sum"{{.*}} -> tensor<1x1x2x9x14x16xf32>
+        // CHECK: "kiln.reduce_axis"{{.*}}"max"{{.*}} -> tensor<1x2x5x7x16xf32>
+        """,
+    )
+
+
+def alone_with_a_pool_of_tiles(b: Builder) -> Tensor:
+    return max_pool2d(relu(convolved(b, image(b), 32)), 2)
+
+
 def alone(b: Builder) -> Tensor:
     """Of few products for each pixel."""
     return relu(convolved(b, image(b), 32))
@@ -354,7 +386,17 @@ def products(b: Builder) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    "write", [alone, alone_without_windows, patches, of_odd_channels, of_arguments, double, products]
+    "write",
+    [
+        alone,
+        alone_with_a_pool_of_tiles,
+        alone_without_windows,
+        patches,
+        of_odd_channels,
+        of_arguments,
+        double,
+        products,
+    ],
 )
 def test_what_would_not_gain_stays_as_it_is(write: Write) -> None:
     module = decomposed(graph_of(write))

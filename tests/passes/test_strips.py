@@ -73,6 +73,17 @@ def wide_windows(x: Tensor) -> Tensor:
 WRITES: dict[str, tuple[Write, tuple[tuple[Dim | str, ...], ...]]] = {
     "padded": (padded, ((3, 5, 21),)),
     "padded, one vector": (padded, ((3, 5, 12),)),
+    "padded, many vectors": (padded, ((2, 3, 157),)),
+    "padded, with a factor of a channel": (lambda x, s: padded(x * s), ((3, 5, 21), (3, 1, 1))),
+    "padded, with a factor of a row": (lambda x, s: padded(x * s), ((3, 25, 51), (25, 1))),
+    "depthwise, padded": (
+        lambda x, s, w: conv2d(relu(x * s + 1), w, padding=1, groups=9),
+        ((1, 9, 14, 13), (9, 1, 1), (9, 1, 3, 3)),
+    ),
+    "depthwise, every second": (
+        lambda x, s, w: conv2d(relu(x * s + 1), w, stride=2, padding=1, groups=9),
+        ((1, 9, 23, 27), (9, 1, 1), (9, 1, 3, 3)),
+    ),
     "mirrored": (mirrored, ((2, 4, 17),)),
     "maximum": (lambda x: max_pool2d(x, 3, 1, 1), ((1, 5, 9, 23),)),
     "maximum, every second": (lambda x: max_pool2d(x, 3, 2, 1), ((1, 5, 19, 27),)),
@@ -198,14 +209,62 @@ def test_a_padded_map_loads_and_stores_by_vectors() -> None:
         """
         // CHECK-LABEL: func.func @kernel_0_body
         // CHECK-NOT: linalg.generic
+        // CHECK: vector.maskedload {{.*}} vector<16xf32>
+        // CHECK: vector.store {{.*}} vector<16xf32>
+        // CHECK-NOT: vector.maskedstore
+        // CHECK: vector.maskedload {{.*}} vector<16xf32>
+        // CHECK: vector.store {{.*}} vector<16xf32>
+        // CHECK-NOT: vector.maskedstore
+        """,
+    )
+
+
+def test_many_vectors_are_a_loop() -> None:
+    check_ir(
+        after("realise", graph_of(padded, (3, 5, 200)), V4),
+        """
         // CHECK: scf.for {{.*}} step %c16
         // CHECK: vector.maskedload {{.*}} vector<16xf32>
         // CHECK: vector.store {{.*}} vector<16xf32>
+        """,
+    )
+
+
+def test_less_than_a_vector_is_masked() -> None:
+    check_ir(
+        after("realise", graph_of(padded, (3, 5, 8)), V4),
+        """
         // CHECK: vector.create_mask
         // CHECK: vector.maskedload {{.*}} vector<16xf32>
         // CHECK: vector.maskedstore {{.*}} vector<16xf32>
         """,
     )
+
+
+def scaled_in_place(b: Builder) -> Tensor:
+    """A padded map that is stored in the place of an operand, since a sum of all of it follows."""
+    x, y = b.input("float32", (96, 8, 70)), b.input("float32", (96, 60))
+    sums = x.sum(1)
+    z = sums * sums.sum((0, 1)) + pad(y, [(0, 0), (3, 7)])
+    z = (z * z + 2) * (z + 3) * (z * z + 1)
+    return z * z.sum((0, 1))
+
+
+def test_a_map_in_place_computes_no_point_again() -> None:
+    b = Builder("strips")
+    graph = output(b, scaled_in_place(b))
+    made = compiled(graph, V3, texts=["schedule", "realise"])
+    check_ir(made.dumps["schedule"], "// CHECK: reuses = {{\\[\\[}}")
+    check_ir(made.dumps["realise"], "// CHECK: vector.maskedstore {{.*}} vector<8xf32>")
+    arrays = [np.abs(array) / 1000 for array in draw(graph, 0)]
+    np.testing.assert_allclose(checked.run(made, *arrays)[0], evaluate(graph, *arrays)[0], rtol=1e-4)
+
+
+def test_rows_of_padding_are_stored_apart() -> None:
+    image = graph_of(lambda x, s: pad(x * s, [(0, 0), (1, 2), (3, 1)]), (3, 40, 52), (3, 1, 1))
+    (item,) = compiled(image, V3).program.schedule.items
+    assert isinstance(item.operation, KernelItem)
+    assert [axis.extent for axis in item.operation.iter.axes] == [3, 1, 56, 40, 56, 2, 56]
 
 
 def test_a_window_is_combined_before_anything_is_stored() -> None:

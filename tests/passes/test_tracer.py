@@ -106,6 +106,39 @@ def masked_view() -> Graph:
     return graph_of([placeholder(0, [16]), node], [1])
 
 
+def test_a_factor_of_a_row_is_loaded_whatever_the_guard_of_its_elements_says() -> None:
+    b = Builder("pad")
+    x, factor = b.input("float32", (4, 6)), b.input("float32", (4, 1))
+    element, _ = traced(output(b, pad(x * factor, [(0, 0), (1, 2)])))
+    assert isinstance(element, Guard)
+    product = element.value
+    assert isinstance(product, Apply)
+    image, scale = product.args
+    assert isinstance(image, Load)
+    assert isinstance(scale, Load)
+    assert set(image.conditions) == set(element.conditions) == {J - 1, 6 - J}
+    assert (scale.address, scale.conditions) == (ROW, ())
+
+
+def test_a_row_that_may_not_exist_is_loaded_under_the_guard() -> None:
+    b = Builder("pad")
+    x, factor = b.input("float32", (4, 6)), b.input("float32", (4, 1))
+    element, _ = traced(output(b, pad(x * factor, [(1, 0), (1, 2)])))
+    assert isinstance(element, Guard)
+    assert isinstance(element.value, Apply)
+    scale = element.value.args[1]
+    assert isinstance(scale, Load)
+    assert ROW - 1 in scale.conditions
+
+
+def test_a_row_repeated_in_a_pad_is_a_load_under_its_conditions() -> None:
+    b = Builder("pad")
+    element, _ = traced(output(b, pad(b.input("float32", (4, 1)).expand((4, 6)), [(0, 0), (1, 2)])))
+    assert isinstance(element, Load)
+    assert element.address == ROW
+    assert set(element.conditions) == {J - 1, 6 - J}
+
+
 def test_a_masked_view_is_a_guarded_load() -> None:
     element, _ = traced(masked_view())
     assert isinstance(element, Load)
