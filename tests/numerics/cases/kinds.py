@@ -47,6 +47,7 @@ def dtypes_of(kind: str) -> tuple[DType, ...]:
     return tuple(FAMILIES[kind].dtypes)
 
 
+@cache
 def ops_of(kind: str, dtype: DType) -> tuple[str, ...]:
     """The variants of a kind: the ops of binop, unary and ternary, the kinds of reduce_axis, the target dtypes of cast
     and bitcast; of any other kind the one variant \"\"."""
