@@ -51,12 +51,19 @@ def python_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*.py") if "__pycache__" not in path.parts)
 
 
+@cache
+def statements(path: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """What a file imports, anywhere: read once for all rules."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return tuple(node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
+
+
 def imports(path: Path) -> Iterator[str]:
-    """The top-level names of the absolute imports anywhere in a file."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    """The top-level names of the absolute imports of a file."""
+    for node in statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+        elif node.level == 0 and node.module:
             yield node.module.partition(".")[0]
 
 
@@ -80,8 +87,8 @@ def modules_imported(path: Path, package: str) -> set[str]:
     modules = modules_of(package)
     inside = path.relative_to(LAYERS[package]).parent.parts
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if not isinstance(node, ast.ImportFrom):
+    for node in statements(path):
+        if isinstance(node, ast.Import):
             continue
         above = [package, *inside[: len(inside) + 1 - node.level]] if node.level else []
         base = ".".join([*above, *([node.module] if node.module else [])])
