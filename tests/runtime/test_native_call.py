@@ -30,6 +30,12 @@ Array = np.ndarray[Any, Any]
 Function = Callable[[Builder], tuple[Tensor, ...]]
 
 
+@pytest.fixture(autouse=True)
+def only_what_a_test_makes() -> None:
+    """That is what is collected: to look through all that thousands of tests have left takes half a second."""
+    gc.freeze()
+
+
 def made(function: Function) -> Program:
     b = Builder("short")
     b.output(*function(b))

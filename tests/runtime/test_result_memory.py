@@ -23,6 +23,12 @@ LARGE = LEAST_LENT // 4
 Array = np.ndarray[Any, Any]
 
 
+@pytest.fixture(autouse=True)
+def only_what_a_test_makes() -> None:
+    """That is what is collected: to look through all that thousands of tests have left takes half a second."""
+    gc.freeze()
+
+
 def doubled(outputs: int = 1) -> Program:
     """A program of `2 * x`, so many times."""
     sketch = Sketch(symbols={"n": (0, 1 << 24)})
