@@ -44,6 +44,12 @@ _FULL_TIMEOUT_S = 3600
 gc.disable()
 
 
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """A test that is a coroutine function runs in an event loop of its own, of asyncio."""
+    return "asyncio"
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """One process more than processors: one of them waits for services and farms to come and go."""
     return len(os.sched_getaffinity(0)) + 1

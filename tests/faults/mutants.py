@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from service.http.coded_bodies import zstd
 from tests.contract.random_graphs import random_graph
+from tests.faults.altered import STRANGE, mutated, places, scrambled
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.test_fuzz import STRANGE, mutated, places, scrambled
 
 ROUTES: Final = ("/compile", "/compile", "/validate", "/explain", "/jobs:batch")
 TARGETS: Final = (

@@ -20,7 +20,7 @@ def test_mutated_requests_are_refused_soon_with_a_problem_and_by_a_service_that_
 ) -> None:
     with Server(tmp_path / "kiln", anew=True, **SETTINGS) as server:
         fork_servers = server.fork_servers
-        campaign = run(server, size(150, REQUESTS))
+        campaign = run(server, size(300, REQUESTS))
         print(campaign.shown())
         assert campaign.wrong == []
         assert campaign.crashed == 0

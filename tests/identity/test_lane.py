@@ -18,127 +18,106 @@ from tensorkiln.errors import RateLimitedError, UnavailableError
 A, B = Share("a"), Share("b")
 
 
-def test_no_more_run_than_there_is_room_for_and_all_of_them_do() -> None:
-    async def run() -> None:
-        lane, running, most = FairLane(Bounds(3, 100)), 0, 0
+async def test_no_more_run_than_there_is_room_for_and_all_of_them_do() -> None:
+    lane, running, most = FairLane(Bounds(3, 100)), 0, 0
 
-        async def job(share: Share) -> None:
-            nonlocal running, most
-            async with lane.admit(share, 0.01):
-                running += 1
-                most = max(most, running)
-                await asyncio.sleep(0.001)
-                running -= 1
+    async def job(share: Share) -> None:
+        nonlocal running, most
+        async with lane.admit(share, 0.01):
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0.001)
+            running -= 1
 
-        await asyncio.gather(*(job(A if number % 3 else B) for number in range(60)))
-        assert most == 3
-
-    asyncio.run(run())
+    await asyncio.gather(*(job(A if number % 3 else B) for number in range(60)))
+    assert most == 3
 
 
-def test_a_tenant_is_charged_what_its_turn_is_said_to_have_taken_though_it_is_over() -> None:
-    async def run() -> None:
-        spent: list[tuple[str, float]] = []
-        lane = FairLane(Bounds(1, 1), lambda tenant, seconds: spent.append((tenant, seconds)))
-        async with lane.admit(A, 1) as turn:
-            turn.charge(2.5)
+async def test_a_tenant_is_charged_what_its_turn_is_said_to_have_taken_though_it_is_over() -> None:
+    spent: list[tuple[str, float]] = []
+    lane = FairLane(Bounds(1, 1), lambda tenant, seconds: spent.append((tenant, seconds)))
+    async with lane.admit(A, 1) as turn:
+        turn.charge(2.5)
+    async with lane.admit(B, 1) as other:
+        await asyncio.sleep(0.02)
+    turn.charge(0.5)
+    assert spent == [("a", 2.5), ("a", 0.5)]
+    assert other.cost_s is not None
+    assert 0.02 <= other.cost_s < 1, "the seconds in the lane, which are nobody's processor seconds"
+
+
+async def test_the_next_has_its_turn_when_one_is_ended_early() -> None:
+    lane = FairLane(Bounds(1, 1))
+    async with lane.admit(A, 1) as turn:
+        turn.cost_s = 2.5
+        turn.end()
         async with lane.admit(B, 1) as other:
-            await asyncio.sleep(0.02)
-        turn.charge(0.5)
-        assert spent == [("a", 2.5), ("a", 0.5)]
-        assert other.cost_s is not None
-        assert 0.02 <= other.cost_s < 1, "the seconds in the lane, which are nobody's processor seconds"
-
-    asyncio.run(run())
-
-
-def test_the_next_has_its_turn_when_one_is_ended_early() -> None:
-    async def run() -> None:
-        lane = FairLane(Bounds(1, 1))
-        async with lane.admit(A, 1) as turn:
-            turn.cost_s = 2.5
-            turn.end()
-            async with lane.admit(B, 1) as other:
-                other.cost_s = 1.0
-                assert lane.load().running == 1
-            await asyncio.sleep(0.01)
-        assert (turn.cost_s, other.cost_s) == (2.5, 1.0)
-        assert lane.load().running == 0
-
-    asyncio.run(run())
-
-
-def test_a_full_lane_sheds_the_tenant_that_fills_it() -> None:
-    async def run() -> None:
-        lane, release = FairLane(Bounds(1, 4)), asyncio.Event()
-
-        async def job(share: Share) -> str:
-            async with lane.admit(share, 1):
-                await release.wait()
-            return share.tenant
-
-        flood = [asyncio.create_task(job(A)) for _ in range(5)]
-        await asyncio.sleep(0)
-        with pytest.raises(RateLimitedError) as refused:
-            await job(A)
-        assert refused.value.details == {"limit": "queue", "maximum": 4, "actual": 4, "retry_after_s": 4}
-        newcomer = asyncio.create_task(job(B))
+            other.cost_s = 1.0
+            assert lane.load().running == 1
         await asyncio.sleep(0.01)
-        with pytest.raises(RateLimitedError):
-            await flood[-1]
-        release.set()
-        assert await newcomer == "b"
-        assert await asyncio.gather(*flood[:-1]) == ["a"] * 4
-
-    asyncio.run(run())
+    assert (turn.cost_s, other.cost_s) == (2.5, 1.0)
+    assert lane.load().running == 0
 
 
-def test_without_tenants_a_full_lane_is_unavailable() -> None:
-    async def run() -> None:
-        lane = FairLane(Bounds(1, 0))
-        async with lane.admit(Share(""), 1):
-            with pytest.raises(UnavailableError, match="0 compiles wait already"):
-                async with lane.admit(Share(""), 1):
-                    raise AssertionError
+async def test_a_full_lane_sheds_the_tenant_that_fills_it() -> None:
+    lane, release = FairLane(Bounds(1, 4)), asyncio.Event()
 
-    asyncio.run(run())
+    async def job(share: Share) -> str:
+        async with lane.admit(share, 1):
+            await release.wait()
+        return share.tenant
+
+    flood = [asyncio.create_task(job(A)) for _ in range(5)]
+    await asyncio.sleep(0)
+    with pytest.raises(RateLimitedError) as refused:
+        await job(A)
+    assert refused.value.details == {"limit": "queue", "maximum": 4, "actual": 4, "retry_after_s": 4}
+    newcomer = asyncio.create_task(job(B))
+    await asyncio.sleep(0.01)
+    with pytest.raises(RateLimitedError):
+        await flood[-1]
+    release.set()
+    assert await newcomer == "b"
+    assert await asyncio.gather(*flood[:-1]) == ["a"] * 4
 
 
-def test_a_tenant_that_has_all_it_may_have_fills_the_queue_though_there_is_a_place_for_others() -> None:
-    async def run() -> None:
-        lane = FairLane(Bounds(3, 1, tenant_width=2))
-        async with lane.admit(A, 1), lane.admit(A, 1):
-            waiting = asyncio.create_task(job(lane))
-            await asyncio.sleep(0.01)
-            assert lane.load().waiting == 1
-            with pytest.raises(RateLimitedError) as refused:
-                async with lane.admit(A, 1):
-                    raise AssertionError
-            assert refused.value.details["limit"] == "queue"
-            async with lane.admit(B, 1):
-                assert lane.load().running == 3
-            assert not waiting.done()
-        assert await waiting == "a"
+async def test_without_tenants_a_full_lane_is_unavailable() -> None:
+    lane = FairLane(Bounds(1, 0))
+    async with lane.admit(Share(""), 1):
+        with pytest.raises(UnavailableError, match="0 compiles wait already"):
+            async with lane.admit(Share(""), 1):
+                raise AssertionError
 
+
+async def test_a_tenant_that_has_all_it_may_have_fills_the_queue_though_there_is_a_place_for_others() -> None:
     async def job(lane: FairLane) -> str:
         async with lane.admit(A, 1):
             return A.tenant
 
-    asyncio.run(run())
-
-
-def test_nobody_waits_longer_than_the_bound() -> None:
-    async def run() -> None:
-        lane = FairLane(Bounds(1, 10, age_s=0.05))
-        async with lane.admit(A, 1):
-            with pytest.raises(RateLimitedError) as refused:
-                async with lane.admit(B, 1):
-                    raise AssertionError
-            assert refused.value.details["limit"] == "queue_age_s"
+    lane = FairLane(Bounds(3, 1, tenant_width=2))
+    async with lane.admit(A, 1), lane.admit(A, 1):
+        waiting = asyncio.create_task(job(lane))
+        await asyncio.sleep(0.01)
+        assert lane.load().waiting == 1
+        with pytest.raises(RateLimitedError) as refused:
+            async with lane.admit(A, 1):
+                raise AssertionError
+        assert refused.value.details["limit"] == "queue"
         async with lane.admit(B, 1):
-            pass
+            assert lane.load().running == 3
+        assert not waiting.done()
+    assert await waiting == "a"
 
-    asyncio.run(run())
+
+async def test_nobody_waits_longer_than_the_bound() -> None:
+    lane = FairLane(Bounds(1, 10, age_s=0.05))
+    async with lane.admit(A, 1):
+        with pytest.raises(RateLimitedError) as refused:
+            async with lane.admit(B, 1):
+                raise AssertionError
+        assert refused.value.details["limit"] == "queue_age_s"
+    async with lane.admit(B, 1):
+        pass
 
 
 def test_what_a_request_has_running_does_not_age_what_it_has_waiting() -> None:
@@ -164,25 +143,22 @@ def test_what_a_request_has_running_does_not_age_what_it_has_waiting() -> None:
         asyncio.run(run())
 
 
-def test_those_who_leave_take_no_turn_with_them() -> None:
-    async def run() -> None:
-        lane = FairLane(Bounds(1, 100))
+async def test_those_who_leave_take_no_turn_with_them() -> None:
+    lane = FairLane(Bounds(1, 100))
 
-        async def job() -> None:
-            async with lane.admit(A, 0.01):
-                await asyncio.sleep(0)
+    async def job() -> None:
+        async with lane.admit(A, 0.01):
+            await asyncio.sleep(0)
 
-        for patience in range(12):
-            tasks = [asyncio.create_task(job()) for _ in range(6)]
-            for _ in range(patience):
-                await asyncio.sleep(0)
-            for task in tasks[::2]:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        async with asyncio.timeout(1), lane.admit(B, 1):
-            pass
-
-    asyncio.run(run())
+    for patience in range(12):
+        tasks = [asyncio.create_task(job()) for _ in range(6)]
+        for _ in range(patience):
+            await asyncio.sleep(0)
+        for task in tasks[::2]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    async with asyncio.timeout(1), lane.admit(B, 1):
+        pass
 
 
 def test_a_gate_counts_what_is_under_way() -> None:
@@ -244,21 +220,18 @@ def test_an_estimate_follows_what_is_learned(seconds: float, sizes: list[int]) -
     assert abs(estimate.seconds(sizes[0]) - 2 * seconds) < 0.01 * seconds
 
 
-def test_who_waits_has_a_turn_when_the_lane_becomes_wider_though_nothing_ends() -> None:
-    async def run() -> None:
-        width, begun = 1, asyncio.Event()
-        lane = FairLane(Bounds(2, 10), width=lambda: width)
+async def test_who_waits_has_a_turn_when_the_lane_becomes_wider_though_nothing_ends() -> None:
+    width, begun = 1, asyncio.Event()
+    lane = FairLane(Bounds(2, 10), width=lambda: width)
 
-        async def second() -> None:
-            async with lane.admit(B, 0.01):
-                begun.set()
+    async def second() -> None:
+        async with lane.admit(B, 0.01):
+            begun.set()
 
-        async with lane.admit(A, 0.01):
-            waiting = asyncio.create_task(second())
-            await asyncio.sleep(0)
-            assert not begun.is_set()
-            width = 2
-            await asyncio.wait_for(begun.wait(), 30)
-        await waiting
-
-    asyncio.run(run())
+    async with lane.admit(A, 0.01):
+        waiting = asyncio.create_task(second())
+        await asyncio.sleep(0)
+        assert not begun.is_set()
+        width = 2
+        await asyncio.wait_for(begun.wait(), 30)
+    await waiting

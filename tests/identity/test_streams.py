@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
@@ -27,7 +26,7 @@ class Found:
         return SimpleNamespace(is_over=False)
 
 
-def test_a_tenant_that_listens_to_many_jobs_leaves_some_streams_to_others() -> None:
+async def test_a_tenant_that_listens_to_many_jobs_leaves_some_streams_to_others() -> None:
     shares = Shares(STREAMS, "streams", "streams of events")
     app = SimpleNamespace(state=SimpleNamespace(streams=shares))
     request = Request({"type": "http", "app": app})
@@ -37,16 +36,13 @@ def test_a_tenant_that_listens_to_many_jobs_leaves_some_streams_to_others() -> N
         with acting_as(Caller("key", tenant, tenant, EVERYTHING)):
             return asynccontextmanager(listened_to)("0" * 32, engine, request, Response())
 
-    async def run() -> None:
-        async with AsyncExitStack() as streams:
-            with acting_as(Caller("key", "a", "a", EVERYTHING)):
-                for _ in range(12):
-                    await streams.enter_async_context(stream("a"))
-                with pytest.raises(RateLimitedError) as caught:
-                    await streams.enter_async_context(stream("a"))
-            assert caught.value.details == {"limit": "streams", "maximum": STREAMS, "actual": 12, "retry_after_s": 1}
-            with acting_as(Caller("key", "b", "b", EVERYTHING)):
-                await streams.enter_async_context(stream("b"))
-        assert shares.held == 0
-
-    asyncio.run(run())
+    async with AsyncExitStack() as streams:
+        with acting_as(Caller("key", "a", "a", EVERYTHING)):
+            for _ in range(12):
+                await streams.enter_async_context(stream("a"))
+            with pytest.raises(RateLimitedError) as caught:
+                await streams.enter_async_context(stream("a"))
+        assert caught.value.details == {"limit": "streams", "maximum": STREAMS, "actual": 12, "retry_after_s": 1}
+        with acting_as(Caller("key", "b", "b", EVERYTHING)):
+            await streams.enter_async_context(stream("b"))
+    assert shares.held == 0

@@ -1,24 +1,28 @@
 from __future__ import annotations
 
+import asyncio
 import os
-import re
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tensorkiln import Client, Graph
+from tensorkiln import AsyncClient, Client, Graph
 from tensorkiln.build import Builder, relu
+from tensorkiln.sdk.async_job import AsyncJob
 from tests.forked import Forked
 from tests.identity.guarded import Guarded
 from tests.sdk.hung import hung_server
 from tests.sdk.scripted import ScriptedServer
+from tests.service.embedded import forked_embedding
 from tests.service.server import Server
 
 HERE = Path(__file__).parent
 Kiln = Callable[..., "subprocess.CompletedProcess[str]"]
+Connect = Callable[..., Any]
 COMMANDS = (
     "app",
     "compile",
@@ -64,33 +68,6 @@ def scripted() -> Iterator[ScriptedServer]:
         yield server
 
 
-class RemoteService:
-    """A service on a port of the loopback, run as an operator runs it."""
-
-    def __init__(self, home: Path) -> None:
-        command = [sys.executable, "-m", "tensorkiln.cli", "serve", "--port", "0"]
-        environment = {**os.environ, "KILN_HOME": str(home)}
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-        assert self._process.stdout is not None
-        ready = re.search(r"http://\S+", self._process.stdout.readline())
-        assert ready is not None
-        self.url = ready[0]
-
-    def stop(self) -> int:
-        """The exit code after SIGTERM."""
-        self._process.terminate()
-        self._process.communicate(timeout=60)
-        return self._process.returncode
-
-
-@pytest.fixture
-def remote(tmp_path: Path) -> Iterator[RemoteService]:
-    """A service of the test's own."""
-    service = RemoteService(tmp_path / "server")
-    yield service
-    service.stop()
-
-
 @pytest.fixture(scope="package")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a service that the tests share."""
@@ -121,9 +98,42 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def client(home: Path) -> Iterator[Client]:
-    """A client of the embedded service."""
-    with Client(cache_dir=home) as client:
+    """A client of the embedded service, whose start is not tested."""
+    with forked_embedding(), Client(cache_dir=home) as client:
         yield client
+
+
+class Waiting:
+    """An `AsyncClient`, or a job of one, whose calls are waited for, as those of a `Client` are."""
+
+    def __init__(self, awaited: Any, loop: asyncio.Runner) -> None:
+        self._awaited, self._loop = awaited, loop
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        async def outcome(*arguments: Any, **named: Any) -> Any:
+            found = getattr(self._awaited, name)(*arguments, **named)
+            return [each async for each in found] if isinstance(found, AsyncIterator) else await found
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            found = self._loop.run(outcome(*arguments, **named))
+            return Waiting(found, self._loop) if isinstance(found, AsyncJob) else found
+
+        return call
+
+
+@pytest.fixture(params=["blocking", "async"])
+def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Connect]:
+    """Opens a client of a URL. Each test is run for both clients."""
+    with ExitStack() as opened:
+
+        def open(url: str, **settings: Any) -> Any:
+            if request.param == "blocking":
+                return opened.enter_context(Client(url, cache_dir=tmp_path, **settings))
+            client, loop = AsyncClient(url, cache_dir=tmp_path, **settings), opened.enter_context(asyncio.Runner())
+            opened.callback(lambda: loop.run(client.close()))
+            return Waiting(client, loop)
+
+        yield open
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any
 import pytest
 
 from service.settings import Settings
-from tensorkiln import AsyncClient, Client
+from tensorkiln import Client
 from tensorkiln.errors import LimitExceededError
 from tensorkiln.transport import MAX_ANSWER_BYTES
+from tests.sdk.conftest import Connect
 from tests.sdk.scripted import EVENTS, PROBLEM, ScriptedServer
 from tests.sdk.test_jobs import told
 from tests.service.bodies import graph
@@ -28,19 +28,10 @@ def _low(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tensorkiln.transport.MAX_ANSWER_BYTES", MOST)
 
 
-@pytest.fixture(params=["blocking", "async"])
-def ask(request: pytest.FixtureRequest, scripted: ScriptedServer, tmp_path: Path) -> Ask:
-    """Calls a method of a client; each test is run for both clients."""
-
-    def wait(method: str, *arguments: Any) -> Any:
-        with Client(scripted.url, cache_dir=tmp_path) as client:
-            return getattr(client, method)(*arguments)
-
-    async def in_loop(method: str, *arguments: Any) -> Any:
-        async with AsyncClient(scripted.url, cache_dir=tmp_path) as client:
-            return await getattr(client, method)(*arguments)
-
-    return wait if request.param == "blocking" else lambda *call: asyncio.run(in_loop(*call))
+@pytest.fixture
+def ask(connect: Connect, scripted: ScriptedServer) -> Ask:
+    """Calls a method of a client."""
+    return lambda method, *arguments: getattr(connect(scripted.url), method)(*arguments)
 
 
 def of_size(size: int) -> bytes:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tensorkiln import AsyncClient, Client
 from tensorkiln.errors import RequestError
+from tests.sdk.conftest import Connect
 from tests.sdk.scripted import ScriptedServer
 
 
@@ -24,14 +22,8 @@ def raising() -> str:
     ids=["bytes", "None", "raises"],
 )
 def test_a_function_that_gives_no_key_is_named(
-    api_key: Callable[[], Any], said: str, scripted: ScriptedServer, tmp_path: Path
+    api_key: Callable[[], Any], said: str, scripted: ScriptedServer, connect: Connect
 ) -> None:
-    async def in_loop() -> None:
-        async with AsyncClient(scripted.url, cache_dir=tmp_path, api_key=api_key) as client:
-            await client.capabilities()
-
-    with Client(scripted.url, cache_dir=tmp_path, api_key=api_key) as client:
-        for call in (client.capabilities, lambda: asyncio.run(in_loop())):
-            with pytest.raises(RequestError, match=said):
-                call()
+    with pytest.raises(RequestError, match=said):
+        connect(scripted.url, api_key=api_key).capabilities()
     assert scripted.requests == []

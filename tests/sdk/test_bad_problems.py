@@ -11,7 +11,7 @@ import pytest
 
 from tensorkiln import Client
 from tensorkiln.errors import CrashedError, InvalidGraphError, RateLimitedError, TensorkilnError, UnavailableError
-from tests.sdk.scripted import EVENTS, PROBLEM, ScriptedServer
+from tests.sdk.scripted import PROBLEM, ScriptedServer
 from tests.sdk.test_jobs import told
 from tests.service.bodies import graph
 
@@ -62,13 +62,6 @@ def test_the_error_of_a_job_may_be_malformed_too(
 ) -> None:
     scripted.answers_with(told("failed", error=error), status=202)
     with pytest.raises(raised, match="unknown error"):
-        client.submit(graph()).wait()
-
-
-def test_an_event_that_is_nested_too_deeply_is_no_event(client: Client, scripted: ScriptedServer) -> None:
-    scripted.answers_with(told(), status=202)
-    scripted.answers_with(b"event: stage\ndata: " + DEEP + b"\n\n", headers=EVENTS, stays_s=0.0)
-    with pytest.raises(UnavailableError, match="event"):
         client.submit(graph()).wait()
 
 

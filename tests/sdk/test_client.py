@@ -12,11 +12,9 @@ import pytest
 from tensorkiln import Client, Graph, reference
 from tensorkiln.build import Builder, relu
 from tensorkiln.errors import (
-    CallBoundsError,
     DeviceError,
     InvalidGraphError,
     LimitExceededError,
-    NotFoundError,
     RequestError,
     UnavailableError,
 )
@@ -45,18 +43,6 @@ def test_a_graph_may_be_json_text_bytes_or_an_object(client: Client, layer: Grap
     assert len(digests) == 1
 
 
-def test_the_same_request_again_is_a_cache_hit(client: Client, layer: Graph) -> None:
-    client.compile(layer)
-    assert client.compile(layer).compiled.cache.status == "hit"
-
-
-def test_names_in_a_program_are_those_of_the_users_graph(client: Client, layer: Graph) -> None:
-    compiled = client.compile(layer).compiled
-    assert tuple(binding.var for binding in compiled.inputs) == layer.input_vars
-    assert tuple(binding.var for binding in compiled.outputs) == layer.output_vars
-    assert [symbol.name for symbol in compiled.symbols] == ["n"]
-
-
 def test_a_program_outlives_its_client(home: Path, layer: Graph) -> None:
     with Client(cache_dir=home) as client:
         program = client.compile(layer, threads=1)
@@ -64,13 +50,6 @@ def test_a_program_outlives_its_client(home: Path, layer: Graph) -> None:
     assert program(x, w, n=4)[0].shape == (4, 3)
     with pytest.raises(UnavailableError, match="closed"):
         client.compile(layer)
-
-
-def test_a_call_outside_the_bounds_of_a_symbol_is_refused(client: Client, layer: Graph) -> None:
-    program = client.compile(layer)
-    x, w = arrays(4)
-    with pytest.raises(CallBoundsError, match=r"n=65 is outside bounds \[1, 64\]"):
-        program(x, w, n=65)
 
 
 def test_a_symbol_may_be_called_self(client: Client, kiln: Kiln, tmp_path: Path) -> None:
@@ -106,29 +85,6 @@ def test_no_target_and_an_unknown_target_and_an_unknown_option_are_refused(clien
         client.compile(layer, options={"speed": 11})
 
 
-def test_a_program_is_found_again_by_its_digest(client: Client, layer: Graph) -> None:
-    program = client.compile(layer)
-    again = client.program(program.compiled.digest)
-    x, w = arrays(6)
-    (symbol,) = again.compiled.symbols
-    np.testing.assert_array_equal(again(x, w, **{symbol.name: 6})[0], program(x, w, n=6)[0])
-
-
-def test_what_the_service_does_not_have_is_not_found(client: Client) -> None:
-    with pytest.raises(NotFoundError):
-        client.program("0" * 64)
-    with pytest.raises(NotFoundError):
-        client.artifact("0" * 64)
-
-
-def test_stages_are_kept_when_asked_for(client: Client, layer: Graph) -> None:
-    compiled = client.compile(layer, options={"dump_stages": True}).compiled
-    dumped = [stage.name for stage in compiled.stages if stage.dump is not None]
-    assert dumped
-    assert all(client.stage(compiled.digest, name).strip() for name in dumped)
-    assert "kiln." in client.stage(compiled.digest, dumped[0])
-
-
 def test_an_invalid_graph_is_refused_by_the_service_with_a_pointer(client: Client, layer: Graph) -> None:
     broken = json.loads(layer.to_json())
     broken["nodes"][2]["dtype"] = "float99"
@@ -137,15 +93,6 @@ def test_an_invalid_graph_is_refused_by_the_service_with_a_pointer(client: Clien
     assert any(pointer.startswith("/nodes/2") for pointer in compiling.value.pointers)
     with pytest.raises(InvalidGraphError):
         client.validate(broken)
-
-
-def test_a_valid_graph_validates(client: Client, layer: Graph) -> None:
-    assert client.validate(layer)
-
-
-def test_capabilities_name_targets_and_limits(client: Client) -> None:
-    capabilities = client.capabilities()
-    assert {"targets", "limits"} <= capabilities.keys()
 
 
 def test_threads_share_a_client(client: Client, layer: Graph) -> None:

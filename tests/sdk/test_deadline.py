@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -16,11 +16,13 @@ import pytest
 from tensorkiln import AsyncClient, Client
 from tensorkiln.errors import UnavailableError
 from tests.loopback import Loopback, body_of, reply
+from tests.sdk.conftest import Connect
 from tests.sdk.test_jobs import JOB, told
 from tests.service.bodies import graph
 
 LONG_S = 60.0
 PAUSE_S = 0.1
+TIME_S = 0.5
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nConnection: close\r\n"
 STREAM = HEAD % b"text/event-stream" + b"\r\n"
 EVENT = b"id: 1.1\nevent: stage\ndata: {}\n\n"
@@ -63,29 +65,14 @@ class Dripping(Loopback):
         super().close()
 
 
-@pytest.fixture(params=[False, True], ids=["blocking", "async"])
-def ended(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., str]:
-    """How a call ends that may take a second; each test is run for both clients."""
-
-    async def in_loop(url: str, call: Callable[[Any], Any]) -> None:
-        async with AsyncClient(url, cache_dir=tmp_path, timeout_s=1.0) as client:
-            outcome = call(client)
-            if hasattr(outcome, "__await__"):
-                await outcome
-            else:
-                async for _ in outcome:
-                    pass
-
-    def wait(url: str, call: Callable[[Any], Any]) -> None:
-        with Client(url, cache_dir=tmp_path, timeout_s=1.0) as client:
-            outcome = call(client)
-            if isinstance(outcome, Iterator):
-                list(outcome)
+@pytest.fixture
+def ended(connect: Connect) -> Callable[..., str]:
+    """How a call ends that may take half a second."""
 
     def end(url: str, call: Callable[[Any], Any]) -> str:
         began = time.monotonic()
         with pytest.raises(UnavailableError) as error:
-            asyncio.run(in_loop(url, call)) if request.param else wait(url, call)
+            call(connect(url, timeout_s=TIME_S))
         assert time.monotonic() - began < LONG_S / 2
         return error.value.message
 
@@ -95,7 +82,9 @@ def ended(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., str]:
 @pytest.mark.parametrize("drip", DRIPS)
 def test_an_answer_that_comes_in_drops_ends_in_time(ended: Callable[..., str], drip: str) -> None:
     with Dripping(*DRIPS[drip]) as server:
-        assert "did not answer GET /capabilities within 1 s" in ended(server.url, lambda client: client.capabilities())
+        assert "did not answer GET /capabilities within 0.5 s" in ended(
+            server.url, lambda client: client.capabilities()
+        )
         assert server.received == [("GET", "/capabilities")]
 
 
@@ -105,7 +94,7 @@ def test_a_compile_whose_events_go_on_and_on_ends_in_time_and_is_cancelled(
 ) -> None:
     with Dripping(*STREAMS[stream]) as server:
         said = ended(server.url, lambda client: client.compile(graph(), "cpu", on_progress=lambda _: None))
-        assert "within 1 s" in said
+        assert "within 0.5 s" in said
         assert ("did not end within" in said) == (stream != "head")
         assert server.received == [("POST", "/compile"), ("GET", f"/jobs/{JOB}/events"), ("DELETE", f"/jobs/{JOB}")]
 
@@ -117,9 +106,9 @@ def test_whoever_follows_a_job_is_told_in_time(tmp_path: Path, stream: str, call
         async with AsyncClient(url, cache_dir=tmp_path) as client:
             job = await client.submit(graph())
             if call == "wait":
-                await job.wait(1.0)
+                await job.wait(TIME_S)
             else:
-                events = job.events(timeout_s=1.0)
+                events = job.events(timeout_s=TIME_S)
                 while True:
                     # Each by a task of its own.
                     await asyncio.wait_for(anext(events), LONG_S)
@@ -127,12 +116,12 @@ def test_whoever_follows_a_job_is_told_in_time(tmp_path: Path, stream: str, call
     def wait(url: str) -> None:
         with Client(url, cache_dir=tmp_path) as client:
             job = client.submit(graph())
-            job.wait(1.0) if call == "wait" else list(job.events(timeout_s=1.0))
+            job.wait(TIME_S) if call == "wait" else list(job.events(timeout_s=TIME_S))
 
     with Dripping(*STREAMS[stream]) as server:
         for follow in (wait, lambda url: asyncio.run(in_loop(url))):
             began = time.monotonic()
-            with pytest.raises(UnavailableError, match="within 1 s"):
+            with pytest.raises(UnavailableError, match=r"within 0\.5 s"):
                 follow(server.url)
             assert time.monotonic() - began < LONG_S / 2
         assert {method for method, _ in server.received} == {"POST", "GET"}
@@ -151,8 +140,8 @@ def test_the_time_of_one_call_ends_no_other(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(1) as pool:
             following = pool.submit(follow)
-            with pytest.raises(UnavailableError, match="within 1 s"):
-                job.wait(1.0)
+            with pytest.raises(UnavailableError, match=r"within 0\.5 s"):
+                job.wait(TIME_S)
             following.result(LONG_S)
         assert len(seen) == 30
         assert len(server.received) == 3

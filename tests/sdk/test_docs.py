@@ -80,6 +80,7 @@ def serving(command: list[str], url: str, environment: dict[str, str]) -> Genera
             yield
         finally:
             process.terminate()
+    assert process.returncode == 0
 
 
 def ready(url: str) -> bool:

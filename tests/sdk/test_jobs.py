@@ -13,20 +13,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import numpy as np
 import pytest
 
 from tensorkiln import AsyncClient, Client, Graph
 from tensorkiln.errors import CrashedError, JobCancelledError, RequestError, UnavailableError
 from tensorkiln.sdk import JobEvent
-from tests.farm.ports import free_port
-from tests.sdk.hung import await_state, opened
+from tests.sdk.conftest import Connect
+from tests.sdk.hung import opened
 from tests.sdk.interrupt import broken_off
-from tests.sdk.scripted import ScriptedServer
-from tests.service.bodies import compile_body, encoded, graph
-from tests.service.failing import failing
-from tests.service.server import JSON, Server
+from tests.sdk.scripted import EVENTS, ScriptedServer
+from tests.service.bodies import graph
+from tests.service.server import Server
 
 JOB = "0" * 32
 
@@ -60,28 +58,6 @@ def test_progress_is_told_stage_by_stage(served: str, tmp_path: Path) -> None:
         assert stages[0] == "parse"
         assert "codegen" in stages
         assert {event.target for event in events if event.kind == "stage"} == {None, 0}
-
-
-def test_a_job_is_followed_in_a_loop(served: str, tmp_path: Path) -> None:
-    async def follow() -> None:
-        async with AsyncClient(served, cache_dir=tmp_path) as client:
-            job = await client.submit(graph("sqrt", rows=52))
-            kinds = [event.kind async for event in job.events()]
-            assert (kinds[0], kinds[-1]) == ("queued", "done")
-            (compiled,) = await job.wait()
-            assert (await job.status()).state == "done"
-            assert (await client.load(compiled)).compiled.digest == compiled.digest
-
-    asyncio.run(follow())
-
-
-def test_what_a_compile_would_find_is_explained(served: str, tmp_path: Path) -> None:
-    with Client(served, cache_dir=tmp_path) as client:
-        wire = graph("sqrt", rows=53)
-        (before,) = client.explain(wire)["actions"]
-        assert not before["stored"]
-        assert client.compile(wire).compiled.digest == before["digest"]
-        assert client.explain(wire)["actions"][0]["stored"]
 
 
 def test_a_job_that_is_cancelled_says_so_to_those_who_wait(busy: Server, tmp_path: Path) -> None:
@@ -203,24 +179,15 @@ def test_a_compile_that_fails_fails_its_job(scripted: ScriptedServer, tmp_path: 
     assert [each.path for each in scripted.received[1:]] == [f"/jobs/{JOB}/events", f"/jobs/{JOB}"]
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-def test_events_go_on_where_a_connection_was_lost(scripted: ScriptedServer, tmp_path: Path, is_async: bool) -> None:
+def test_events_go_on_where_a_connection_was_lost(scripted: ScriptedServer, connect: Connect) -> None:
     scripted.answers_with(told(), status=202)
     scripted.tells([("1.1", "queued", {}), ("1.2", "started", {"queue_ms": 1})])
     scripted.answers_with(cut=True)
     scripted.refuses_with(503, "infra.unavailable", "restarting", retry_after="0")
     scripted.tells([("1.3", "stage", {"stage": "parse", "target": None})])
     scripted.tells([("1.4", "done", {"state": "done"})])
-
-    async def follow() -> list[str]:
-        async with AsyncClient(scripted.url, cache_dir=tmp_path) as client:
-            return [event.id async for event in (await client.submit(graph())).events()]
-
-    def wait() -> list[str]:
-        with Client(scripted.url, cache_dir=tmp_path) as client:
-            return [event.id for event in client.submit(graph()).events()]
-
-    assert (asyncio.run(follow()) if is_async else wait()) == ["1.1", "1.2", "1.3", "1.4"]
+    events = connect(scripted.url).submit(graph()).events()
+    assert [event.id for event in events] == ["1.1", "1.2", "1.3", "1.4"]
     resumed = [each.headers.get("last-event-id") for each in scripted.received[1:]]
     assert resumed == [None, "1.2", "1.2", "1.2", "1.3"]
     assert {each.headers["accept"] for each in scripted.received[1:]} == {"text/event-stream"}
@@ -238,9 +205,10 @@ def test_an_id_that_is_no_part_of_a_url_is_refused(
     assert [each[:2] for each in scripted.requests] == [("POST", "/compile")]
 
 
-def test_what_is_no_event_is_refused(scripted: ScriptedServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("data", [b"[1", b"[" * 100_000], ids=["no JSON", "deep"])
+def test_what_is_no_event_is_refused(scripted: ScriptedServer, tmp_path: Path, data: bytes) -> None:
     scripted.answers_with(told(), status=202)
-    scripted.answers_with(b"event: stage\ndata: [1\n\n", headers={"Content-Type": "text/event-stream"}, stays_s=0.0)
+    scripted.answers_with(b"event: stage\ndata: " + data + b"\n\n", headers=EVENTS, stays_s=0.0)
     with Client(scripted.url, cache_dir=tmp_path) as client, pytest.raises(UnavailableError, match="event"):
         client.submit(graph()).wait()
 
@@ -257,26 +225,14 @@ def test_a_client_that_is_offline_has_no_jobs(tmp_path: Path) -> None:
         client.submit(graph())
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-def test_a_job_that_is_asked_for_again_is_the_same_job(
-    scripted: ScriptedServer, tmp_path: Path, is_async: bool
-) -> None:
+def test_a_job_that_is_asked_for_again_is_the_same_job(scripted: ScriptedServer, connect: Connect) -> None:
     for _ in range(2):
         scripted.answers_with(cut=True)
         scripted.refuses_with(503, "infra.unavailable", "restarting", retry_after="0")
         scripted.answers_with(told(), status=202)
-
-    async def submit() -> None:
-        async with AsyncClient(scripted.url, cache_dir=tmp_path) as client:
-            for _ in range(2):
-                await client.submit(graph())
-
-    if is_async:
-        asyncio.run(submit())
-    else:
-        with Client(scripted.url, cache_dir=tmp_path) as client:
-            for _ in range(2):
-                client.submit(graph())
+    client = connect(scripted.url)
+    for _ in range(2):
+        client.submit(graph())
     keys = [each.headers["idempotency-key"] for each in scripted.received]
     assert len(keys) == 6
     assert keys[:3] == [keys[0]] * 3
@@ -290,21 +246,3 @@ def test_only_what_becomes_a_job_has_a_key(scripted: ScriptedServer, tmp_path: P
     with Client(scripted.url, cache_dir=tmp_path) as client:
         client.validate(graph())
     assert "idempotency-key" not in scripted.received[0].headers
-
-
-def test_a_job_outlives_a_restart_of_its_service(tmp_path: Path) -> None:
-    home, port = tmp_path / "server", free_port()
-    with Server(home, port=port, fails=True, concurrency=1, compile_deadline_s=600) as server:
-        hung = httpx2.post(
-            f"{server.url}/compile",
-            content=failing(encoded(compile_body()), "hang"),
-            headers={**JSON, "Prefer": "respond-async"},
-        )
-        await_state(server, hung.json()["id"], "running")
-        with Client(server.url, cache_dir=tmp_path / "mine") as client:
-            job = client.submit(graph("sqrt", rows=60), "cpu")
-            server.http.delete(f"/jobs/{hung.json()['id']}")
-            server.stop(signal.SIGKILL)
-            with Server(home, port=port):
-                (compiled,) = job.wait(120)
-            assert compiled.target.kind == "cpu"

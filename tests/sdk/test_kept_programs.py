@@ -100,16 +100,6 @@ def without_its_key(home: Path) -> Any:
     return mock.MagicMock()
 
 
-def without_artifacts(home: Path) -> Any:
-    shutil.rmtree(home / "artifacts")
-    shutil.rmtree(home / "store")
-    return mock.MagicMock()
-
-
-def salted(home: Path) -> Any:
-    return mock.patch.dict(os.environ, KILN_SALT="another")
-
-
 def evicted(home: Path) -> Any:
     for path in (*(home / "programs").iterdir(), *(home / "artifacts").iterdir()):
         path.unlink()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from tensorkiln import AsyncClient, Client
 from tensorkiln.embedded import embedded_service
 from tensorkiln.errors import NotFoundError
+from tests.sdk.conftest import Connect
 from tests.sdk.scripted import ScriptedServer
 from tests.sdk.test_compile_all import REPORTS, Kiln, environment, kiln, report
 from tests.service.bodies import V3, graph
@@ -33,20 +33,11 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_a_call_that_needs_a_service_is_refused(
-    scripted: ScriptedServer, tmp_path: Path, call: Callable[[Any], Any]
+    scripted: ScriptedServer, connect: Connect, call: Callable[[Any], Any]
 ) -> None:
-    async def in_loop() -> None:
-        async with AsyncClient(scripted.url, cache_dir=tmp_path, offline=True) as client:
-            await call(client)
-
     scripted.answers_with()
-    with (
-        Client(scripted.url, cache_dir=tmp_path, offline=True) as client,
-        pytest.raises(NotFoundError, match="offline"),
-    ):
-        call(client)
     with pytest.raises(NotFoundError, match="offline"):
-        asyncio.run(in_loop())
+        call(connect(scripted.url, offline=True))
     assert scripted.received == []
 
 

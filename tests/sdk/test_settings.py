@@ -20,12 +20,6 @@ def test_an_argument_wins_over_the_environment() -> None:
     assert (settings.url, settings.timeout_s, settings.home) == ("http://here:2", 3.0, Path("/srv/kiln"))
 
 
-def test_the_environment_wins_over_the_defaults() -> None:
-    environment = {"KILN_URL": "https://here/kiln", "KILN_TIMEOUT_S": "7", "KILN_HOME": "/var/kiln"}
-    settings = resolve_settings(environment=environment)
-    assert (settings.url, settings.timeout_s, settings.home) == ("https://here/kiln", 7.0, Path("/var/kiln"))
-
-
 def test_an_empty_url_asks_for_an_embedded_service_whatever_the_environment_says() -> None:
     assert resolve_settings("", environment={"KILN_URL": "http://elsewhere:1"}).url is None
 

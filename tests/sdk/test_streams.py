@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tensorkiln import AsyncClient, Client
+from tensorkiln import Client
 from tensorkiln.errors import UnavailableError
+from tests.sdk.conftest import Connect
 from tests.sdk.scripted import EVENTS, ScriptedServer
 from tests.sdk.test_jobs import JOB, told
 from tests.service.bodies import graph
@@ -24,20 +24,11 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tensorkiln.transport.STREAM_ATTEMPTS", ATTEMPTS)
 
 
-@pytest.fixture(params=["blocking", "async"])
-def follow(request: pytest.FixtureRequest, scripted: ScriptedServer, tmp_path: Path) -> Follow:
-    """The ids of the events of a job that is followed for so many seconds; each test is run for both clients."""
-
-    def wait(timeout_s: float) -> list[str]:
-        with Client(scripted.url, cache_dir=tmp_path) as client:
-            return [event.id for event in client.submit(graph()).events(timeout_s=timeout_s)]
-
-    async def in_loop(timeout_s: float) -> list[str]:
-        async with AsyncClient(scripted.url, cache_dir=tmp_path) as client:
-            return [event.id async for event in (await client.submit(graph())).events(timeout_s=timeout_s)]
-
+@pytest.fixture
+def follow(connect: Connect, scripted: ScriptedServer) -> Follow:
+    """The ids of the events of a job that is followed for so many seconds."""
     scripted.answers_with(told(), status=202)
-    return wait if request.param == "blocking" else lambda timeout_s: asyncio.run(in_loop(timeout_s))
+    return lambda timeout_s: [event.id for event in connect(scripted.url).submit(graph()).events(timeout_s=timeout_s)]
 
 
 def test_a_stream_that_is_open_and_silent_is_followed_until_the_deadline(

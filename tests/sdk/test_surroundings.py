@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from pathlib import Path
 
 import pytest
 
-from tensorkiln import AsyncClient, Client
+from tensorkiln import Client
 from tensorkiln.errors import RequestError, TensorkilnError, UnavailableError
-from tests.sdk.conftest import Kiln
+from tests.sdk.conftest import Connect, Kiln
 from tests.sdk.scripted import ScriptedServer
 from tests.sdk.test_doctor import Doctor, doctor, kiln
 
@@ -36,35 +35,25 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("variable", "value", "why"), BROKEN)
 def test_a_client_names_the_variable_and_not_its_value(
-    variable: str, value: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    variable: str, value: str, why: str, tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def in_loop() -> None:
-        async with AsyncClient("https://127.0.0.1:1", cache_dir=tmp_path) as client:
-            await client.capabilities()
-
     monkeypatch.setenv(variable, value)
     if variable == "SSLKEYLOGFILE":
         # Without a file of certificates httpx2 makes a context that logs no keys.
         monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
-    with Client("https://127.0.0.1:1", cache_dir=tmp_path) as client:
-        for call in (client.capabilities, lambda: asyncio.run(in_loop())):
-            with pytest.raises(RequestError, match=f"environment variables .*{variable}.*{why}.*unset them") as error:
-                call()
-            assert "secret" not in error.value.message
+    with pytest.raises(RequestError, match=f"environment variables .*{variable}.*{why}.*unset them") as error:
+        connect("https://127.0.0.1:1").capabilities()
+    assert "secret" not in error.value.message
 
 
 @pytest.mark.parametrize("proxy", ["http://127.0.0.1:1", "http://:80"])
-def test_a_proxy_that_is_not_there_is_no_traceback(proxy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def in_loop() -> None:
-        async with AsyncClient("http://service.invalid", cache_dir=tmp_path) as client:
-            await client.capabilities()
-
+def test_a_proxy_that_is_not_there_is_no_traceback(
+    proxy: str, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTP_PROXY", proxy)
-    with Client("http://service.invalid", cache_dir=tmp_path) as client:
-        for call in (client.capabilities, lambda: asyncio.run(in_loop())):
-            with pytest.raises(TensorkilnError) as error:
-                call()
-            assert isinstance(error.value, RequestError | UnavailableError)
+    with pytest.raises(TensorkilnError) as error:
+        connect("http://service.invalid").capabilities()
+    assert isinstance(error.value, RequestError | UnavailableError)
 
 
 def test_certificates_are_for_those_who_speak_tls_to_a_service_or_a_proxy(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
-from tensorkiln import AsyncClient, Client
+from tensorkiln import Client
+from tests.sdk.conftest import Connect
 from tests.sdk.scripted import ScriptedServer
 from tests.sdk.test_jobs import told
 from tests.service.bodies import graph
@@ -27,23 +26,6 @@ except UnavailableError:
     print("unavailable")
 """
 
-Ask = Callable[[str], None]
-
-
-@pytest.fixture(params=["blocking", "async"])
-def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
-    """Asks a service what it can do; each test is run for both clients."""
-
-    def wait(url: str) -> None:
-        with Client(url, cache_dir=tmp_path) as client:
-            client.capabilities()
-
-    async def in_loop(url: str) -> None:
-        async with AsyncClient(url, cache_dir=tmp_path) as client:
-            await client.capabilities()
-
-    return wait if request.param == "blocking" else lambda url: asyncio.run(in_loop(url))
-
 
 def test_a_program_that_listens_to_nothing_hears_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", UNREACHABLE, str(tmp_path)]
@@ -51,12 +33,14 @@ def test_a_program_that_listens_to_nothing_hears_nothing(tmp_path: Path) -> None
     assert (done.stdout, done.stderr) == ("unavailable\n", "")
 
 
-def test_each_further_attempt_is_logged(scripted: ScriptedServer, ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_further_attempt_is_logged(
+    scripted: ScriptedServer, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
     scripted.answers_with(cut=True)
     scripted.refuses_with(503, "infra.unavailable", "restarting", retry_after="0")
     scripted.answers_with()
     with caplog.at_level(logging.INFO, "tensorkiln"), capture_logs() as structured:
-        ask(scripted.url)
+        connect(scripted.url).capabilities()
     records = [record for record in caplog.records if record.name == "tensorkiln"]
     assert [record.levelno for record in records] == [logging.INFO] * 2
     assert "GET /capabilities" in records[0].getMessage()

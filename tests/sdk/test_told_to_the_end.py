@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,11 +10,12 @@ import pytest
 
 from service.server.app import create_app
 from service.settings import Settings
-from tensorkiln import AsyncClient, Client
+from tensorkiln import Client
 from tensorkiln.embedded import Address
 from tensorkiln.immediate import iterate
 from tensorkiln.runner import BlockingRunner
 from tensorkiln.transport import Transport
+from tests.sdk.conftest import Connect
 from tests.sdk.scripted import ScriptedServer
 from tests.sdk.test_jobs import told
 from tests.service.bodies import graph
@@ -23,21 +23,15 @@ from tests.service.bodies import graph
 Follow = Callable[..., list[list[str]]]
 
 
-@pytest.fixture(params=["blocking", "async"])
-def follow(request: pytest.FixtureRequest, tmp_path: Path) -> Follow:
-    """The ids of the events of a job after each of some ids, in turn; each test is run for both clients."""
+@pytest.fixture
+def follow(connect: Connect) -> Follow:
+    """The ids of the events of a job after each of some ids, in turn."""
 
-    def wait(url: str, *after: str) -> list[list[str]]:
-        with Client(url, cache_dir=tmp_path) as client:
-            job = client.submit(graph())
-            return [[event.id for event in job.events(last)] for last in after]
+    def follow(url: str, *after: str) -> list[list[str]]:
+        job = connect(url).submit(graph())
+        return [[event.id for event in job.events(last)] for last in after]
 
-    async def in_loop(url: str, *after: str) -> list[list[str]]:
-        async with AsyncClient(url, cache_dir=tmp_path) as client:
-            job = await client.submit(graph())
-            return [[event.id async for event in job.events(last)] for last in after]
-
-    return wait if request.param == "blocking" else lambda url, *after: asyncio.run(in_loop(url, *after))
+    return follow
 
 
 def test_a_service_says_that_nothing_is_left(served: str, tmp_path: Path) -> None:

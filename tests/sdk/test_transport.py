@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
@@ -13,9 +11,6 @@ import pytest
 
 from tensorkiln.embedded import Address
 from tensorkiln.errors import (
-    DiagnosticError,
-    InvalidGraphError,
-    LimitExceededError,
     LostWorkerError,
     RateLimitedError,
     TensorkilnError,
@@ -192,35 +187,6 @@ def test_a_slow_answer_ends_at_the_deadline_and_is_not_tried_again(
     assert len(scripted.requests) == 1
 
 
-def test_a_problem_comes_back_as_its_own_class_with_pointers_and_details(
-    transport: Connect, scripted: ScriptedServer
-) -> None:
-    scripted.refuses_with(
-        422, "compile.diagnostic", "tile is odd", pointers=["/nodes/3"], details={"stage": "schedule"}
-    )
-    scripted.refuses_with(422, "graph.invalid", "no such var", pointers=["/nodes/1/a_var"])
-    scripted.refuses_with(
-        413, "limit.exceeded", "too many nodes", details={"limit": "nodes", "maximum": 50000, "actual": 50001}
-    )
-    client = transport(scripted)
-    with pytest.raises(DiagnosticError) as diagnostic:
-        client.get("/x")
-    assert diagnostic.value.pointers == ("/nodes/3",)
-    assert diagnostic.value.details == {"stage": "schedule"}
-    with pytest.raises(InvalidGraphError, match=r"no such var \(at /nodes/1/a_var\)"):
-        client.get("/x")
-    with pytest.raises(LimitExceededError) as limit:
-        client.get("/x")
-    assert limit.value.details["actual"] == 50001
-
-
-def test_an_unknown_code_keeps_its_message(transport: Connect, scripted: ScriptedServer) -> None:
-    scripted.refuses_with(402, "billing.overdue", "pay first")
-    client = transport(scripted)
-    with pytest.raises(TensorkilnError, match="pay first"):
-        client.get("/x")
-
-
 def test_an_answer_of_something_that_is_not_the_service_is_quoted(transport: Connect, scripted: ScriptedServer) -> None:
     scripted.answers_with(b"<html>\n<h1>Forbidden</h1>", status=403, headers={"Content-Type": "text/html"})
     client = transport(scripted)
@@ -233,14 +199,6 @@ def test_a_closed_transport_says_so(transport: Connect, scripted: ScriptedServer
     client.close()
     with pytest.raises(UnavailableError, match="closed"):
         client.get("/x")
-
-
-def test_threads_share_one_transport(scripted: ScriptedServer) -> None:
-    scripted.answers_with(json.dumps({"n": 1}).encode())
-    client = Driven(scripted.url, BlockingRunner(), run, 10.0)
-    with ThreadPoolExecutor(16) as pool:
-        assert list(pool.map(lambda _: client.get("/x"), range(16))) == [b'{"n": 1}'] * 16
-    client.close()
 
 
 def test_tasks_share_one_transport_and_so_do_loops_one_after_the_other(scripted: ScriptedServer) -> None:

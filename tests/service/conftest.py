@@ -10,6 +10,9 @@ import pytest
 from tests.identity.guarded import Guarded
 from tests.observe.figures import Figures
 from tests.service.server import TIGHT, Server
+from tests.trust.stores import stocked
+
+__all__ = ["stocked"]
 
 # Tests that use the same of these services, `server` aside, are in one xdist_group: it is started once.
 

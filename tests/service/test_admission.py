@@ -78,18 +78,15 @@ def test_public_paths_wait_for_nobody() -> None:
     assert max(passes) <= 3
 
 
-def test_one_that_leaves_keeps_no_place() -> None:
-    async def run() -> None:
-        begun = Begun()
-        app = Admission(begun, lambda _: TenantRecord(), ())
-        scope = {"type": "http", "path": "/compile", "tenant": ""}
-        with acting_as(LOCAL):
-            tasks = [asyncio.create_task(app(scope, nothing, unheard)) for _ in range(FLOOD)]
-            await asyncio.sleep(0)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await app(scope, nothing, unheard)
-        assert len(begun.at) == 1
-
-    asyncio.run(run())
+async def test_one_that_leaves_keeps_no_place() -> None:
+    begun = Begun()
+    app = Admission(begun, lambda _: TenantRecord(), ())
+    scope = {"type": "http", "path": "/compile", "tenant": ""}
+    with acting_as(LOCAL):
+        tasks = [asyncio.create_task(app(scope, nothing, unheard)) for _ in range(FLOOD)]
+        await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await app(scope, nothing, unheard)
+    assert len(begun.at) == 1

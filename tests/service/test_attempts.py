@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
@@ -19,18 +19,17 @@ from tests.trust.stores import Stocked, problem
 PROBLEM = {"code": "compile.crashed"}
 
 
-Test = Callable[[Stocked, Crashes, HandClock], Awaitable[None]]
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock(time.time())
 
 
-def with_store(home: Path, test: Test) -> None:
-    async def run() -> None:
-        stocked, clock = Stocked.at(home / "store"), HandClock(time.time())
-        crashes = Crashes(stocked.records, stocked.notary)
-        with going_by(clock):
-            await test(stocked, crashes, clock)
-            await crashes.settle()
-
-    asyncio.run(run())
+@pytest.fixture
+async def crashes(stocked: Stocked, clock: HandClock) -> AsyncGenerator[Crashes]:
+    made = Crashes(stocked.records, stocked.notary)
+    with going_by(clock):
+        yield made
+        await made.settle()
 
 
 async def begun(attempts: Attempts) -> Attempt:
@@ -39,83 +38,74 @@ async def begun(attempts: Attempts) -> Attempt:
     return attempt
 
 
-def test_two_may_be_at_a_compile_and_a_third_waits_until_both_have_crashed(tmp_path: Path) -> None:
-    async def test(_: Stocked, crashes: Crashes, clock: HandClock) -> None:
-        first, second = await begun(Attempts(crashes, "key")), await begun(Attempts(crashes, "key"))
-        third = Attempts(crashes, "key")
-        assert await third.begin() is None
-        async with first:
-            await first.crash(problem({**PROBLEM, "title": "the first"}))
-        assert await third.begin() is None, "the second may crash as well"
-        clock.at += 1
-        async with second:
-            await second.crash(problem({**PROBLEM, "title": "the second"}))
-        assert await third.begin() == Crash({**PROBLEM, "title": "the second"}, clock.at)
-        clock.at += REMEMBERED_S
-        assert (await begun(third)).number == 1
+async def test_two_may_be_at_a_compile_and_a_third_waits_until_both_have_crashed(
+    crashes: Crashes, clock: HandClock
+) -> None:
+    first, second = await begun(Attempts(crashes, "key")), await begun(Attempts(crashes, "key"))
+    third = Attempts(crashes, "key")
+    assert await third.begin() is None
+    async with first:
+        await first.crash(problem({**PROBLEM, "title": "the first"}))
+    assert await third.begin() is None, "the second may crash as well"
+    clock.at += 1
+    async with second:
+        await second.crash(problem({**PROBLEM, "title": "the second"}))
+    assert await third.begin() == Crash({**PROBLEM, "title": "the second"}, clock.at)
+    clock.at += REMEMBERED_S
+    assert (await begun(third)).number == 1
 
-    with_store(tmp_path, test)
 
-
-def test_whoever_meets_a_known_crash_tries_for_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_whoever_meets_a_known_crash_tries_for_one_place(
+    crashes: Crashes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tried: list[str] = []
 
     async def refuse(_: Records, path: str, __: object) -> bool:
         tried.append(path)
         return False
 
-    async def test(_: Stocked, crashes: Crashes, __: HandClock) -> None:
-        for _attempt in range(MAX_CRASHES):
-            async with await begun(Attempts(crashes, "key")) as attempt:
-                await attempt.crash(problem(PROBLEM))
-        monkeypatch.setattr(Records, "create", refuse)
-        assert isinstance(await Attempts(crashes, "key").begin(), Crash)
-        assert len(tried) == 1
-
-    with_store(tmp_path, test)
-
-
-def test_of_many_at_once_two_begin(tmp_path: Path) -> None:
-    async def test(_: Stocked, crashes: Crashes, clock: HandClock) -> None:
-        found = await asyncio.gather(*(Attempts(crashes, "key").begin() for _ in range(16)))
-        assert sum(each is not None for each in found) == MAX_CRASHES
-        clock.at += LEASE_S
-
-    with_store(tmp_path, test)
-
-
-def test_a_compile_that_does_not_crash_gives_its_place_back(tmp_path: Path) -> None:
-    async def test(stocked: Stocked, crashes: Crashes, _: HandClock) -> None:
-        for _attempt in range(MAX_CRASHES + 1):
-            async with await begun(Attempts(crashes, "key")) as attempt:
-                assert attempt.number == 1
-            await crashes.settle()
-        assert not [path for path in (stocked.root / "crashes").rglob("*") if path.is_file()]
-
-    with_store(tmp_path, test)
-
-
-def test_whoever_dies_at_an_attempt_does_not_count_once_the_lease_is_over(tmp_path: Path) -> None:
-    async def test(_: Stocked, crashes: Crashes, clock: HandClock) -> None:
-        dead = await begun(Attempts(crashes, "key"))
+    for _attempt in range(MAX_CRASHES):
         async with await begun(Attempts(crashes, "key")) as attempt:
             await attempt.crash(problem(PROBLEM))
-        waiting = [Attempts(crashes, "key") for _ in range(8)]
-        assert [await each.begin() for each in waiting] == [None] * 8
-        clock.at += LEASE_S
-        assert [await each.begin() for each in waiting] == [None] * 8
-        clock.at += 1
-        found = await asyncio.gather(*(each.begin() for each in waiting))
-        (taken,) = [each for each in found if isinstance(each, Attempt)]
-        assert taken.number == 1, "the place before that of the crash"
-        # One that was frozen only is not heard any more.
-        await dead.crash(problem(PROBLEM))
-        assert await Attempts(crashes, "key").begin() is None
-        async with taken:
-            await taken.crash(problem(PROBLEM))
-        assert isinstance(await Attempts(crashes, "key").begin(), Crash)
+    monkeypatch.setattr(Records, "create", refuse)
+    assert isinstance(await Attempts(crashes, "key").begin(), Crash)
+    assert len(tried) == 1
 
-    with_store(tmp_path, test)
+
+async def test_of_many_at_once_two_begin(crashes: Crashes, clock: HandClock) -> None:
+    found = await asyncio.gather(*(Attempts(crashes, "key").begin() for _ in range(16)))
+    assert sum(each is not None for each in found) == MAX_CRASHES
+    clock.at += LEASE_S
+
+
+async def test_a_compile_that_does_not_crash_gives_its_place_back(stocked: Stocked, crashes: Crashes) -> None:
+    for _attempt in range(MAX_CRASHES + 1):
+        async with await begun(Attempts(crashes, "key")) as attempt:
+            assert attempt.number == 1
+        await crashes.settle()
+    assert not [path for path in (stocked.root / "crashes").rglob("*") if path.is_file()]
+
+
+async def test_whoever_dies_at_an_attempt_does_not_count_once_the_lease_is_over(
+    crashes: Crashes, clock: HandClock
+) -> None:
+    dead = await begun(Attempts(crashes, "key"))
+    async with await begun(Attempts(crashes, "key")) as attempt:
+        await attempt.crash(problem(PROBLEM))
+    waiting = [Attempts(crashes, "key") for _ in range(8)]
+    assert [await each.begin() for each in waiting] == [None] * 8
+    clock.at += LEASE_S
+    assert [await each.begin() for each in waiting] == [None] * 8
+    clock.at += 1
+    found = await asyncio.gather(*(each.begin() for each in waiting))
+    (taken,) = [each for each in found if isinstance(each, Attempt)]
+    assert taken.number == 1, "the place before that of the crash"
+    # One that was frozen only is not heard any more.
+    await dead.crash(problem(PROBLEM))
+    assert await Attempts(crashes, "key").begin() is None
+    async with taken:
+        await taken.crash(problem(PROBLEM))
+    assert isinstance(await Attempts(crashes, "key").begin(), Crash)
 
 
 def places(stocked: Stocked) -> list[str]:
@@ -123,32 +113,29 @@ def places(stocked: Stocked) -> list[str]:
     return [path.read_text() for path in sorted(stocked.root.glob("crashes/*/*")) if "#" not in path.name]
 
 
-def test_whoever_says_that_it_lives_keeps_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_whoever_says_that_it_lives_keeps_its_place(
+    stocked: Stocked, crashes: Crashes, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("service.store.attempts.BEAT_S", 0.01)
-
-    async def test(stocked: Stocked, crashes: Crashes, clock: HandClock) -> None:
-        async with await begun(Attempts(crashes, "key")), await begun(Attempts(crashes, "key")):
-            other = Attempts(crashes, "key")
-            for _ in range(4):
-                before = places(stocked)
-                assert await other.begin() is None
-                clock.at += LEASE_S - 1
-                while any(text in before for text in places(stocked)):
-                    await asyncio.sleep(0.01)
-
-    with_store(tmp_path, test)
+    async with await begun(Attempts(crashes, "key")), await begun(Attempts(crashes, "key")):
+        other = Attempts(crashes, "key")
+        for _ in range(4):
+            before = places(stocked)
+            assert await other.begin() is None
+            clock.at += LEASE_S - 1
+            while any(text in before for text in places(stocked)):
+                await asyncio.sleep(0.01)
 
 
-def test_a_place_that_can_be_neither_taken_nor_read_is_a_failure_of_the_store(tmp_path: Path) -> None:
-    async def test(stocked: Stocked, crashes: Crashes, _: HandClock) -> None:
-        async with await begun(Attempts(crashes, "key")):
-            (path,) = stocked.root.glob("crashes/*/*")
-        await crashes.settle()
-        path.symlink_to(tmp_path / "nowhere")
-        async with asyncio.timeout(20):
-            with pytest.raises(UnavailableError):
-                await Attempts(crashes, "key").begin()
-        path.unlink()
-        assert (await begun(Attempts(crashes, "key"))).number == 1
-
-    with_store(tmp_path, test)
+async def test_a_place_that_can_be_neither_taken_nor_read_is_a_failure_of_the_store(
+    stocked: Stocked, crashes: Crashes, tmp_path: Path
+) -> None:
+    async with await begun(Attempts(crashes, "key")):
+        (path,) = stocked.root.glob("crashes/*/*")
+    await crashes.settle()
+    path.symlink_to(tmp_path / "nowhere")
+    async with asyncio.timeout(20):
+        with pytest.raises(UnavailableError):
+            await Attempts(crashes, "key").begin()
+    path.unlink()
+    assert (await begun(Attempts(crashes, "key"))).number == 1

@@ -33,28 +33,25 @@ def ledger_of(settings: Settings) -> Ledger:
     return Ledger(Records(open_store(settings.store_location)), Statements(notary))
 
 
-def test_an_order_of_another_build_comes_to_an_error_that_stays(tmp_path: Path) -> None:
-    async def run() -> None:
-        settings = Settings(home=tmp_path)
-        ledger = ledger_of(settings)
-        other = action(1)  # its build is none
-        task = Task("task", 1, other.components, False, False, 5.0)
-        await ledger.open(task)
-        bench = Bench.on(settings)
-        assert await bench.carry_out(task) == "refused"
-        await bench.close()
-        assert await ledger.finished() == ["task"]
-        result = await ledger.result(task)
-        assert result is not None
-        assert result.problem is not None
-        error = error_from_problem(result.problem)
-        assert error.code == "internal"
-        assert not isinstance(error, InfrastructureError)
-
-    asyncio.run(run())
+async def test_an_order_of_another_build_comes_to_an_error_that_stays(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    ledger = ledger_of(settings)
+    other = action(1)  # its build is none
+    task = Task("task", 1, other.components, False, False, 5.0)
+    await ledger.open(task)
+    bench = Bench.on(settings)
+    assert await bench.carry_out(task) == "refused"
+    await bench.close()
+    assert await ledger.finished() == ["task"]
+    result = await ledger.result(task)
+    assert result is not None
+    assert result.problem is not None
+    error = error_from_problem(result.problem)
+    assert error.code == "internal"
+    assert not isinstance(error, InfrastructureError)
 
 
-def test_nothing_is_left_of_an_order_that_is_taken_back_as_the_worker_writes(
+async def test_nothing_is_left_of_an_order_that_is_taken_back_as_the_worker_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beat = Ledger.beat
@@ -65,25 +62,21 @@ def test_nothing_is_left_of_an_order_that_is_taken_back_as_the_worker_writes(
 
     monkeypatch.setattr(Ledger, "beat", late)
     monkeypatch.setattr(Spawned, "besides", (INSTALL,))
-
-    async def run() -> None:
-        settings = Settings(home=tmp_path)
-        ledger = ledger_of(settings)
-        graph = await Blobs(open_store(settings.store_location)).put(failing(encoded(compile_body()), "hang"))
-        wanted = replace(action(1), build_id=build().build_id, graph=graph)
-        task = Task("task", 1, wanted.components, False, False, 60.0)
-        await ledger.open(task)
-        bench = Bench.on(settings)
-        await bench.start()
-        assert await bench.carry_out(task) == "given up"
-        await bench.close()
-        assert [path for path in (tmp_path / "store" / "farm").rglob("*") if path.is_file()] == []
-
-    asyncio.run(run())
+    settings = Settings(home=tmp_path)
+    ledger = ledger_of(settings)
+    graph = await Blobs(open_store(settings.store_location)).put(failing(encoded(compile_body()), "hang"))
+    wanted = replace(action(1), build_id=build().build_id, graph=graph)
+    task = Task("task", 1, wanted.components, False, False, 60.0)
+    await ledger.open(task)
+    bench = Bench.on(settings)
+    await bench.start()
+    assert await bench.carry_out(task) == "given up"
+    await bench.close()
+    assert [path for path in (tmp_path / "store" / "farm").rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.parametrize("is_told_to_end", [True, False])
-def test_a_worker_has_as_many_orders_as_places_and_sees_them_through_or_gives_them_back(
+async def test_a_worker_has_as_many_orders_as_places_and_sees_them_through_or_gives_them_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_told_to_end: bool
 ) -> None:
     may_end = asyncio.Event()
@@ -93,27 +86,23 @@ def test_a_worker_has_as_many_orders_as_places_and_sees_them_through_or_gives_th
         return Made(b"", Entry("0" * 64, ()), None)
 
     monkeypatch.setattr(Bench, "_make", made)
-
-    async def run() -> None:
-        settings = Settings(home=tmp_path, concurrency=2)
-        ledger = ledger_of(settings)
-        components = replace(action(1), build_id=build().build_id).components
-        for name in ("first", "second", "third"):
-            await ledger.open(Task(name, 1, components, False, False, 60.0))
-        bench, ending = Bench.on(settings), asyncio.Event()
-        working = asyncio.create_task(bench.work(ending))
-        while len(await ledger.claimed()) < 2:
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.2)
-        assert await ledger.claimed() == ["first", "second"]
-        if is_told_to_end:
-            ending.set()
-            may_end.set()
-        else:
-            working.cancel()
-        await asyncio.wait({working})
-        await bench.close()
-        assert await ledger.finished() == (["first", "second"] if is_told_to_end else [])
-        assert await ledger.claimed() == (["first", "second"] if is_told_to_end else [])
-
-    asyncio.run(run())
+    settings = Settings(home=tmp_path, concurrency=2)
+    ledger = ledger_of(settings)
+    components = replace(action(1), build_id=build().build_id).components
+    for name in ("first", "second", "third"):
+        await ledger.open(Task(name, 1, components, False, False, 60.0))
+    bench, ending = Bench.on(settings), asyncio.Event()
+    working = asyncio.create_task(bench.work(ending))
+    while len(await ledger.claimed()) < 2:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.2)
+    assert await ledger.claimed() == ["first", "second"]
+    if is_told_to_end:
+        ending.set()
+        may_end.set()
+    else:
+        working.cancel()
+    await asyncio.wait({working})
+    await bench.close()
+    assert await ledger.finished() == (["first", "second"] if is_told_to_end else [])
+    assert await ledger.claimed() == (["first", "second"] if is_told_to_end else [])

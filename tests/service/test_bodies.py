@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -22,24 +21,18 @@ def bodies(home: Path) -> Bodies:
     return Bodies(Blobs(open_store(str(home))), lambda: caller().tenant, MemoryLimit(4096))
 
 
-def test_a_body_of_two_tenants_is_stored_twice(tmp_path: Path) -> None:
-    async def run() -> None:
-        stored = bodies(tmp_path)
-        digests: list[str] = []
-        for who in (ONE, OTHER, ONE):
-            with acting_as(who):
-                digests.append(await stored.put(BODY, durable=False))
-                assert await stored.get(digests[-1]) == BODY
-        assert digests[0] == digests[2]
-        assert len({*digests, BODY.digest}) == 3
-
-    asyncio.run(run())
+async def test_a_body_of_two_tenants_is_stored_twice(tmp_path: Path) -> None:
+    stored = bodies(tmp_path)
+    digests: list[str] = []
+    for who in (ONE, OTHER, ONE):
+        with acting_as(who):
+            digests.append(await stored.put(BODY, durable=False))
+            assert await stored.get(digests[-1]) == BODY
+    assert digests[0] == digests[2]
+    assert len({*digests, BODY.digest}) == 3
 
 
-def test_a_body_that_was_stored_as_it_is_comes_back(tmp_path: Path) -> None:
-    async def run() -> None:
-        digest = await Blobs(open_store(str(tmp_path))).put(CONTENT)
-        with acting_as(ONE):
-            assert await bodies(tmp_path).get(digest) == BODY
-
-    asyncio.run(run())
+async def test_a_body_that_was_stored_as_it_is_comes_back(tmp_path: Path) -> None:
+    digest = await Blobs(open_store(str(tmp_path))).put(CONTENT)
+    with acting_as(ONE):
+        assert await bodies(tmp_path).get(digest) == BODY

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +20,7 @@ from service.fairness.turns import Turns
 from service.identity.caller import LOCAL, acting_as
 from service.store.job_records import Event, JobRecord, JobRecords
 from service.wire.body import Body
-from tests.service.bodies import compile_body, encoded
-from tests.service.server import Server
 from tests.service.test_job_ends import BODY, LEFT, House, ended
-from tests.service.test_jobs import accepted, events
 
 STAGES = ("parse", "validate", "lower")
 
@@ -77,47 +73,42 @@ async def told(jobs: Jobs, identifier: str, last: str = "") -> list[Event]:
 
 
 @pytest.mark.parametrize("who", ["gives it up", "ends it"])
-def test_who_listens_hears_every_event_once_and_the_end(
+async def test_who_listens_hears_every_event_once_and_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str
 ) -> None:
     if who == "ends it":
         monkeypatch.setattr(engine_jobs, "BEAT_S", 60.0)  # It is done before its service has looked around.
-
-    async def run() -> None:
-        two = Two(tmp_path)
-        async with two.running() as job:
-            listening = asyncio.create_task(told(two.working, job))
-            await asyncio.sleep(0.05)
-            assert (await two.other.cancel(job)).record.state == "cancelled"
-            if who == "ends it":
-                two.next_stage.set()
-                two.goes_on.set()
-            heard = await listening
-            stages = [*STAGES, *(["codegen"] if who == "ends it" else [])]
-            assert [event.kind for event in heard] == ["queued", "started", *["stage"] * len(stages), "done"]
-            assert [event.data["stage"] for event in heard if event.kind == "stage"] == stages
-            assert len({event.id for event in heard}) == len(heard)
-            assert heard[-1].data["state"] == "cancelled"
-            for jobs in (two.working, two.other):
-                for event in heard[1:-1]:  # The store knows of the first two.
-                    assert await told(jobs, job, event.id) == heard[-1:]
-                assert await told(jobs, job, heard[-1].id) == []
-
-    asyncio.run(run())
-
-
-def test_who_goes_on_to_listen_elsewhere_hears_nothing_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run() -> None:
-        two = Two(tmp_path)
-        async with two.running() as job:
-            monkeypatch.setattr(engine_jobs, "TELL_S", 0.02)
-            listening = asyncio.create_task(told(two.other, job, f"1.{2 + len(STAGES)}"))
-            await asyncio.sleep(0.2)
+    two = Two(tmp_path)
+    async with two.running() as job:
+        listening = asyncio.create_task(told(two.working, job))
+        await asyncio.sleep(0.05)
+        assert (await two.other.cancel(job)).record.state == "cancelled"
+        if who == "ends it":
             two.next_stage.set()
             two.goes_on.set()
-            assert [event.data.get("stage") for event in await listening] == ["codegen", None]
+        heard = await listening
+        stages = [*STAGES, *(["codegen"] if who == "ends it" else [])]
+        assert [event.kind for event in heard] == ["queued", "started", *["stage"] * len(stages), "done"]
+        assert [event.data["stage"] for event in heard if event.kind == "stage"] == stages
+        assert len({event.id for event in heard}) == len(heard)
+        assert heard[-1].data["state"] == "cancelled"
+        for jobs in (two.working, two.other):
+            for event in heard[1:-1]:  # The store knows of the first two.
+                assert await told(jobs, job, event.id) == heard[-1:]
+            assert await told(jobs, job, heard[-1].id) == []
 
-    asyncio.run(run())
+
+async def test_who_goes_on_to_listen_elsewhere_hears_nothing_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = Two(tmp_path)
+    async with two.running() as job:
+        monkeypatch.setattr(engine_jobs, "TELL_S", 0.02)
+        listening = asyncio.create_task(told(two.other, job, f"1.{2 + len(STAGES)}"))
+        await asyncio.sleep(0.2)
+        two.next_stage.set()
+        two.goes_on.set()
+        assert [event.data.get("stage") for event in await listening] == ["codegen", None]
 
 
 class Held(JobRecords):
@@ -151,27 +142,24 @@ def unlooking(home: Path) -> tuple[Two, Held]:
     return Two(home, records), held[0]
 
 
-def test_nothing_is_left_of_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_left_of_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_jobs, "TELL_S", 0.02)
     progress = tmp_path / "jobs" / "progress"
 
     def names() -> list[str]:
         return [path.name for path in progress.glob("*") if "#" not in path.name]
 
-    async def run() -> None:
-        two, held = unlooking(tmp_path)
-        async with two.running() as job, asyncio.timeout(20):
-            await held.look_no_more()
-            await two.other.cancel(job)
-            two.next_stage.set()
-            while names() != [job]:
-                await asyncio.sleep(0.01)
-            held.may_look.set()
-            assert (await ended(two.working, job)).record.state == "cancelled"
-            while two.working.open().total() or names():
-                await asyncio.sleep(0.01)
-
-    asyncio.run(run())
+    two, held = unlooking(tmp_path)
+    async with two.running() as job, asyncio.timeout(20):
+        await held.look_no_more()
+        await two.other.cancel(job)
+        two.next_stage.set()
+        while names() != [job]:
+            await asyncio.sleep(0.01)
+        held.may_look.set()
+        assert (await ended(two.working, job)).record.state == "cancelled"
+        while two.working.open().total() or names():
+            await asyncio.sleep(0.01)
 
 
 class Gate(Turns):
@@ -188,50 +176,44 @@ class Gate(Turns):
             yield turn
 
 
-def test_a_job_that_was_cancelled_while_it_was_queued_is_not_begun(tmp_path: Path) -> None:
+async def test_a_job_that_was_cancelled_while_it_was_queued_is_not_begun(tmp_path: Path) -> None:
     begun = asyncio.Event()
 
     async def work(body: Body, on_progress: OnProgress) -> bytes:
         begun.set()
         return b"answer"
 
-    async def run() -> None:
-        house = House(tmp_path, work)
-        house.turns = gate = Gate(house)
-        house.job_records = held = Held(house)
-        working, other = house.jobs(), House(tmp_path).jobs()
-        await working.start()
+    house = House(tmp_path, work)
+    house.turns = gate = Gate(house)
+    house.job_records = held = Held(house)
+    working, other = house.jobs(), House(tmp_path).jobs()
+    await working.start()
+    await held.look_no_more()
+    with acting_as(LOCAL):
+        job = await working.accept(BODY)
+        await other.cancel(job.record.id)
+        listening = asyncio.create_task(told(working, job.record.id))
+        gate.is_open.set()
+        assert await job.end(20)
+        assert job.record.state == "cancelled"
+        assert not begun.is_set()
+        assert [event.kind for event in await listening][-1] == "done"
+    async with asyncio.timeout(20):
+        while working.open().total():
+            await asyncio.sleep(0.01)
+    assert await JobRecords(house.records).opened() == []
+    held.may_look.set()
+    await working.close()
+
+
+async def test_its_service_tells_the_end_before_it_has_looked_around(tmp_path: Path) -> None:
+    two, held = unlooking(tmp_path)
+    async with two.running() as job:
         await held.look_no_more()
-        with acting_as(LOCAL):
-            job = await working.accept(BODY)
-            await other.cancel(job.record.id)
-            listening = asyncio.create_task(told(working, job.record.id))
-            gate.is_open.set()
-            assert await job.end(20)
-            assert job.record.state == "cancelled"
-            assert not begun.is_set()
-            assert [event.kind for event in await listening][-1] == "done"
-        async with asyncio.timeout(20):
-            while working.open().total():
-                await asyncio.sleep(0.01)
-        assert await JobRecords(house.records).opened() == []
+        cancelled = await two.other.cancel(job)
+        assert (await two.working.find(job)).record == cancelled.record
+        assert two.working.open().total() == 1
         held.may_look.set()
-        await working.close()
-
-    asyncio.run(run())
-
-
-def test_its_service_tells_the_end_before_it_has_looked_around(tmp_path: Path) -> None:
-    async def run() -> None:
-        two, held = unlooking(tmp_path)
-        async with two.running() as job:
-            await held.look_no_more()
-            cancelled = await two.other.cancel(job)
-            assert (await two.working.find(job)).record == cancelled.record
-            assert two.working.open().total() == 1
-            held.may_look.set()
-
-    asyncio.run(run())
 
 
 @pytest.mark.parametrize(("queue_ms", "ago_s"), [(1500.0, 60.0), (1500.0, -0.5), (None, 60.0)])
@@ -260,7 +242,7 @@ def test_its_figures_are_those_that_its_service_told(tmp_path: Path, queue_ms: f
     assert done.data == {"state": "cancelled", "queue_ms": record.queue_ms, "run_ms": record.run_ms}
 
 
-def test_the_time_in_a_queue_while_it_ran_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_time_in_a_queue_while_it_ran_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_jobs, "TELL_S", 0.02)
 
     async def work(body: Body, on_progress: OnProgress) -> bytes:
@@ -268,41 +250,15 @@ def test_the_time_in_a_queue_while_it_ran_is_told_too(tmp_path: Path, monkeypatc
         on_progress({"stage": "parse", "target": None})
         return await asyncio.Event().wait() and b""
 
-    async def run() -> None:
-        house = House(tmp_path, work)
-        working, other = house.jobs(), house.jobs()
-        await working.start()
-        with acting_as(LOCAL):
-            job = (await working.accept(BODY)).record.id
-            async with asyncio.timeout(20):
-                while len((await other.find(job)).record.events) < 3:
-                    await asyncio.sleep(0.01)
-            queue_ms = (await other.cancel(job)).record.queue_ms
-        assert queue_ms is not None
-        assert queue_ms >= 290
-        await working.close()
-
-    asyncio.run(run())
-
-
-@pytest.mark.xdist_group("pair")
-def test_a_real_service_tells_the_end_that_another_made(pair: tuple[Server, Server]) -> None:
-    one, two = pair
-    with ThreadPoolExecutor(1) as pool:
-        job = accepted(one, encoded(compile_body()), "hang")
-        watched = pool.submit(events, one, job)
-        while not one.jobs("compile"):
-            time.sleep(0.01)
-        time.sleep(1)
-        cancelled = two.http.delete(f"/jobs/{job}").json()
-        assert cancelled["state"] == "cancelled"
-        assert cancelled["run_ms"] >= 900
-        heard = watched.result(timeout=60)
-        assert [each["event"] for each in heard].count("done") == 1
-        assert heard[-1]["data"]["run_ms"] == cancelled["run_ms"]
-        assert len({each["id"] for each in heard}) == len(heard)
-        for server in (one, two):
-            assert server.http.get(f"/jobs/{job}").json() == cancelled
-            assert events(server, job, heard[-2]["id"]) == heard[-1:]
-            answer = server.http.get(f"/jobs/{job}/events", headers={"Last-Event-ID": heard[-1]["id"]})
-            assert answer.status_code == 204
+    house = House(tmp_path, work)
+    working, other = house.jobs(), house.jobs()
+    await working.start()
+    with acting_as(LOCAL):
+        job = (await working.accept(BODY)).record.id
+        async with asyncio.timeout(20):
+            while len((await other.find(job)).record.events) < 3:
+                await asyncio.sleep(0.01)
+        queue_ms = (await other.cancel(job)).record.queue_ms
+    assert queue_ms is not None
+    assert queue_ms >= 290
+    await working.close()

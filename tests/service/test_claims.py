@@ -37,19 +37,16 @@ async def taken(records: Records, group: str, number: int) -> Mapping[str, Any] 
 
 
 @pytest.mark.parametrize("location", ["memory:///", ""])
-def test_of_many_who_claim_what_is_free_or_was_a_dead_ones_one_has_it(tmp_path: Path, location: str) -> None:
-    async def run() -> None:
-        records = Records(open_store(location or str(tmp_path)))
-        for group in "abc":
-            found = await asyncio.gather(*(taken(records, group, number) for number in range(8)))
-            assert found.count(None) == 1
-            assert await records.get(PATH) == {"holder": f"{group}{found.index(None)}"}
-        assert await records.names("claims", 10) == ["one"], "no lock is left"
-
-    asyncio.run(run())
+async def test_of_many_who_claim_what_is_free_or_was_a_dead_ones_one_has_it(tmp_path: Path, location: str) -> None:
+    records = Records(open_store(location or str(tmp_path)))
+    for group in "abc":
+        found = await asyncio.gather(*(taken(records, group, number) for number in range(8)))
+        assert found.count(None) == 1
+        assert await records.get(PATH) == {"holder": f"{group}{found.index(None)}"}
+    assert await records.names("claims", 10) == ["one"], "no lock is left"
 
 
-def test_one_that_is_lost_while_it_replaces_a_claim_holds_it_up_for_a_lease(tmp_path: Path) -> None:
+async def test_one_that_is_lost_while_it_replaces_a_claim_holds_it_up_for_a_lease(tmp_path: Path) -> None:
     class Dying(Records):
         async def put(self, path: str, content: Mapping[str, Any], *, durable: bool = False) -> None:
             raise asyncio.CancelledError
@@ -57,21 +54,18 @@ def test_one_that_is_lost_while_it_replaces_a_claim_holds_it_up_for_a_lease(tmp_
         async def delete(self, path: str) -> None:
             raise asyncio.CancelledError
 
-    async def run() -> None:
-        store, clock = open_store(str(tmp_path)), HandClock(0.0)
-        records = Records(store)
-        await records.put(PATH, {"holder": "dead"})
-        with pytest.raises(asyncio.CancelledError):
-            await Claims(Dying(store)).take(PATH, lambda: {"holder": "dying"}, gone)
-        claims = by(clock, Claims(records))
-        for clock.at in (0.0, LEASE_S, LEASE_S + 1):
-            assert await claims.take(PATH, lambda: {"holder": "next"}, gone) == {"holder": "dead"}
-        assert await claims.take(PATH, lambda: {"holder": "next"}, gone) is None
-
-    asyncio.run(run())
+    store, clock = open_store(str(tmp_path)), HandClock(0.0)
+    records = Records(store)
+    await records.put(PATH, {"holder": "dead"})
+    with pytest.raises(asyncio.CancelledError):
+        await Claims(Dying(store)).take(PATH, lambda: {"holder": "dying"}, gone)
+    claims = by(clock, Claims(records))
+    for clock.at in (0.0, LEASE_S, LEASE_S + 1):
+        assert await claims.take(PATH, lambda: {"holder": "next"}, gone) == {"holder": "dead"}
+    assert await claims.take(PATH, lambda: {"holder": "next"}, gone) is None
 
 
-def test_a_lock_that_is_taken_again_is_not_that_of_before(tmp_path: Path) -> None:
+async def test_a_lock_that_is_taken_again_is_not_that_of_before(tmp_path: Path) -> None:
     class Slow(Records):
         """Whose replacement another one meets."""
 
@@ -82,31 +76,24 @@ def test_a_lock_that_is_taken_again_is_not_that_of_before(tmp_path: Path) -> Non
                 raise UnavailableError("The store is full.")
             await super().put(path, content, durable=durable)
 
-    async def run() -> None:
-        nonlocal is_full
-        store = open_store(str(tmp_path))
-        await Records(store).put(PATH, {"holder": "dead"})
-        claims = Claims(Slow(store))
-        with pytest.raises(UnavailableError):
-            await claims.take(PATH, lambda: {"holder": "one"}, gone)
-        clock.at, is_full = LEASE_S + 1, False
-        assert await claims.take(PATH, lambda: {"holder": "one"}, gone) is None
-        assert await Records(store).get(PATH) == {"holder": "one"}
-
     clock, is_full = HandClock(0.0), True
     other = by(clock, Claims(Records(open_store(str(tmp_path)))))
-    asyncio.run(run())
+    store = open_store(str(tmp_path))
+    await Records(store).put(PATH, {"holder": "dead"})
+    claims = Claims(Slow(store))
+    with pytest.raises(UnavailableError):
+        await claims.take(PATH, lambda: {"holder": "one"}, gone)
+    clock.at, is_full = LEASE_S + 1, False
+    assert await claims.take(PATH, lambda: {"holder": "one"}, gone) is None
+    assert await Records(store).get(PATH) == {"holder": "one"}
 
 
-def test_whoever_lives_keeps_its_claim_and_a_store_that_says_nothing_is_away(tmp_path: Path) -> None:
-    async def run() -> None:
-        records = Records(open_store(str(tmp_path)))
-        claims = Claims(records)
-        assert await claims.take(PATH, lambda: {"holder": "one"}, living) is None
-        assert await claims.take(PATH, lambda: {"holder": "two"}, living) == {"holder": "one"}
-        (tmp_path / PATH).unlink()
-        (tmp_path / PATH).symlink_to(tmp_path / "nowhere")
-        with pytest.raises(UnavailableError):
-            await claims.take(PATH, lambda: {"holder": "two"}, living)
-
-    asyncio.run(run())
+async def test_whoever_lives_keeps_its_claim_and_a_store_that_says_nothing_is_away(tmp_path: Path) -> None:
+    records = Records(open_store(str(tmp_path)))
+    claims = Claims(records)
+    assert await claims.take(PATH, lambda: {"holder": "one"}, living) is None
+    assert await claims.take(PATH, lambda: {"holder": "two"}, living) == {"holder": "one"}
+    (tmp_path / PATH).unlink()
+    (tmp_path / PATH).symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UnavailableError):
+        await claims.take(PATH, lambda: {"holder": "two"}, living)

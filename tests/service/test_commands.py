@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 
+from tests.service.forked import forked_services
 
-@pytest.mark.parametrize("command", [["service.trust", "list"], ["service.identity", "list"]])
-def test_a_setting_that_cannot_be_is_told_in_a_line(command: list[str]) -> None:
-    variables = {**os.environ, "KILN_QUEUE": "many"}
-    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, env=variables, timeout=120)
+
+@pytest.mark.parametrize("module", ["service.trust", "service.identity"])
+def test_a_setting_that_cannot_be_is_told_in_a_line(module: str) -> None:
+    done = forked_services().run(module, "list", cwd=Path.cwd(), env={**os.environ, "KILN_QUEUE": "many"})
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("KILN_QUEUE: ")
     assert len(done.stderr.splitlines()) == 1

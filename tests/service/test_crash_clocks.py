@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
 
@@ -20,24 +19,21 @@ DAY_S = 86_400
     ("ahead_s", "is_believed"),
     [(-REMEMBERED_S, False), (1 - REMEMBERED_S, True), (REMEMBERED_S - 1, True), (REMEMBERED_S, False), (DAY_S, False)],
 )
-def test_a_crash_of_a_clock_that_is_off_by_more_than_it_is_remembered_is_not_believed(
+async def test_a_crash_of_a_clock_that_is_off_by_more_than_it_is_remembered_is_not_believed(
     tmp_path: Path, ahead_s: float, is_believed: bool
 ) -> None:
-    async def run() -> None:
-        now = int(time.time())
-        (tmp_path / "keys").mkdir()
-        write_key(tmp_path / "keys", KeyFile.fresh(now - DAY_S, now + 100 * DAY_S))
-        stocked = Stocked.at(tmp_path / "store")
-        other, here = (
-            by(HandClock(at), Attempts(Crashes(stocked.records, stocked.notary), "key")) for at in (now + ahead_s, now)
-        )
-        for _ in range(MAX_CRASHES):
-            attempt = await other.begin()
-            assert isinstance(attempt, Attempt)
-            with going_by(HandClock(now + ahead_s)):
-                async with attempt:
-                    await attempt.crash(problem({"code": "compile.crashed"}))
-        assert isinstance(await other.begin(), Crash)
-        assert isinstance(await here.begin(), Crash if is_believed else Attempt)
-
-    asyncio.run(run())
+    now = int(time.time())
+    (tmp_path / "keys").mkdir()
+    write_key(tmp_path / "keys", KeyFile.fresh(now - DAY_S, now + 100 * DAY_S))
+    stocked = Stocked.at(tmp_path / "store")
+    other, here = (
+        by(HandClock(at), Attempts(Crashes(stocked.records, stocked.notary), "key")) for at in (now + ahead_s, now)
+    )
+    for _ in range(MAX_CRASHES):
+        attempt = await other.begin()
+        assert isinstance(attempt, Attempt)
+        with going_by(HandClock(now + ahead_s)):
+            async with attempt:
+                await attempt.crash(problem({"code": "compile.crashed"}))
+    assert isinstance(await other.begin(), Crash)
+    assert isinstance(await here.begin(), Crash if is_believed else Attempt)

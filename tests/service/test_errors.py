@@ -19,14 +19,6 @@ from tests.service.server import Server
 
 BAD_NODE = graph()
 BAD_NODE["nodes"][1]["in_var"] = 999
-OVERFLOWING = encoded(
-    compile_body(
-        {
-            **graph(),
-            "nodes": [graph()["nodes"][0], {"node": "const_scalar", "value": 12345, "dtype": "float32", "out_var": 9}],
-        }
-    )
-).replace(b"12345", b"1e999")
 UNSUPPORTED = {**graph(), "schema": 2}
 
 
@@ -47,13 +39,8 @@ def check(answer: Any, status: int, code: str) -> dict[str, Any]:
         (b"", 400, "request.invalid", []),
         (b"[", 400, "request.invalid", []),
         (b"[]", 400, "request.invalid", []),
-        (b'{"graph": NaN, "target": "cpu"}', 400, "request.invalid", []),
         (b'{"graph": {}, "graph": {}, "target": "cpu"}', 400, "request.invalid", ["/graph"]),
         (b'{"graph": {"nodes": [{"a": 1, "a": 2}]}, "target": "cpu"}', 400, "request.invalid", ["/graph/nodes/0/a"]),
-        (b'{"graph": "\\ud800", "target": "cpu"}', 400, "request.invalid", []),
-        (b"\xff\xfe", 400, "request.invalid", []),
-        (b'\xef\xbb\xbf{"graph": {}}', 400, "request.invalid", []),
-        (b'{"graph": ' + b"1" * 5000 + b"}", 400, "request.invalid", []),
         (b'{"target": "cpu"}', 400, "request.invalid", ["/graph"]),
         (b'{"graph": {}}', 400, "request.invalid", ["/target"]),
         (b'{"graph": {}, "target": "cpu", "priority": 1}', 400, "request.invalid", []),
@@ -69,11 +56,8 @@ def check(answer: Any, status: int, code: str) -> dict[str, Any]:
             ["/options/fast_math"],
         ),
         (b'{"graph": {}, "target": "cpu", "options": {"faster": true}}', 400, "request.invalid", ["/options/faster"]),
-        (b"[" * 100_000, 413, "limit.exceeded", []),
         (encoded(compile_body(target=["cpu"] * 17)), 413, "limit.exceeded", ["/target"]),
-        (encoded(compile_body(graph(rows=1 << 50))), 413, "limit.exceeded", None),
         (b'{"graph": [], "target": "cpu"}', 422, "graph.invalid", None),
-        (OVERFLOWING, 422, "graph.invalid", ["/nodes/1/value"]),
         (encoded(compile_body(BAD_NODE)), 422, "graph.invalid", ["/nodes/1/in_var"]),
         (encoded(compile_body(UNSUPPORTED)), 422, "graph.unsupported", ["/schema"]),
         (encoded(compile_body(target="rocm:gfx942")), 422, "graph.unsupported", []),
@@ -120,22 +104,6 @@ def test_what_the_framework_refuses_is_a_problem_too(
     check(answer, status, code)
     if status == 405:
         assert answer.headers["Allow"] == {"/compile": "POST"}.get(path, "GET, HEAD")
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Content-Type": "text/plain"},
-        {"Content-Type": "application/x-www-form-urlencoded"},
-        {"Content-Type": ""},
-        {"Content-Type": "application/json; charset=latin-1"},
-        {"Content-Type": "application/json; version=1; charset=latin-1"},
-        {"Content-Type": "application/json", "Content-Encoding": "br"},
-    ],
-)
-def test_a_body_that_is_not_plain_json_by_its_headers_is_refused(server: Server, headers: dict[str, str]) -> None:
-    answer = server.http.post("/compile", content=encoded(compile_body()), headers=headers)
-    check(answer, 415, "request.invalid")
 
 
 def test_a_charset_of_utf_8_is_fine(server: Server) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ from service.store.records import Records
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.errors import DiagnosticError, LostWorkerError, UnavailableError, UntrustedArtifactError
-from tests.simulation.alone import in_simulated_time
+from tests.simulation.alone import SIMULATED, alone
 from tests.simulation.store import Contents
 from tests.trust.stores import action
 
@@ -82,52 +82,55 @@ class Rig:
         await self.ledger.finish(task, Result("worker"))
 
 
-def with_rig(
+@asynccontextmanager
+async def in_rig(
     home: Path,
-    test: Callable[[Rig], Awaitable[None]],
     *,
     keys: str = "keys",
     level: str = "process",
     signs: Role | None = None,
     ledger: type[Ledger] = Ledger,
     is_on_disk: bool = False,
-) -> None:
-    """Run a test with a service that believes the keys of this directory, and this level; a worker has `process`.
+) -> AsyncGenerator[Rig]:
+    """A service that believes the keys of this directory, and this level; a worker has `process`.
 
     Time is simulated, unless the store `is_on_disk`.
     """
+    store, contents = (open_store(str(home / "store")), Contents(lambda *_: None)) if is_on_disk else alone()
+    records, blobs = Records(store), Blobs(store)
+    believing = Notary(Keyring(home / keys), "service", level)
+    signing = Notary(Keyring(home / "keys"), "worker", "process")
+    engine = FarmEngine(
+        ledger(records, Statements(believing)),
+        Roster(store, records, Statements(believing)),
+        Programs(records, blobs, believing),
+        blobs,
+        deadline_s=5,
+        is_near=True,
+    )
+    roster, living = Roster(store, records, Statements(signing)), None
+    if signs is not None:
+        await roster.register(signs, "one", 1)
+        living = asyncio.create_task(periodically("sign", BEAT_S, partial(roster.register, signs, "one", 1)))
+    await engine.start()
+    try:
+        ledger_of_worker = Ledger(records, Statements(signing))
+        yield Rig(engine, ledger_of_worker, blobs, Programs(records, blobs, signing), store, records, contents)
+    finally:
+        if living is not None:
+            living.cancel()
+        await engine.close()
 
-    async def run(store: ObjectStore, contents: Contents) -> None:
-        records, blobs = Records(store), Blobs(store)
-        believing = Notary(Keyring(home / keys), "service", level)
-        signing = Notary(Keyring(home / "keys"), "worker", "process")
-        engine = FarmEngine(
-            ledger(records, Statements(believing)),
-            Roster(store, records, Statements(believing)),
-            Programs(records, blobs, believing),
-            blobs,
-            deadline_s=5,
-            is_near=True,
-        )
-        roster, living = Roster(store, records, Statements(signing)), None
-        if signs is not None:
-            await roster.register(signs, "one", 1)
-            living = asyncio.create_task(periodically("sign", BEAT_S, partial(roster.register, signs, "one", 1)))
-        await engine.start()
-        try:
-            ledger_of_worker = Ledger(records, Statements(signing))
-            await test(
-                Rig(engine, ledger_of_worker, blobs, Programs(records, blobs, signing), store, records, contents)
-            )
-        finally:
-            if living is not None:
-                living.cancel()
-            await engine.close()
 
-    if is_on_disk:
-        asyncio.run(run(open_store(str(home / "store")), Contents(lambda *_: None)))
-    else:
-        in_simulated_time(run)
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    return SIMULATED
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncGenerator[Rig]:
+    async with in_rig(tmp_path) as made:
+        yield made
 
 
 async def made(rig: Rig) -> Made:
@@ -137,127 +140,106 @@ async def made(rig: Rig) -> Made:
     return await asyncio.wait_for(making, 100)
 
 
-def test_what_a_worker_made_is_the_answer(tmp_path: Path) -> None:
-    async def test(rig: Rig) -> None:
-        assert (await made(rig)).program == b"program"
-
-    with_rig(tmp_path, test)
-
-
-def test_workers_with_too_little_isolation_end_the_order_for_good(tmp_path: Path) -> None:
-    async def test(rig: Rig) -> None:
+async def test_workers_with_too_little_isolation_end_the_order_for_good(tmp_path: Path) -> None:
+    async with in_rig(tmp_path, level="landlock+seccomp") as rig:
         with pytest.raises(UntrustedArtifactError, match="KILN_REQUIRE_ISOLATION") as caught:
             await made(rig)
         assert caught.value.details["reason"] == "isolation"
 
-    with_rig(tmp_path, test, level="landlock+seccomp")
 
-
-def test_an_order_ends_that_only_workers_carry_out_whose_keys_are_not_known(
+async def test_an_order_ends_that_only_workers_carry_out_whose_keys_are_not_known(
     tmp_path: Path,
 ) -> None:
-    async def test(rig: Rig) -> None:
+    async with in_rig(tmp_path, keys="others") as rig:
         with pytest.raises(UntrustedArtifactError, match="KILN_KEYS") as caught:
             await made(rig)
         assert caught.value.details["reason"] == "unknown_key"
 
-    with_rig(tmp_path, test, keys="others")
+
+async def test_a_program_that_is_gone_may_be_made_again(rig: Rig) -> None:
+    ticket, waiting = await rig.give()
+    await rig.ledger.finish(await rig.task(ticket), Result("worker"))
+    with pytest.raises(UnavailableError, match="send the request again"):
+        await asyncio.wait_for(waiting, 100)
 
 
-def test_a_program_that_is_gone_may_be_made_again(tmp_path: Path) -> None:
-    async def test(rig: Rig) -> None:
-        ticket, waiting = await rig.give()
-        await rig.ledger.finish(await rig.task(ticket), Result("worker"))
-        with pytest.raises(UnavailableError, match="send the request again"):
-            await asyncio.wait_for(waiting, 100)
-
-    with_rig(tmp_path, test)
-
-
-def test_a_graph_that_is_gone_is_there_again_for_the_next_attempt(tmp_path: Path) -> None:
-    async def test(rig: Rig) -> None:
-        ticket, waiting = await rig.give()
-        (graph,) = rig.contents.below("blobs/")
-        task = await rig.task(ticket)
-        del rig.contents.objects[graph]
-        assert await rig.ledger.claim(task, "worker")
-        await rig.ledger.finish(task, Result("worker", problem=UnavailableError("The graph is gone.").to_problem()))
-        async with asyncio.timeout(20):
-            again = await rig.attempt(ticket, 2)
-        assert graph in rig.contents.objects
-        await rig.makes(again)
-        assert (await asyncio.wait_for(waiting, 20)).attempts == 2
-
-    with_rig(tmp_path, test)
+async def test_a_graph_that_is_gone_is_there_again_for_the_next_attempt(rig: Rig) -> None:
+    ticket, waiting = await rig.give()
+    (graph,) = rig.contents.below("blobs/")
+    task = await rig.task(ticket)
+    del rig.contents.objects[graph]
+    assert await rig.ledger.claim(task, "worker")
+    await rig.ledger.finish(task, Result("worker", problem=UnavailableError("The graph is gone.").to_problem()))
+    async with asyncio.timeout(20):
+        again = await rig.attempt(ticket, 2)
+    assert graph in rig.contents.objects
+    await rig.makes(again)
+    assert (await asyncio.wait_for(waiting, 20)).attempts == 2
 
 
-def test_a_store_that_does_not_forget_takes_nothing_from_the_answer(tmp_path: Path) -> None:
+async def test_a_store_that_does_not_forget_takes_nothing_from_the_answer(tmp_path: Path) -> None:
     class Keeping(Ledger):
         async def close(self, task: str) -> None:
             raise UnavailableError("The store does not delete.")
 
-    async def test(rig: Rig) -> None:
+    async with in_rig(tmp_path, ledger=Keeping) as rig:
         assert (await made(rig)).program == b"program"
-
-    with_rig(tmp_path, test, ledger=Keeping)
 
 
 @pytest.mark.parametrize("ending", ["done", "failed", "cancelled", "done by another worker"])
-def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue(tmp_path: Path, ending: str) -> None:
+async def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue(
+    rig: Rig, tmp_path: Path, ending: str
+) -> None:
     queued_s, run_s, cpu_s = 1.5, 0.75, 0.25
+    spent: list[float] = []
+    records, keyring = rig.records, ApiKeyring(tmp_path / "identity")
+    tenancy = Tenancy(keyring, records, "")
+    turns = Turns(FairLane(Bounds(1, 1), lambda _, seconds: spent.append(seconds)), keyring.tenant)
 
-    async def test(rig: Rig) -> None:
-        spent: list[float] = []
-        records, keyring = rig.records, ApiKeyring(tmp_path / "identity")
-        tenancy = Tenancy(keyring, records, "")
-        turns = Turns(FairLane(Bounds(1, 1), lambda _, seconds: spent.append(seconds)), keyring.tenant)
+    async def is_stored(digest: str) -> bool:
+        return await rig.programs.entry(digest) is not None
 
-        async def is_stored(digest: str) -> bool:
-            return await rig.programs.entry(digest) is not None
-
-        nearest = Nearest(records, is_stored)
-        tunings = Tunings(tenancy, rig.programs)
-        compiles = Compiles(rig.engine, turns, tenancy, rig.programs, nearest, tunings)
-        with acting_as(LOCAL):
-            compiling = asyncio.create_task(compiles.program(WANTED))
-        while not (found := rig.contents.below(f"farm/{generation()}/open/")):
-            await asyncio.sleep(0.01)
-        task = await rig.task(found[0].rpartition("/")[2])
-        await asyncio.sleep(queued_s)
-        begin = clock.monotonic()
-        assert await rig.ledger.claim(task, "worker")
-        if ending == "cancelled":
-            await asyncio.sleep(1.0)
-            compiling.cancel()
-        else:
-            await rig.programs.save(WANTED.action, Entry(await rig.blobs.put(b"program"), ()))
-            problem = DiagnosticError("The graph is refused.").to_problem()
-            how: dict[str, Any] = {"problem": problem} if ending == "failed" else {}
-            if ending == "done by another worker":
-                unfit = UnavailableError("The store was gone.").to_problem()
-                await rig.ledger.finish(task, Result("worker", run_s=run_s, cpu_s=2 * cpu_s, problem=unfit))
-                task = await rig.attempt(task.id, 2)
-                assert await rig.ledger.claim(task, "another")
-            await rig.ledger.finish(task, Result("worker", run_s=run_s, cpu_s=cpu_s, **how))
-        with suppress(DiagnosticError, asyncio.CancelledError):
-            await compiling
-        while not spent:
-            await asyncio.sleep(0.01)
-        if ending == "cancelled":
-            assert 0 < spent[0] <= clock.monotonic() - begin
-        elif ending == "done by another worker":
-            assert spent == [2 * cpu_s, cpu_s]
-        else:
-            assert spent == [cpu_s]
-
-    with_rig(tmp_path, test)
+    nearest = Nearest(records, is_stored)
+    tunings = Tunings(tenancy, rig.programs)
+    compiles = Compiles(rig.engine, turns, tenancy, rig.programs, nearest, tunings)
+    with acting_as(LOCAL):
+        compiling = asyncio.create_task(compiles.program(WANTED))
+    while not (found := rig.contents.below(f"farm/{generation()}/open/")):
+        await asyncio.sleep(0.01)
+    task = await rig.task(found[0].rpartition("/")[2])
+    await asyncio.sleep(queued_s)
+    begin = clock.monotonic()
+    assert await rig.ledger.claim(task, "worker")
+    if ending == "cancelled":
+        await asyncio.sleep(1.0)
+        compiling.cancel()
+    else:
+        await rig.programs.save(WANTED.action, Entry(await rig.blobs.put(b"program"), ()))
+        problem = DiagnosticError("The graph is refused.").to_problem()
+        how: dict[str, Any] = {"problem": problem} if ending == "failed" else {}
+        if ending == "done by another worker":
+            unfit = UnavailableError("The store was gone.").to_problem()
+            await rig.ledger.finish(task, Result("worker", run_s=run_s, cpu_s=2 * cpu_s, problem=unfit))
+            task = await rig.attempt(task.id, 2)
+            assert await rig.ledger.claim(task, "another")
+        await rig.ledger.finish(task, Result("worker", run_s=run_s, cpu_s=cpu_s, **how))
+    with suppress(DiagnosticError, asyncio.CancelledError):
+        await compiling
+    while not spent:
+        await asyncio.sleep(0.01)
+    if ending == "cancelled":
+        assert 0 < spent[0] <= clock.monotonic() - begin
+    elif ending == "done by another worker":
+        assert spent == [2 * cpu_s, cpu_s]
+    else:
+        assert spent == [cpu_s]
 
 
 @pytest.mark.parametrize("signs", ["worker", None])
-def test_an_order_that_nobody_takes_who_is_believed_ends_only_where_no_worker_is(
+async def test_an_order_that_nobody_takes_who_is_believed_ends_only_where_no_worker_is(
     tmp_path: Path, signs: Role | None
 ) -> None:
-    async def test(rig: Rig) -> None:
+    async with in_rig(tmp_path, signs=signs) as rig:
         ticket, waiting = await rig.give()
         await rig.records.put(f"farm/{generation()}/claims/{ticket}", {"worker": "x"})
         if signs is None:
@@ -273,34 +255,26 @@ def test_an_order_that_nobody_takes_who_is_believed_ends_only_where_no_worker_is
             await rig.ledger.finish(taken, Result("worker"))
             assert (await asyncio.wait_for(waiting, 20)).program == b"program"
 
-    with_rig(tmp_path, test, signs=signs)
+
+async def test_an_order_waits_for_as_long_as_nobody_takes_it(rig: Rig) -> None:
+    ticket, waiting = await rig.give()
+    await asyncio.sleep(2 * LEASE_S * MAX_ATTEMPTS)
+    assert not waiting.done()
+    del rig.contents.objects[f"farm/{generation()}/open/{ticket}"]  # as if it had been damaged
+    async with asyncio.timeout(20):
+        while (task := await rig.ledger.find(ticket)) is None:
+            await asyncio.sleep(0.01)
+    await rig.makes(task)
+    assert (await asyncio.wait_for(waiting, 20)).program == b"program"
 
 
-def test_an_order_waits_for_as_long_as_nobody_takes_it(tmp_path: Path) -> None:
-    async def test(rig: Rig) -> None:
-        ticket, waiting = await rig.give()
-        await asyncio.sleep(2 * LEASE_S * MAX_ATTEMPTS)
-        assert not waiting.done()
-        del rig.contents.objects[f"farm/{generation()}/open/{ticket}"]  # as if it had been damaged
-        async with asyncio.timeout(20):
-            while (task := await rig.ledger.find(ticket)) is None:
-                await asyncio.sleep(0.01)
-        await rig.makes(task)
-        assert (await asyncio.wait_for(waiting, 20)).program == b"program"
-
-    with_rig(tmp_path, test)
-
-
-def test_orders_are_taken_in_the_sequence_in_which_they_were_given(tmp_path: Path) -> None:
-    async def test(rig: Rig) -> None:
-        given = [await rig.give() for _ in range(5)]
-        taken = [await rig.ledger.take("worker") for _ in range(6)]
-        assert [each.id if each is not None else None for each in taken] == [*(ticket for ticket, _ in given), None]
-        for _, making in given:
-            making.cancel()
-        await asyncio.gather(*(making for _, making in given), return_exceptions=True)
-
-    with_rig(tmp_path, test)
+async def test_orders_are_taken_in_the_sequence_in_which_they_were_given(rig: Rig) -> None:
+    given = [await rig.give() for _ in range(5)]
+    taken = [await rig.ledger.take("worker") for _ in range(6)]
+    assert [each.id if each is not None else None for each in taken] == [*(ticket for ticket, _ in given), None]
+    for _, making in given:
+        making.cancel()
+    await asyncio.gather(*(making for _, making in given), return_exceptions=True)
 
 
 class _Full(Ledger):
@@ -308,8 +282,8 @@ class _Full(Ledger):
         raise UnavailableError("The store is full.")
 
 
-def test_an_order_that_cannot_be_written_down_waits_for_nobody(tmp_path: Path) -> None:
-    async def test(rig: Rig) -> None:
+async def test_an_order_that_cannot_be_written_down_waits_for_nobody(tmp_path: Path) -> None:
+    async with in_rig(tmp_path, ledger=_Full) as rig:
         counted = begin_queue_time()
         with pytest.raises(UnavailableError, match="full"):
             await rig.engine.make(Order(WANTED), lambda _: None)
@@ -317,19 +291,14 @@ def test_an_order_that_cannot_be_written_down_waits_for_nobody(tmp_path: Path) -
         await asyncio.sleep(0.05)
         assert counted.seconds == before
 
-    with_rig(tmp_path, test, ledger=_Full)
 
-
-def test_the_time_until_a_worker_begins_is_time_in_a_queue(tmp_path: Path) -> None:
-    async def test(rig: Rig) -> None:
-        counted = begin_queue_time()
-        ticket, waiting = await rig.give()
-        counted.change(running=1)
-        await asyncio.sleep(0.2)
-        await rig.makes(await rig.task(ticket))
-        await asyncio.wait_for(waiting, 100)
-        waited = counted.seconds
-        await asyncio.sleep(0.05)
-        assert counted.seconds == waited >= 0.2
-
-    with_rig(tmp_path, test)
+async def test_the_time_until_a_worker_begins_is_time_in_a_queue(rig: Rig) -> None:
+    counted = begin_queue_time()
+    ticket, waiting = await rig.give()
+    counted.change(running=1)
+    await asyncio.sleep(0.2)
+    await rig.makes(await rig.task(ticket))
+    await asyncio.wait_for(waiting, 100)
+    waited = counted.seconds
+    await asyncio.sleep(0.05)
+    assert counted.seconds == waited >= 0.2

@@ -14,28 +14,20 @@ from tests.trust.stores import Stocked, action, age
 TASK = Task("order", 1, action(1).components, False, False, 60.0)
 
 
-def test_of_workers_that_end_at_once_one_has_made_the_program(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        made = [Entry(await stocked.blobs.put(f"program {number}".encode()), ()) for number in range(4)]
-        kept = await asyncio.gather(*(stocked.programs.offer(action(1), entry) for entry in made))
-        stored = await stocked.programs.entry(action(1).digest)
-        assert stored is not None
-        assert {entry.program for entry in kept} == {stored.program}
-
-    asyncio.run(run())
+async def test_of_workers_that_end_at_once_one_has_made_the_program(stocked: Stocked) -> None:
+    made = [Entry(await stocked.blobs.put(f"program {number}".encode()), ()) for number in range(4)]
+    kept = await asyncio.gather(*(stocked.programs.offer(action(1), entry) for entry in made))
+    stored = await stocked.programs.entry(action(1).digest)
+    assert stored is not None
+    assert {entry.program for entry in kept} == {stored.program}
 
 
-def test_an_order_that_nobody_touches_for_a_day_is_removed(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        ledger = Ledger(stocked.records, Statements(stocked.notary))
-        await ledger.open(TASK)
-        (order,) = (path for path in tmp_path.glob("**/farm/*/open/*") if path.is_file())
-        age(order, ORDER_LEFT_S - 60)
-        assert await abandoned(stocked.store) == 0
-        age(order, ORDER_LEFT_S + 60)
-        assert await abandoned(stocked.store) == 1
-        assert await ledger.opened() == []
-
-    asyncio.run(run())
+async def test_an_order_that_nobody_touches_for_a_day_is_removed(stocked: Stocked, tmp_path: Path) -> None:
+    ledger = Ledger(stocked.records, Statements(stocked.notary))
+    await ledger.open(TASK)
+    (order,) = (path for path in tmp_path.glob("**/farm/*/open/*") if path.is_file())
+    age(order, ORDER_LEFT_S - 60)
+    assert await abandoned(stocked.store) == 0
+    age(order, ORDER_LEFT_S + 60)
+    assert await abandoned(stocked.store) == 1
+    assert await ledger.opened() == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
@@ -93,15 +93,15 @@ class CountedNearest(Nearest):
 
 
 class Service:
-    """Compiles of tenants that share a store, `width` at a time."""
+    """Compiles of tenants that share a store, two at a time."""
 
-    def __init__(self, home: Path, width: int) -> None:
+    def __init__(self, home: Path) -> None:
         stocked = Stocked.at(home / "store")
         keyring = ApiKeyring(home / "identity")
         tenancy = Tenancy(keyring, stocked.records, "")
         self.spent: list[tuple[str, float]] = []
         self.lane = FairLane(
-            Bounds(width, 8, AGE_S, tenant_width=1), lambda tenant, seconds: self.spent.append((tenant, seconds))
+            Bounds(2, 8, AGE_S, tenant_width=1), lambda tenant, seconds: self.spent.append((tenant, seconds))
         )
 
         async def is_stored(digest: str) -> bool:
@@ -132,100 +132,80 @@ class Service:
             yield
 
 
-def with_service(home: Path, test: Callable[[Service], Awaitable[None]], width: int = 2) -> None:
-    async def run() -> None:
-        service = Service(home, width)
-        await test(service)
-        await service.compiles.close()
-        assert (service.lane.load().waiting, service.lane.load().running) == (0, 0)
-
-    asyncio.run(run())
+@pytest.fixture
+async def service(tmp_path: Path) -> AsyncGenerator[Service]:
+    made = Service(tmp_path)
+    yield made
+    await made.compiles.close()
+    assert (made.lane.load().waiting, made.lane.load().running) == (0, 0)
 
 
-def test_who_has_its_turn_first_compiles_for_those_who_wait_for_theirs(tmp_path: Path) -> None:
-    async def test(service: Service) -> None:
-        async with service.busy("a"):
-            news: list[object] = []
-            first = await service.ask("a", news.append)
-            assert service.lane.load().waiting == 1
-            second = await service.ask("b")
-            # Its own place was free, whatever the other waits for; and from then on nobody waits any more.
-            assert (service.lane.load().waiting, len(service.engine.begun)) == (0, 1)
-            third = await service.ask("c")
-            assert service.lane.load().waiting == 0
-            service.engine.goes_on.set()
-            programs = await asyncio.gather(first, second, third)
-        assert [each.program for each in programs] == [b"program"] * 3
-        assert news == [{"stage": "begun"}]
-        assert len(service.engine.begun) == 1
-        assert service.spent == [("b", CPU_S)]
-
-    with_service(tmp_path, test)
-
-
-def test_the_limit_of_one_tenant_refuses_no_other(tmp_path: Path) -> None:
-    async def test(service: Service) -> None:
-        async with service.busy("a"), service.busy("c"):
-            first = await service.ask("a")
-            await asyncio.sleep(AGE_S / 2)
-            second = await service.ask("b")
-            with pytest.raises(RateLimitedError):
-                await first
-            assert not second.done()
-        service.engine.goes_on.set()
-        assert (await second).cache["status"] == "miss"
-        assert service.spent == [("b", CPU_S)]
-
-    with_service(tmp_path, test)
-
-
-def test_who_asked_first_may_leave_and_pays_for_what_it_began(tmp_path: Path) -> None:
-    async def test(service: Service) -> None:
-        first = await service.ask("a")
+async def test_who_has_its_turn_first_compiles_for_those_who_wait_for_theirs(service: Service) -> None:
+    async with service.busy("a"):
+        news: list[object] = []
+        first = await service.ask("a", news.append)
+        assert service.lane.load().waiting == 1
         second = await service.ask("b")
-        first.cancel()
-        await asyncio.wait({first})
-        assert (service.lane.load().running, service.engine.given_up) == (1, 0)
+        # Its own place was free, whatever the other waits for; and from then on nobody waits any more.
+        assert (service.lane.load().waiting, len(service.engine.begun)) == (0, 1)
+        third = await service.ask("c")
+        assert service.lane.load().waiting == 0
         service.engine.goes_on.set()
-        assert (await second).program == b"program"
-        assert service.spent == [("a", CPU_S)]
+        programs = await asyncio.gather(first, second, third)
+    assert [each.program for each in programs] == [b"program"] * 3
+    assert news == [{"stage": "begun"}]
+    assert len(service.engine.begun) == 1
+    assert service.spent == [("b", CPU_S)]
 
-    with_service(tmp_path, test)
 
-
-def test_what_is_given_up_is_nobodys_to_wait_for(tmp_path: Path) -> None:
-    async def test(service: Service) -> None:
+async def test_the_limit_of_one_tenant_refuses_no_other(service: Service) -> None:
+    async with service.busy("a"), service.busy("c"):
         first = await service.ask("a")
-        first.cancel()
-        await asyncio.wait({first})
-        # It is being given up yet, and whoever comes now begins anew.
+        await asyncio.sleep(AGE_S / 2)
         second = await service.ask("b")
-        assert (service.engine.given_up, len(service.engine.begun)) == (1, 2)
-        service.engine.goes_on.set()
-        assert (await second).program == b"program"
+        with pytest.raises(RateLimitedError):
+            await first
+        assert not second.done()
+    service.engine.goes_on.set()
+    assert (await second).cache["status"] == "miss"
+    assert service.spent == [("b", CPU_S)]
 
-    with_service(tmp_path, test)
+
+async def test_who_asked_first_may_leave_and_pays_for_what_it_began(service: Service) -> None:
+    first = await service.ask("a")
+    second = await service.ask("b")
+    first.cancel()
+    await asyncio.wait({first})
+    assert (service.lane.load().running, service.engine.given_up) == (1, 0)
+    service.engine.goes_on.set()
+    assert (await second).program == b"program"
+    assert service.spent == [("a", CPU_S)]
 
 
-def test_an_error_of_the_compile_is_everybodys(tmp_path: Path) -> None:
-    async def test(service: Service) -> None:
-        service.engine.refuses = True
+async def test_what_is_given_up_is_nobodys_to_wait_for(service: Service) -> None:
+    first = await service.ask("a")
+    first.cancel()
+    await asyncio.wait({first})
+    # It is being given up yet, and whoever comes now begins anew.
+    second = await service.ask("b")
+    assert (service.engine.given_up, len(service.engine.begun)) == (1, 2)
+    service.engine.goes_on.set()
+    assert (await second).program == b"program"
+
+
+async def test_an_error_of_the_compile_is_everybodys(service: Service) -> None:
+    service.engine.refuses = True
+    asked = [await service.ask(tenant) for tenant in ("a", "b")]
+    service.engine.goes_on.set()
+    assert [type(each) for each in await asyncio.gather(*asked, return_exceptions=True)] == [DiagnosticError] * 2
+    assert len(service.engine.begun) == 1
+
+
+async def test_turns_that_come_at_one_moment_make_one_compile(service: Service) -> None:
+    async with service.busy("c"), service.busy("d"):
         asked = [await service.ask(tenant) for tenant in ("a", "b")]
-        service.engine.goes_on.set()
-        assert [type(each) for each in await asyncio.gather(*asked, return_exceptions=True)] == [DiagnosticError] * 2
-        assert len(service.engine.begun) == 1
-
-    with_service(tmp_path, test)
-
-
-def test_turns_that_come_at_one_moment_make_one_compile(tmp_path: Path) -> None:
-    async def test(service: Service) -> None:
-        async with service.busy("c"), service.busy("d"):
-            asked = [await service.ask(tenant) for tenant in ("a", "b")]
-            assert service.lane.load().waiting == 2
-        service.engine.goes_on.set()
-        first, second = await asyncio.gather(*asked)
-        assert first.program == second.program
-        assert (len(service.engine.begun), len(service.spent)) == (1, 1)
-
-    with_service(tmp_path, test)
+        assert service.lane.load().waiting == 2
+    service.engine.goes_on.set()
+    first, second = await asyncio.gather(*asked)
+    assert first.program == second.program
+    assert (len(service.engine.begun), len(service.spent)) == (1, 1)

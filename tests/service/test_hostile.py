@@ -76,7 +76,9 @@ def test_json_in_another_encoding_is_refused(server: Server, path: str, encoding
         {"Content-Type": "text/plain"},
         {"Content-Type": "application/x-www-form-urlencoded"},
         {"Content-Type": "multipart/form-data; boundary=x"},
+        {"Content-Type": ""},
         {"Content-Type": "application/json; charset=utf-16"},
+        {"Content-Type": "application/json; version=1; charset=latin-1"},
         {**JSON, "Content-Encoding": "br"},
         {**JSON, "Content-Encoding": "identity, deflate"},
     ],
@@ -85,6 +87,7 @@ def test_a_body_declared_otherwise_is_not_read(server: Server, path: str, header
     content = gzip.compress(body(path)) if "Content-Encoding" in headers else body(path)
     answer = server.http.post(path, content=content, headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (415, "request.invalid")
+    assert answer.headers["Content-Type"] == "application/problem+json"
 
 
 @pytest.mark.parametrize("path", ROUTES)

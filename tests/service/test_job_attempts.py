@@ -115,32 +115,29 @@ class Taken(Turns):
 
 
 @pytest.mark.parametrize("state", ["queued", "running"])
-def test_services_that_stop_in_order_are_not_lost_over_a_job(tmp_path: Path, state: str) -> None:
+async def test_services_that_stop_in_order_are_not_lost_over_a_job(tmp_path: Path, state: str) -> None:
     async def endless(body: Body, on_progress: OnProgress) -> bytes:
         return await asyncio.Event().wait() and b""
 
-    async def run() -> None:
-        stopping = House(tmp_path, endless)
-        if state == "queued":
-            stopping.turns = Taken()
-        identifier = ""
-        for _ in range(MAX_ATTEMPTS + 1):
-            jobs = stopping.jobs()
-            await jobs.start()
-            with acting_as(LOCAL):
-                job = await jobs.find(identifier) if identifier else await jobs.accept(BODY)
-            identifier = job.record.id
-            async with asyncio.timeout(20):
-                while (found := await stopping.job_records.find(identifier)) is None or found.state != state:
-                    await asyncio.sleep(0.01)
-            await jobs.close()
-        jobs = House(tmp_path).jobs()
+    stopping = House(tmp_path, endless)
+    if state == "queued":
+        stopping.turns = Taken()
+    identifier = ""
+    for _ in range(MAX_ATTEMPTS + 1):
+        jobs = stopping.jobs()
         await jobs.start()
-        done = (await over(jobs, identifier)).record
-        assert (done.state, done.attempt, done.lost) == ("done", MAX_ATTEMPTS + 2, 0)
+        with acting_as(LOCAL):
+            job = await jobs.find(identifier) if identifier else await jobs.accept(BODY)
+        identifier = job.record.id
+        async with asyncio.timeout(20):
+            while (found := await stopping.job_records.find(identifier)) is None or found.state != state:
+                await asyncio.sleep(0.01)
         await jobs.close()
-
-    asyncio.run(run())
+    jobs = House(tmp_path).jobs()
+    await jobs.start()
+    done = (await over(jobs, identifier)).record
+    assert (done.state, done.attempt, done.lost) == ("done", MAX_ATTEMPTS + 2, 0)
+    await jobs.close()
 
 
 @pytest.mark.parametrize("state", ["queued", "running"])

@@ -68,6 +68,14 @@ class House:
         work = JobWork(self.work, self.job_records, blobs, bodies, self.turns, Shares(MEMORY), MemoryLimit(4096))
         return Jobs(work, self.job_records, blobs, bodies, most=8)
 
+    @asynccontextmanager
+    async def working(self) -> AsyncGenerator[Jobs]:
+        """Its jobs, of which those that were left are taken up."""
+        jobs = self.jobs()
+        await jobs.start()
+        yield jobs
+        await jobs.close()
+
 
 async def ended(jobs: Jobs, identifier: str) -> Job:
     """A job once it is over, of whichever holder; one that never is, is for this time-out."""
@@ -176,7 +184,7 @@ def test_a_job_that_cannot_be_told_of_is_taken_up_so_often_and_then_fails(tmp_pa
     assert calls == MAX_ATTEMPTS
 
 
-def test_a_request_that_leaves_while_its_job_is_recorded_leaves_no_open_job_behind(tmp_path: Path) -> None:
+async def test_a_request_that_leaves_while_its_job_is_recorded_leaves_no_open_job_behind(tmp_path: Path) -> None:
     has_left = asyncio.Event()
 
     class Slow(JobRecords):
@@ -190,12 +198,10 @@ def test_a_request_that_leaves_while_its_job_is_recorded_leaves_no_open_job_behi
             self.looks += 1
             return await super().opened()
 
-    async def run() -> None:
-        house = House(tmp_path)
-        stored = house.job_records
-        house.job_records = slow = Slow(house.records)
-        jobs = house.jobs()
-        await jobs.start()
+    house = House(tmp_path)
+    stored = house.job_records
+    house.job_records = slow = Slow(house.records)
+    async with house.working() as jobs:
         with acting_as(LOCAL):
             accepting = asyncio.create_task(jobs.accept(BODY))
         while not (opened := await stored.opened()):
@@ -209,12 +215,9 @@ def test_a_request_that_leaves_while_its_job_is_recorded_leaves_no_open_job_behi
             await accepting
         has_left.set()
         assert (await ended(jobs, opened[0])).record.attempt == 2
-        await jobs.close()
-
-    asyncio.run(run())
 
 
-def test_a_job_is_cancelled_also_when_the_store_does_not_take_that_at_once(
+async def test_a_job_is_cancelled_also_when_the_store_does_not_take_that_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("service.engine.jobs.CANCEL_S", 0.05)
@@ -230,11 +233,9 @@ def test_a_job_is_cancelled_also_when_the_store_does_not_take_that_at_once(
     async def work(body: Body, on_progress: OnProgress) -> bytes:
         return await asyncio.Event().wait() and b""
 
-    async def run() -> None:
-        house = House(tmp_path, work)
-        house.job_records = refusing = Refusing(house.records)
-        jobs = house.jobs()
-        await jobs.start()
+    house = House(tmp_path, work)
+    house.job_records = refusing = Refusing(house.records)
+    async with house.working() as jobs:
         with acting_as(LOCAL):
             job = await jobs.accept(BODY)
             with pytest.raises(UnavailableError, match="being cancelled, but its end"):
@@ -243,9 +244,6 @@ def test_a_job_is_cancelled_also_when_the_store_does_not_take_that_at_once(
             assert (await ended(jobs, job.record.id)).record.state == "cancelled"
             assert (await jobs.cancel(job.record.id)).record.state == "cancelled"
         assert jobs.open().total() == 0
-        await jobs.close()
-
-    asyncio.run(run())
 
 
 def unsealed_bytes(house: House, home: Path) -> None:
@@ -265,72 +263,52 @@ DAMAGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("damage", [None, *DAMAGES])
-def test_a_job_whose_record_is_damaged_fails_and_holds_up_no_other(tmp_path: Path, damage: str | None) -> None:
-    async def run() -> None:
-        house = House(tmp_path)
-        blob = await Blobs(house.store).put(b"{}")
-        other = replace(LEFT, id="b" * 32, body=blob)
-        await house.job_records.write(other)
-        await house.records.put(
-            f"jobs/open/{LEFT.id}", {**asdict(other), "id": LEFT.id, **(DAMAGES[damage] if damage else {})}
-        )
-        if damage is None:
-            unsealed_bytes(house, tmp_path)
-        jobs = house.jobs()
-        await jobs.start()
+async def test_a_job_whose_record_is_damaged_fails_and_holds_up_no_other(tmp_path: Path, damage: str | None) -> None:
+    house = House(tmp_path)
+    blob = await Blobs(house.store).put(b"{}")
+    other = replace(LEFT, id="b" * 32, body=blob)
+    await house.job_records.write(other)
+    await house.records.put(
+        f"jobs/open/{LEFT.id}", {**asdict(other), "id": LEFT.id, **(DAMAGES[damage] if damage else {})}
+    )
+    if damage is None:
+        unsealed_bytes(house, tmp_path)
+    async with house.working() as jobs:
         lost = await ended(jobs, LEFT.id)
         assert failed_by(lost.record) == "infra.unavailable"
         assert [event.kind for event in lost.record.events][-1] == "done"
         assert (await ended(jobs, other.id)).record.state == "done"
         await none_is_open(house)
-        await jobs.close()
-
-    asyncio.run(run())
 
 
 @pytest.mark.parametrize("caller", [{}, {"name": "x"}, {**LOCAL.to_record(), "scopes": ["of a later version"]}])
-def test_a_job_of_a_caller_that_nobody_can_read_fails(tmp_path: Path, caller: dict[str, Any]) -> None:
-    async def run() -> None:
-        house = House(tmp_path)
-        await house.job_records.write(replace(LEFT, caller=caller))
-        jobs = house.jobs()
-        await jobs.start()
+async def test_a_job_of_a_caller_that_nobody_can_read_fails(tmp_path: Path, caller: dict[str, Any]) -> None:
+    house = House(tmp_path)
+    await house.job_records.write(replace(LEFT, caller=caller))
+    async with house.working() as jobs:
         assert failed_by((await ended(jobs, LEFT.id)).record) == "internal"
-        await jobs.close()
-
-    asyncio.run(run())
 
 
-def test_a_field_of_a_later_version_does_not_keep_a_job_from_being_done(tmp_path: Path) -> None:
-    async def run() -> None:
-        house = House(tmp_path)
-        blob = await Blobs(house.store).put(b"{}")
-        await house.records.put(f"jobs/open/{LEFT.id}", {**asdict(LEFT), "body": blob, "colour": "red"})
-        jobs = house.jobs()
-        await jobs.start()
+async def test_a_field_of_a_later_version_does_not_keep_a_job_from_being_done(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    blob = await Blobs(house.store).put(b"{}")
+    await house.records.put(f"jobs/open/{LEFT.id}", {**asdict(LEFT), "body": blob, "colour": "red"})
+    async with house.working() as jobs:
         assert (await ended(jobs, LEFT.id)).record.state == "done"
-        await jobs.close()
-
-    asyncio.run(run())
 
 
-def test_a_job_whose_request_is_gone_fails(tmp_path: Path) -> None:
-    async def run() -> None:
-        house = House(tmp_path)
-        await house.job_records.write(LEFT)
-        jobs = house.jobs()
-        await jobs.start()
+async def test_a_job_whose_request_is_gone_fails(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    await house.job_records.write(LEFT)
+    async with house.working() as jobs:
         lost = (await ended(jobs, LEFT.id)).record
         assert failed_by(lost) == "infra.unavailable"
         assert lost.error
         assert lost.error["retryable"] is True
-        await jobs.close()
-
-    asyncio.run(run())
 
 
 @pytest.mark.parametrize("lost", ["000", "999"])
-def test_a_job_that_the_store_does_not_give_holds_up_no_other(tmp_path: Path, lost: str) -> None:
+async def test_a_job_that_the_store_does_not_give_holds_up_no_other(tmp_path: Path, lost: str) -> None:
     class Refusing(JobRecords):
         refused = 0
 
@@ -340,24 +318,19 @@ def test_a_job_that_the_store_does_not_give_holds_up_no_other(tmp_path: Path, lo
                 raise UnavailableError("The store does not give this.")
             return await super().orphan(job, owner)
 
-    async def run() -> None:
-        house = House(tmp_path)
-        house.job_records = refusing = Refusing(house.records)
-        blob = await Blobs(house.store).put(b"{}")
-        left = [f"{number * 111:03}" + "a" * 29 for number in range(10)]
-        for identifier in left:
-            await house.job_records.write(replace(LEFT, id=identifier, body=blob))
-        jobs = house.jobs()
-        await jobs.start()
+    house = House(tmp_path)
+    house.job_records = refusing = Refusing(house.records)
+    blob = await Blobs(house.store).put(b"{}")
+    left = [f"{number * 111:03}" + "a" * 29 for number in range(10)]
+    for identifier in left:
+        await house.job_records.write(replace(LEFT, id=identifier, body=blob))
+    async with house.working() as jobs:
         for identifier in left:
             assert identifier.startswith(lost) or (await ended(jobs, identifier)).record.state == "done"
         assert refusing.refused
-        await jobs.close()
-
-    asyncio.run(run())
 
 
-def test_a_service_that_could_not_write_that_it_took_a_job_takes_it_up_later(tmp_path: Path) -> None:
+async def test_a_service_that_could_not_write_that_it_took_a_job_takes_it_up_later(tmp_path: Path) -> None:
     class Refusing(JobRecords):
         refuses = True
 
@@ -367,28 +340,20 @@ def test_a_service_that_could_not_write_that_it_took_a_job_takes_it_up_later(tmp
                 raise UnavailableError("The store is away.")
             await super().write(record)
 
-    async def run() -> None:
-        house = House(tmp_path)
-        blob = await Blobs(house.store).put(b"{}")
-        await house.job_records.write(replace(LEFT, body=blob))
-        house.job_records = Refusing(house.records)
-        jobs = house.jobs()
-        await jobs.start()
+    house = House(tmp_path)
+    blob = await Blobs(house.store).put(b"{}")
+    await house.job_records.write(replace(LEFT, body=blob))
+    house.job_records = Refusing(house.records)
+    async with house.working() as jobs:
         assert jobs.open().total() == 0
         assert (await ended(jobs, LEFT.id)).record.state == "done"
-        await jobs.close()
-
-    asyncio.run(run())
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_job_whose_end_is_damaged_is_told_of_no_more(tmp_path: Path, damage: str) -> None:
-    async def run() -> None:
-        house = House(tmp_path)
-        path = f"jobs/ended/{LEFT.id[:2]}/{LEFT.id}"
-        await house.records.put(path, {**asdict(LEFT), "state": "cancelled", **DAMAGES[damage]})
-        with acting_as(LOCAL), pytest.raises(NotFoundError):
-            await house.jobs().cancel(LEFT.id)
-        assert not (tmp_path / path).exists()
-
-    asyncio.run(run())
+async def test_a_job_whose_end_is_damaged_is_told_of_no_more(tmp_path: Path, damage: str) -> None:
+    house = House(tmp_path)
+    path = f"jobs/ended/{LEFT.id[:2]}/{LEFT.id}"
+    await house.records.put(path, {**asdict(LEFT), "state": "cancelled", **DAMAGES[damage]})
+    with acting_as(LOCAL), pytest.raises(NotFoundError):
+        await house.jobs().cancel(LEFT.id)
+    assert not (tmp_path / path).exists()

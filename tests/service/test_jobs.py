@@ -7,7 +7,6 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -108,24 +107,6 @@ def test_a_request_that_is_sent_many_times_at_once_with_its_key_is_worked_on_onc
     assert patient.post("/compile", body, **headers).json()["state"] == "cancelled"
 
 
-def test_a_job_that_failed_by_what_may_pass_is_another_when_it_is_sent_again(tmp_path: Path) -> None:
-    body, key = failing(encoded(compile_body(graph("log2", rows=47))), "hang"), {"Idempotency-Key": "again"}
-    with Server(tmp_path, fails=True) as server:
-        job = server.post("/compile", body, **ASYNC, **key).json()["id"]
-        while server.http.get(f"/jobs/{job}").json()["state"] != "running":
-            time.sleep(0.02)
-        server.stop(signal.SIGKILL)
-    (record,) = stored(tmp_path, "open")
-    record.write_bytes(b"torn")
-    with Server(tmp_path, fails=True) as server:
-        assert ended(server, job)["error"]["code"] == "infra.unavailable"
-        again = server.post("/compile", body, **ASYNC, **key).json()
-        assert again["id"] != job
-        assert again["state"] != "failed"
-        assert server.post("/compile", body, **ASYNC, **key).json()["id"] == again["id"]
-        server.http.delete(f"/jobs/{again['id']}")
-
-
 @pytest.mark.xdist_group("pair")
 def test_the_end_of_a_job_that_another_service_has_is_waited_for(pair: tuple[Server, Server]) -> None:
     one, two = pair
@@ -219,13 +200,6 @@ def test_a_failed_compile_is_a_failed_job_and_a_problem_to_those_who_wait(server
     assert server.http.get(waited.headers["Content-Location"]).json()["state"] == "failed"
 
 
-def test_an_invalid_graph_is_a_failed_job(server: Server) -> None:
-    wire = graph()
-    wire["nodes"][1]["in_var"] = 999
-    error = ended(server, accepted(server, encoded(compile_body(wire))))["error"]
-    assert (error["code"], error["pointers"]) == ("graph.invalid", ["/nodes/1/in_var"])
-
-
 def test_events_tell_every_stage_in_order_and_resume_where_they_were_left(server: Server) -> None:
     body = encoded(compile_body(graph("exp2", rows=14), [V3, "cpu:aarch64"]))
     told = events(server, accepted(server, body))
@@ -276,18 +250,6 @@ def test_a_job_that_is_cancelled_ends_with_its_process(short: Server) -> None:
     assert short.http.get(f"/jobs/{waiting}").json()["queue_ms"] is None
     assert events(short, running)[-1]["data"]["state"] == "cancelled"
     assert short.compile(body).status_code == 200
-
-
-def test_cancelling_one_of_two_equal_jobs_leaves_the_other_alone(server: Server) -> None:
-    nodes: list[dict[str, Any]] = [{"node": "placeholder", "out_var": 0, "dtype": "float32", "shape": [4]}]
-    nodes += [
-        {"node": "unary", "op": "sqrt", "in_var": var, "out_var": var + 1, "dtype": "float32"} for var in range(300)
-    ]
-    wire = {"schema": 1, "name": "chain", "nodes": nodes, "input_vars": [0], "output_vars": [300]}
-    body = encoded(compile_body(wire))
-    first, second = accepted(server, body), accepted(server, body)
-    assert server.http.delete(f"/jobs/{first}").json()["state"] == "cancelled"
-    assert ended(server, second)["state"] == "done"
 
 
 def test_a_job_that_is_done_cannot_be_cancelled(server: Server) -> None:
@@ -366,30 +328,3 @@ def test_a_service_that_stops_lets_those_who_wait_go(home: Path) -> None:
         assert waited.result().status_code == 202
     assert server.stop() == 0
     assert time.monotonic() - begin < 20
-
-
-def test_services_that_share_a_store_know_one_anothers_jobs_and_take_over_those_of_the_dead(
-    tmp_path: Path,
-) -> None:
-    store = tmp_path / "store"
-    with ExitStack() as running:
-        settings: dict[str, Any] = {"fails": True, "store": store}
-        one = running.enter_context(Server(tmp_path / "one", concurrency=1, **settings))
-        two = running.enter_context(Server(tmp_path / "two", concurrency=2, **settings))
-        cancelled = accepted(one, encoded(compile_body()), "hang")
-        while not one.jobs("compile"):
-            time.sleep(0.01)
-        assert two.http.get(f"/jobs/{cancelled}").json()["state"] == "running"
-        assert two.http.delete(f"/jobs/{cancelled}").json()["state"] == "cancelled"
-        while one.jobs("compile"):
-            time.sleep(0.01)
-        accepted(one, encoded(compile_body()), "hang")
-        left = accepted(one, encoded(compile_body(graph("sqrt", rows=30))))
-        time.sleep(2)
-        assert two.http.get(f"/jobs/{left}").json()["state"] == "queued"
-        with ThreadPoolExecutor(1) as pool:
-            watched = pool.submit(events, two, left)
-            one.stop(signal.SIGKILL)
-            job = ended(two, left)
-            assert (job["state"], job["attempt"]) == ("done", 2)
-            assert watched.result()[-1]["data"]["state"] == "done"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 from typing import Any
@@ -57,38 +56,35 @@ def test_what_a_job_with_a_key_came_to_is_made_again_when_it_is_lost(server: Ser
 
 
 @pytest.mark.parametrize("is_there", [False, True])
-def test_a_request_whose_body_is_lost_or_damaged_may_be_sent_again(tmp_path: Path, is_there: bool) -> None:
+async def test_a_request_whose_body_is_lost_or_damaged_may_be_sent_again(tmp_path: Path, is_there: bool) -> None:
     async def work(body: Body, on_progress: OnProgress) -> bytes:
         return body.content
 
-    async def run() -> None:
-        house = House(tmp_path, work)
-        jobs, blobs = house.jobs(), Blobs(house.store)
-        notary = Notary(Keyring(tmp_path / "keys"), "here", "process")
-        unused: Any = None
-        submissions = Submissions(jobs, unused, unused, unused, blobs, house.records, notary)
+    house = House(tmp_path, work)
+    jobs, blobs = house.jobs(), Blobs(house.store)
+    notary = Notary(Keyring(tmp_path / "keys"), "here", "process")
+    unused: Any = None
+    submissions = Submissions(jobs, unused, unused, unused, blobs, house.records, notary)
 
-        async def begin(identifier: str) -> Job:
-            return await jobs.accept(BODY, identifier=identifier)
+    async def begin(identifier: str) -> Job:
+        return await jobs.accept(BODY, identifier=identifier)
 
-        async def lose(identifier: str) -> Job:
-            job = await begin(identifier)
-            # Its work has not begun: nothing has been waited for since it was accepted.
-            path = tmp_path / "blobs" / job.record.body[:2] / job.record.body
-            path.write_bytes(b"[]") if is_there else path.unlink()
-            return job
+    async def lose(identifier: str) -> Job:
+        job = await begin(identifier)
+        # Its work has not begun: nothing has been waited for since it was accepted.
+        path = tmp_path / "blobs" / job.record.body[:2] / job.record.body
+        path.write_bytes(b"[]") if is_there else path.unlink()
+        return job
 
-        await jobs.start()
-        with acting_as(LOCAL):
-            lost = await submissions.by_key(BODY, "key", lose)
-            record = (await ended(jobs, lost.record.id)).record
-            assert failed_by(record) == "infra.unavailable"
-            assert record.error
-            assert record.error["retryable"] is True
-            again = await submissions.by_key(BODY, "key", begin)
-            assert again.record.id != lost.record.id
-            assert (await ended(jobs, again.record.id)).record.state == "done"
-        await submissions.close()
-        await jobs.close()
-
-    asyncio.run(run())
+    await jobs.start()
+    with acting_as(LOCAL):
+        lost = await submissions.by_key(BODY, "key", lose)
+        record = (await ended(jobs, lost.record.id)).record
+        assert failed_by(record) == "infra.unavailable"
+        assert record.error
+        assert record.error["retryable"] is True
+        again = await submissions.by_key(BODY, "key", begin)
+        assert again.record.id != lost.record.id
+        assert (await ended(jobs, again.record.id)).record.state == "done"
+    await submissions.close()
+    await jobs.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,6 @@ from tests.trust.stores import Stocked, action, age
 
 def of_graph(base: Action, number: int) -> Action:
     return replace(base, options={"number": number}, target={"kind": "cpu", "features": [str(number)]})
-
-
-def run(tmp_path: Path, test: Callable[[Stocked], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        await test(Stocked.at(tmp_path / "store"))
-
-    asyncio.run(whole())
 
 
 def trusting(records: Records) -> Nearest:
@@ -50,149 +43,120 @@ def trusting(records: Records) -> Nearest:
         ({"graph": "0" * 64, "build_id": "other"}, ("build_id", "graph")),
     ],
 )
-def test_every_component_that_differs_is_named(
-    tmp_path: Path, change: dict[str, Any], differs: tuple[str, ...]
+async def test_every_component_that_differs_is_named(
+    stocked: Stocked, change: dict[str, Any], differs: tuple[str, ...]
 ) -> None:
-    async def test(stocked: Stocked) -> None:
-        stored = await stocked.save(1)
-        found = await stocked.nearest.to(replace(stored, **change), "")
-        assert found is not None
-        assert (found.digest, found.differs) == (stored.digest, differs)
-
-    run(tmp_path, test)
+    stored = await stocked.save(1)
+    found = await stocked.nearest.to(replace(stored, **change), "")
+    assert found is not None
+    assert (found.digest, found.differs) == (stored.digest, differs)
 
 
-def test_the_nearest_is_of_the_same_graph_and_differs_least(tmp_path: Path) -> None:
-    async def test(stocked: Stocked) -> None:
-        nearest = trusting(stocked.records)
-        wanted = action(1)
-        far = replace(wanted, abi=2, build_id="other", schema=2)
-        near = replace(wanted, abi=2, build_id="other")
-        for each in (near, far, replace(wanted, graph="0" * 64)):
-            await nearest.add(each, "")
-        found = await nearest.to(wanted, "")
-        assert found is not None
-        assert found.digest == near.digest
-
-    run(tmp_path, test)
+async def test_the_nearest_is_of_the_same_graph_and_differs_least(stocked: Stocked) -> None:
+    nearest = trusting(stocked.records)
+    wanted = action(1)
+    far = replace(wanted, abi=2, build_id="other", schema=2)
+    near = replace(wanted, abi=2, build_id="other")
+    for each in (near, far, replace(wanted, graph="0" * 64)):
+        await nearest.add(each, "")
+    found = await nearest.to(wanted, "")
+    assert found is not None
+    assert found.digest == near.digest
 
 
-def test_nothing_is_near_where_graph_and_target_are_new(tmp_path: Path) -> None:
-    async def test(stocked: Stocked) -> None:
-        await stocked.save(1)
-        assert await stocked.nearest.to(of_graph(action(2), 2), "") is None
-
-    run(tmp_path, test)
+async def test_nothing_is_near_where_graph_and_target_are_new(stocked: Stocked) -> None:
+    await stocked.save(1)
+    assert await stocked.nearest.to(of_graph(action(2), 2), "") is None
 
 
-def test_what_another_namespace_stores_is_near_to_nothing(tmp_path: Path) -> None:
-    async def test(stocked: Stocked) -> None:
-        stored = await stocked.save(1)
-        await stocked.nearest.add(replace(stored, abi=3), "another's")
-        for scope in ("mine", ""):
-            found = await stocked.nearest.to(replace(stored, abi=3), scope)
-            assert found is None or found.digest == stored.digest
-
-    run(tmp_path, test)
+async def test_what_another_namespace_stores_is_near_to_nothing(stocked: Stocked) -> None:
+    stored = await stocked.save(1)
+    await stocked.nearest.add(replace(stored, abi=3), "another's")
+    for scope in ("mine", ""):
+        found = await stocked.nearest.to(replace(stored, abi=3), scope)
+        assert found is None or found.digest == stored.digest
 
 
-def test_salts_are_neither_stored_nor_told(tmp_path: Path) -> None:
-    async def test(stocked: Stocked) -> None:
-        await stocked.nearest.add(replace(action(1), salt="geheim"), "")
-        found = await trusting(stocked.records).to(action(1), "")
-        assert found is not None
-        assert "geheim" not in str(found)
-        assert not any(b"geheim" in path.read_bytes() for path in stocked.files())
-
-    run(tmp_path, test)
+async def test_salts_are_neither_stored_nor_told(stocked: Stocked) -> None:
+    await stocked.nearest.add(replace(action(1), salt="geheim"), "")
+    found = await trusting(stocked.records).to(action(1), "")
+    assert found is not None
+    assert "geheim" not in str(found)
+    assert not any(b"geheim" in path.read_bytes() for path in stocked.files())
 
 
-def test_a_program_that_is_gone_explains_nothing_and_is_forgotten(tmp_path: Path) -> None:
-    async def test(stocked: Stocked) -> None:
-        stored = await stocked.save(1)
-        stocked.path(stored).unlink()
-        assert await stocked.nearest.to(replace(stored, abi=2), "") is None
-        assert stocked.files("nearest") == []
-
-    run(tmp_path, test)
+async def test_a_program_that_is_gone_explains_nothing_and_is_forgotten(stocked: Stocked) -> None:
+    stored = await stocked.save(1)
+    stocked.path(stored).unlink()
+    assert await stocked.nearest.to(replace(stored, abi=2), "") is None
+    assert stocked.files("nearest") == []
 
 
-def test_an_eviction_counts_the_records_of_the_index_and_leaves_no_explanation_by_what_has_gone(tmp_path: Path) -> None:
-    async def test(stocked: Stocked) -> None:
-        old, new = await stocked.save(1), await stocked.save(2)
-        age(stocked.path(old), 3 * 3600)
-        evicted = await evict(stocked.store, Bounds(max_age_s=3600))
-        assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
-        found = await stocked.nearest.to(replace(old, abi=2), "")
-        assert found is not None
-        assert found.digest == new.digest
-        contents = b"".join(path.read_bytes() for path in stocked.files("nearest"))
-        assert old.digest.encode() not in contents
-        await evict(stocked.store, Bounds(max_bytes=0))
-        assert stocked.files("nearest") == []
+async def test_an_eviction_counts_the_records_of_the_index_and_leaves_no_explanation_by_what_has_gone(
+    stocked: Stocked,
+) -> None:
+    old, new = await stocked.save(1), await stocked.save(2)
+    age(stocked.path(old), 3 * 3600)
+    evicted = await evict(stocked.store, Bounds(max_age_s=3600))
+    assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
+    found = await stocked.nearest.to(replace(old, abi=2), "")
+    assert found is not None
+    assert found.digest == new.digest
+    contents = b"".join(path.read_bytes() for path in stocked.files("nearest"))
+    assert old.digest.encode() not in contents
+    await evict(stocked.store, Bounds(max_bytes=0))
+    assert stocked.files("nearest") == []
 
-    run(tmp_path, test)
 
-
-def test_records_are_bounded_and_keep_the_newest(tmp_path: Path) -> None:
-    async def test(stocked: Stocked) -> None:
-        nearest = trusting(stocked.records)
-        base = action(1)
-        for number in range(MAX_OF_GRAPH + 5):
-            await nearest.add(of_graph(base, number), "")
-        sizes = [len(entries_of(await stocked.records.get(str(path.relative_to(stocked.root)))))
-                 for path in stocked.files("nearest")]  # fmt: skip
-        assert max(sizes) == MAX_OF_GRAPH
-        newest = of_graph(base, MAX_OF_GRAPH + 4)
-        found = await nearest.to(replace(newest, abi=2), "")
-        assert found is not None
-        assert found.digest == newest.digest
-        others = [replace(base, graph=f"{number:064}") for number in range(MAX_OF_TARGET + 3)]
-        for other in others:
-            await nearest.add(other, "")
-        found = await nearest.to(replace(base, graph="f" * 64), "")
-        assert found is not None
-        assert found.digest == others[-1].digest
-
-    run(tmp_path, test)
+async def test_records_are_bounded_and_keep_the_newest(stocked: Stocked) -> None:
+    nearest = trusting(stocked.records)
+    base = action(1)
+    for number in range(MAX_OF_GRAPH + 5):
+        await nearest.add(of_graph(base, number), "")
+    sizes = [len(entries_of(await stocked.records.get(str(path.relative_to(stocked.root)))))
+             for path in stocked.files("nearest")]  # fmt: skip
+    assert max(sizes) == MAX_OF_GRAPH
+    newest = of_graph(base, MAX_OF_GRAPH + 4)
+    found = await nearest.to(replace(newest, abi=2), "")
+    assert found is not None
+    assert found.digest == newest.digest
+    others = [replace(base, graph=f"{number:064}") for number in range(MAX_OF_TARGET + 3)]
+    for other in others:
+        await nearest.add(other, "")
+    found = await nearest.to(replace(base, graph="f" * 64), "")
+    assert found is not None
+    assert found.digest == others[-1].digest
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_record_explains_nothing_and_is_written_anew(tmp_path: Path, damage: Callable[[Path], None]) -> None:
-    async def test(stocked: Stocked) -> None:
-        stored = await stocked.save(1)
-        for path in stocked.files("nearest"):
-            damage(path)
-        assert await stocked.nearest.to(replace(stored, abi=2), "") is None
-        await stocked.nearest.add(stored, "")
-        assert await stocked.nearest.to(replace(stored, abi=2), "") is not None
-
-    run(tmp_path, test)
+async def test_a_damaged_record_explains_nothing_and_is_written_anew(
+    stocked: Stocked, damage: Callable[[Path], None]
+) -> None:
+    stored = await stocked.save(1)
+    for path in stocked.files("nearest"):
+        damage(path)
+    assert await stocked.nearest.to(replace(stored, abi=2), "") is None
+    await stocked.nearest.add(stored, "")
+    assert await stocked.nearest.to(replace(stored, abi=2), "") is not None
 
 
 @pytest.mark.parametrize("content", [{}, {"entries": 3}, {"entries": [{"digest": "x", "components": {}}]}])
-def test_a_record_of_another_form_explains_nothing(tmp_path: Path, content: dict[str, Any]) -> None:
-    async def test(stocked: Stocked) -> None:
-        stored = await stocked.save(1)
-        for path in stocked.files("nearest"):
-            await stocked.records.put(str(path.relative_to(stocked.root)), content)
-        assert await stocked.nearest.to(replace(stored, abi=2), "") is None
-        for path in stocked.files("nearest"):
-            age(path, 3 * 3600)
-        await evict(stocked.store, Bounds(max_age_s=3600))
-        assert stocked.files("nearest") == []
-
-    run(tmp_path, test)
+async def test_a_record_of_another_form_explains_nothing(stocked: Stocked, content: dict[str, Any]) -> None:
+    stored = await stocked.save(1)
+    for path in stocked.files("nearest"):
+        await stocked.records.put(str(path.relative_to(stocked.root)), content)
+    assert await stocked.nearest.to(replace(stored, abi=2), "") is None
+    for path in stocked.files("nearest"):
+        age(path, 3 * 3600)
+    await evict(stocked.store, Bounds(max_age_s=3600))
+    assert stocked.files("nearest") == []
 
 
-def test_programs_that_are_stored_at_once_are_all_remembered(tmp_path: Path) -> None:
-    async def test(stocked: Stocked) -> None:
-        nearest = trusting(stocked.records)
-        variants = [of_graph(action(1), number) for number in range(MAX_OF_GRAPH)]
-        await asyncio.gather(*(nearest.add(each, "") for each in variants))
-        for each in variants:
-            found = await nearest.to(replace(each, abi=2), "")
-            assert found is not None
-            assert found.digest == each.digest
-
-    run(tmp_path, test)
+async def test_programs_that_are_stored_at_once_are_all_remembered(stocked: Stocked) -> None:
+    nearest = trusting(stocked.records)
+    variants = [of_graph(action(1), number) for number in range(MAX_OF_GRAPH)]
+    await asyncio.gather(*(nearest.add(each, "") for each in variants))
+    for each in variants:
+        found = await nearest.to(replace(each, abi=2), "")
+        assert found is not None
+        assert found.digest == each.digest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy, deepcopy
 from typing import Any
 
 import pytest
@@ -20,18 +21,29 @@ EXAMPLES = sized(10, 25)
 REFUSALS = ["2xx", 400, 404, 413, 422]
 
 
-def operations(*methods: str, coverage: bool) -> Any:
-    """The operations of these methods. `coverage` adds every boundary of the schema: 27 000 cases for the two POSTs."""
+READING, WRITING = ("GET", "HEAD", "DELETE"), ("POST",)
+
+
+@pytest.fixture(scope="module")
+def described() -> Any:
+    """The schema, read by those who use it and not by everybody who collects tests."""
     schema: Any = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
     schema.config.checks.positive_data_acceptance.expected_statuses = REFUSALS
     schema.config.checks.negative_data_rejection.expected_statuses = [*REFUSALS[1:], 405, 415]
-    schema.config.phases.coverage.enabled = coverage
-    return schema.include(method=list(methods))
+    return schema
 
 
-READING, WRITING = ("GET", "HEAD", "DELETE"), ("POST",)
-READS = operations(*READING, coverage=True)
-WRITES = operations(*WRITING, coverage=False)
+@pytest.fixture(scope="module")
+def uncovered(described: Any) -> Any:
+    """The same without every boundary of it: these are 27 000 cases for the two POSTs."""
+    schema = copy(described)
+    schema.config = deepcopy(described.config)
+    schema.config.phases.coverage.enabled = False
+    return schema
+
+
+READS: Any = schemathesis.pytest.from_fixture("described").include(method=list(READING))
+WRITES: Any = schemathesis.pytest.from_fixture("uncovered").include(method=list(WRITING))
 
 thoroughly = settings(
     max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]

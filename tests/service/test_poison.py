@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
 from service.store.attempts import MAX_CRASHES
@@ -39,16 +37,3 @@ def test_what_is_no_crash_is_begun_once_and_not_remembered(patient: Server) -> N
         problem = patient.compile(body, "always:refuse").json()
         assert problem["code"] == "compile.diagnostic"
         assert attempts(patient) - before == count
-
-
-@pytest.mark.xdist_group("pair")
-def test_services_on_one_store_that_meet_poison_at_once_begin_it_twice_in_all(pair: tuple[Server, Server]) -> None:
-    before = attempts(*pair)
-    with ThreadPoolExecutor(2) as pool:
-        for number in range(1, 6):
-            body = encoded(compile_body(graph("exp2", rows=42 + number)))
-            asked = [pool.submit(server.compile, body, "always:segfault") for server in pair]
-            for each in asked:
-                problem = each.result().json()
-                assert (problem["code"], problem["details"]["attempts"]) == ("compile.crashed", MAX_CRASHES)
-            assert attempts(*pair) - before == number * MAX_CRASHES

@@ -111,19 +111,6 @@ def test_a_compile_goes_on_for_the_last_of_those_who_wait_for_it(patient: Server
 
 
 @pytest.mark.xdist_group("pair")
-def test_it_ends_when_the_last_of_them_has_left(patient: Server) -> None:
-    body = encoded(compile_body(chain(3002, LONG)))
-    asking = [Asking(patient, "/compile", body)]
-    process = await_job(patient, "compile")
-    os.kill(process, signal.SIGSTOP)
-    asking.append(Asking(patient, "/compile", body))
-    await_in_flight(patient, 2)
-    for each in asking:
-        each.leave()
-    await_end(process)
-
-
-@pytest.mark.xdist_group("pair")
 def test_a_client_that_comes_back_at_once_finds_its_compile_under_way(patient: Server) -> None:
     await_in_flight(patient, 0)
     body, before = encoded(compile_body(chain(3003, LONG))), Figures(patient)("kiln_http_requests_total", status="499")

@@ -100,28 +100,25 @@ def test_whoever_follows_others_counts_what_they_count_once(monkeypatch: pytest.
     assert (mine.seconds, other.seconds) == (1.0, 2.0)
 
 
-def test_whoever_joins_the_work_of_another_waits_as_long_from_then_on() -> None:
-    async def run() -> None:
-        flights: Flights[str, str] = Flights()
-        may_go_on = asyncio.Event()
+async def test_whoever_joins_the_work_of_another_waits_as_long_from_then_on() -> None:
+    flights: Flights[str, str] = Flights()
+    may_go_on = asyncio.Event()
 
-        async def work(_: object) -> str:
-            queue_time().change(waiting=1)
-            await may_go_on.wait()
-            queue_time().change(waiting=-1)
-            return "done"
+    async def work(_: object) -> str:
+        queue_time().change(waiting=1)
+        await may_go_on.wait()
+        queue_time().change(waiting=-1)
+        return "done"
 
-        async def ask() -> QueueTime:
-            mine = begin_queue_time()
-            assert await flights.join("key", work) == "done"
-            return mine
+    async def ask() -> QueueTime:
+        mine = begin_queue_time()
+        assert await flights.join("key", work) == "done"
+        return mine
 
-        first = asyncio.create_task(ask())
-        await asyncio.sleep(0.1)
-        second = asyncio.create_task(ask())
-        await asyncio.sleep(0.1)
-        may_go_on.set()
-        one, other = await first, await second
-        assert one.seconds > other.seconds > 0.05
-
-    asyncio.run(run())
+    first = asyncio.create_task(ask())
+    await asyncio.sleep(0.1)
+    second = asyncio.create_task(ask())
+    await asyncio.sleep(0.1)
+    may_go_on.set()
+    one, other = await first, await second
+    assert one.seconds > other.seconds > 0.05

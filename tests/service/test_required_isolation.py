@@ -9,6 +9,7 @@ from service.sandbox.levels import Level, Wall
 from tests.sandbox.boxes import needs_landlock
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server, cache
+from tests.service.test_jobs import ended
 
 pytestmark = needs_landlock
 
@@ -16,6 +17,7 @@ BODY = encoded(compile_body(graph("sin")))
 # The first is answered as a repeated request, the second by its program.
 SPELLINGS = (BODY, BODY + b" ")
 WEAK: dict[str, Any] = {"isolation": Wall.PROCESS.value}
+ONCE = {"Prefer": "respond-async", "Idempotency-Key": "once"}
 STRONG: dict[str, Any] = {"require_isolation": Level.LANDLOCK.value}
 
 
@@ -27,6 +29,8 @@ def test_an_answer_of_weaker_days_is_believed_by_nobody_who_requires_more(tmp_pa
         weak = server.compile(BODY).json()
         assert weak["signatures"][0]["record"]["isolation"] == Level.PROCESS
         assert cache(server.compile(BODY)) == ("hit", "same request")
+        job = ended(server, server.post("/compile", BODY, **ONCE).json()["id"])
+        assert job["signatures"][0]["record"]["isolation"] == Level.PROCESS
     path = f"/programs/{weak['programs'][0]['digest']}"
     farm_settings: dict[str, Any] = {"farm": 1, **STRONG, **shared}
     with Server(tmp_path / "farm", **farm_settings) as farm:
@@ -38,10 +42,16 @@ def test_an_answer_of_weaker_days_is_believed_by_nobody_who_requires_more(tmp_pa
             farm.http.delete(each.headers["Location"])
         assert farm.http.get(path).status_code == 404
         with Server(home, **STRONG) as server:
+            gone = server.http.get(f"/jobs/{job['id']}")
+            assert (gone.status_code, gone.json()["code"]) == (404, "request.not_found")
+            assert "the isolation of their compile" in gone.json()["detail"]
             again = server.compile(BODY)
             assert cache(again)[0] == "miss"
             assert again.json()["signatures"][0]["record"]["isolation"] == Level.LANDLOCK
             assert cache(server.compile(BODY)) == ("hit", "same request")
+            made = ended(server, server.post("/compile", BODY, **ONCE).json()["id"])
+            assert made["id"] != job["id"]
+            assert made["signatures"][0]["record"]["isolation"] == Level.LANDLOCK
         assert [farm.compile(body).status_code for body in SPELLINGS] == [200, 200]
         assert farm.http.get(path).status_code == 200
     # What is stronger than is asked for is believed.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,34 +18,33 @@ from service.trust.notary import Notary
 from tests.clocks import HandClock, going_by
 
 
-def with_roster(home: Path, test: Callable[[Roster, HandClock], Awaitable[None]]) -> None:
-    async def run() -> None:
-        store, clock = open_store(str(home / "store")), HandClock(time.time())
-        statements = Statements(Notary(Keyring(home / "keys"), "worker", "process"))
-        with going_by(clock):
-            await test(Roster(store, Records(store), statements), clock)
-
-    asyncio.run(run())
+@pytest.fixture
+def clock() -> Iterator[HandClock]:
+    with going_by(made := HandClock(time.time())):
+        yield made
 
 
-def test_whoever_does_not_sign_again_is_no_more_after_a_lease(tmp_path: Path) -> None:
-    async def test(roster: Roster, clock: HandClock) -> None:
-        await roster.register("worker", "one")
-        await roster.register("worker", "two")
-        await roster.register("unfit", "three")
-        await roster.refresh()
-        assert (roster.count("worker"), roster.count("unfit"), roster.count("service")) == (2, 1, 0)
-        clock.at += LEASE_S - 1
-        await roster.register("worker", "two")
-        await roster.refresh()
-        clock.at += 2
-        await roster.refresh()
-        assert (roster.count("worker"), roster.count("unfit")) == (1, 0)
-        await roster.deregister("worker", "two")
-        await roster.refresh()
-        assert roster.count("worker") == 0
+@pytest.fixture
+def roster(tmp_path: Path, clock: HandClock) -> Roster:
+    store = open_store(str(tmp_path / "store"))
+    return Roster(store, Records(store), Statements(Notary(Keyring(tmp_path / "keys"), "worker", "process")))
 
-    with_roster(tmp_path, test)
+
+async def test_whoever_does_not_sign_again_is_no_more_after_a_lease(roster: Roster, clock: HandClock) -> None:
+    await roster.register("worker", "one")
+    await roster.register("worker", "two")
+    await roster.register("unfit", "three")
+    await roster.refresh()
+    assert (roster.count("worker"), roster.count("unfit"), roster.count("service")) == (2, 1, 0)
+    clock.at += LEASE_S - 1
+    await roster.register("worker", "two")
+    await roster.refresh()
+    clock.at += 2
+    await roster.refresh()
+    assert (roster.count("worker"), roster.count("unfit")) == (1, 0)
+    await roster.deregister("worker", "two")
+    await roster.refresh()
+    assert roster.count("worker") == 0
 
 
 @pytest.mark.parametrize(
@@ -62,15 +60,12 @@ def test_whoever_does_not_sign_again_is_no_more_after_a_lease(tmp_path: Path) ->
         (100, 1, 1, 2.0, 64, 64),
     ],
 )
-def test_a_service_hands_out_its_share_of_what_workers_can_soon_do(
-    tmp_path: Path, workers: int, places: int, services: int, ahead: float, most: int, width: int
+async def test_a_service_hands_out_its_share_of_what_workers_can_soon_do(
+    roster: Roster, workers: int, places: int, services: int, ahead: float, most: int, width: int
 ) -> None:
-    async def test(roster: Roster, _: HandClock) -> None:
-        for number in range(workers):
-            await roster.register("worker", str(number), places)
-        for number in range(services):
-            await roster.register("service", str(number))
-        await roster.refresh()
-        assert roster.width(most, ahead) == width
-
-    with_roster(tmp_path, test)
+    for number in range(workers):
+        await roster.register("worker", str(number), places)
+    for number in range(services):
+        await roster.register("service", str(number))
+    await roster.refresh()
+    assert roster.width(most, ahead) == width

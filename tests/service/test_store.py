@@ -5,11 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import signal
 import stat
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -56,20 +52,17 @@ DAMAGES: list[Callable[[Path], None]] = [flip, truncate, Path.unlink]
 
 
 @pytest.mark.parametrize("location", ["", "memory:///"])
-def test_a_blob_comes_back_under_its_digest(tmp_path: Path, location: str) -> None:
-    async def run() -> None:
-        blobs = Blobs(open_store(location or str(tmp_path)))
-        for content in CONTENT:
-            assert await blobs.put(content) == sha(content)
-            assert await blobs.get(sha(content)) == content
-        assert await blobs.holds(map(sha, CONTENT))
-        assert await blobs.get(sha(b"other")) is None
-        assert not await blobs.holds([sha(CONTENT[0]), sha(b"other")])
-
-    asyncio.run(run())
+async def test_a_blob_comes_back_under_its_digest(tmp_path: Path, location: str) -> None:
+    blobs = Blobs(open_store(location or str(tmp_path)))
+    for content in CONTENT:
+        assert await blobs.put(content) == sha(content)
+        assert await blobs.get(sha(content)) == content
+    assert await blobs.holds(map(sha, CONTENT))
+    assert await blobs.get(sha(b"other")) is None
+    assert not await blobs.holds([sha(CONTENT[0]), sha(b"other")])
 
 
-def test_a_bucket_is_asked_for_several_blobs_at_once() -> None:
+async def test_a_bucket_is_asked_for_several_blobs_at_once() -> None:
     store = MemoryStore()
     asked: list[str] = []
 
@@ -85,70 +78,57 @@ def test_a_bucket_is_asked_for_several_blobs_at_once() -> None:
                 await asyncio.sleep(0)
             return await store.head_async(path)
 
-    async def run() -> None:
-        for content in CONTENT:
-            await Blobs(Bucket(store)).put(content)
-        async with asyncio.timeout(10):
-            assert await Blobs(Bucket(cast(Any, Slow()))).holds(map(sha, CONTENT))
-
-    asyncio.run(run())
+    for content in CONTENT:
+        await Blobs(Bucket(store)).put(content)
+    async with asyncio.timeout(10):
+        assert await Blobs(Bucket(cast(Any, Slow()))).holds(map(sha, CONTENT))
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_blob_is_missing_and_can_be_stored_again(tmp_path: Path, damage: Callable[[Path], None]) -> None:
-    async def run() -> None:
-        before, blobs = counted("blob"), Blobs(open_store(str(tmp_path)))
-        digests = [await blobs.put(content) for content in CONTENT[1:]]
-        assert await blobs.holds(digests)
-        for digest in digests:
-            damage(blob_file(tmp_path, digest))
-            assert not await blobs.holds([digest])
-            assert await blobs.get(digest) is None
-            assert not blob_file(tmp_path, digest).exists()
-        for content in CONTENT[1:]:
-            await blobs.put(content)
-        assert await blobs.holds(digests)
-        assert counted("blob") - before == (0 if damage is Path.unlink else len(digests))
-
-    asyncio.run(run())
+async def test_a_damaged_blob_is_missing_and_can_be_stored_again(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    before, blobs = counted("blob"), Blobs(open_store(str(tmp_path)))
+    digests = [await blobs.put(content) for content in CONTENT[1:]]
+    assert await blobs.holds(digests)
+    for digest in digests:
+        damage(blob_file(tmp_path, digest))
+        assert not await blobs.holds([digest])
+        assert await blobs.get(digest) is None
+        assert not blob_file(tmp_path, digest).exists()
+    for content in CONTENT[1:]:
+        await blobs.put(content)
+    assert await blobs.holds(digests)
+    assert counted("blob") - before == (0 if damage is Path.unlink else len(digests))
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_record_is_missing(tmp_path: Path, damage: Callable[[Path], None]) -> None:
-    async def run() -> None:
-        records = Records(open_store(str(tmp_path)))
-        await records.put("programs/ab/x", {"program": "p", "n": [1, 2]})
-        assert await records.get("programs/ab/x") == {"program": "p", "n": [1, 2]}
-        damage(tmp_path / "programs/ab/x")
-        assert await records.get("programs/ab/x") is None
-        assert not (tmp_path / "programs/ab/x").exists()
-
-    asyncio.run(run())
+async def test_a_damaged_record_is_missing(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    records = Records(open_store(str(tmp_path)))
+    await records.put("programs/ab/x", {"program": "p", "n": [1, 2]})
+    assert await records.get("programs/ab/x") == {"program": "p", "n": [1, 2]}
+    damage(tmp_path / "programs/ab/x")
+    assert await records.get("programs/ab/x") is None
+    assert not (tmp_path / "programs/ab/x").exists()
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_a_store_that_is_gone_is_made_again_for_its_owner_alone(tmp_path: Path, durable: bool) -> None:
-    async def run() -> None:
-        root = tmp_path / "store"
-        records = Records(open_store(str(root)))
-        await records.put("graphs/ab/g", {}, durable=durable)
-        shutil.rmtree(root)
-        await records.put("graphs/ab/g", {}, durable=durable)
-        assert await records.get("graphs/ab/g") is not None
-        assert stat.S_IMODE(root.stat().st_mode) == 0o700
-
-    asyncio.run(run())
+async def test_a_store_that_is_gone_is_made_again_for_its_owner_alone(tmp_path: Path, durable: bool) -> None:
+    root = tmp_path / "store"
+    records = Records(open_store(str(root)))
+    await records.put("graphs/ab/g", {}, durable=durable)
+    shutil.rmtree(root)
+    await records.put("graphs/ab/g", {}, durable=durable)
+    assert await records.get("graphs/ab/g") is not None
+    assert stat.S_IMODE(root.stat().st_mode) == 0o700
 
 
-def test_records_are_listed_by_name(tmp_path: Path) -> None:
-    async def run() -> None:
-        records = Records(open_store(str(tmp_path)))
-        assert await records.names("graphs/ab/g", 10) == []
-        for name in ("b", "a", "c"):
-            await records.put(f"graphs/ab/g/{name}", {})
-        assert await records.names("graphs/ab/g", 2) == ["a", "b"]
-
-    asyncio.run(run())
+async def test_records_are_listed_by_name(tmp_path: Path) -> None:
+    records = Records(open_store(str(tmp_path)))
+    assert await records.names("graphs/ab/g", 10) == []
+    for name in ("b", "a", "c"):
+        await records.put(f"graphs/ab/g/{name}", {})
+    assert await records.names("graphs/ab/g", 2) == ["a", "b"]
 
 
 async def answer_of(repeats: Repeats, key: str) -> bytes | None:
@@ -156,36 +136,30 @@ async def answer_of(repeats: Repeats, key: str) -> bytes | None:
     return found.answer if found is not None else None
 
 
-def test_an_answer_is_repeated_while_everything_that_it_names_is_there(tmp_path: Path) -> None:
-    async def run() -> None:
-        store = open_store(str(tmp_path))
-        records, blobs, notary = Records(store), Blobs(store), notary_in(tmp_path)
-        repeats = Repeats(records, blobs, "build 1", 1 << 20, notary)
-        key = repeats.key(sha(b"body"))
-        assert await repeats.find(key) is None
-        named = await blobs.put(b"artifact")
-        await repeats.save(key, Repeat(b"answer", (named,), isolation="process"))
-        assert await answer_of(repeats, key) == b"answer"
-        assert await answer_of(Repeats(records, blobs, "build 1", 0, notary), key) == b"answer"
-        other = Repeats(records, blobs, "build 2", 1 << 20, notary)
-        assert await other.find(other.key(sha(b"body"))) is None
-        flip(blob_file(tmp_path, named))
-        assert await repeats.find(key) is None
-        await blobs.put(b"artifact")
-        assert await answer_of(repeats, key) == b"answer"
-
-    asyncio.run(run())
+async def test_an_answer_is_repeated_while_everything_that_it_names_is_there(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    records, blobs, notary = Records(store), Blobs(store), notary_in(tmp_path)
+    repeats = Repeats(records, blobs, "build 1", 1 << 20, notary)
+    key = repeats.key(sha(b"body"))
+    assert await repeats.find(key) is None
+    named = await blobs.put(b"artifact")
+    await repeats.save(key, Repeat(b"answer", (named,), isolation="process"))
+    assert await answer_of(repeats, key) == b"answer"
+    assert await answer_of(Repeats(records, blobs, "build 1", 0, notary), key) == b"answer"
+    other = Repeats(records, blobs, "build 2", 1 << 20, notary)
+    assert await other.find(other.key(sha(b"body"))) is None
+    flip(blob_file(tmp_path, named))
+    assert await repeats.find(key) is None
+    await blobs.put(b"artifact")
+    assert await answer_of(repeats, key) == b"answer"
 
 
-def test_answers_in_memory_are_bounded(tmp_path: Path) -> None:
-    async def run() -> None:
-        store = open_store(str(tmp_path))
-        repeats = Repeats(Records(store), Blobs(store), "", 2500, notary_in(tmp_path))
-        for name in "abcd":
-            await repeats.save(repeats.key(name), Repeat(name.encode() * 1000, isolation="process"))
-        assert all([await answer_of(repeats, repeats.key(name)) == name.encode() * 1000 for name in "abcd"])
-
-    asyncio.run(run())
+async def test_answers_in_memory_are_bounded(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    repeats = Repeats(Records(store), Blobs(store), "", 2500, notary_in(tmp_path))
+    for name in "abcd":
+        await repeats.save(repeats.key(name), Repeat(name.encode() * 1000, isolation="process"))
+    assert all([await answer_of(repeats, repeats.key(name)) == name.encode() * 1000 for name in "abcd"])
 
 
 def test_a_store_that_cannot_be_used_says_so(tmp_path: Path) -> None:
@@ -195,117 +169,32 @@ def test_a_store_that_cannot_be_used_says_so(tmp_path: Path) -> None:
             open_store(location)
 
 
-WRITER = """
-import asyncio, sys
-from service.store.blobs import Blobs
-from service.store.location import open_store
-async def main():
-    blobs = Blobs(open_store(sys.argv[1]))
-    print("begin", flush=True)
-    for round in range(1000000):
-        await asyncio.gather(*(blobs.put(b"%d %d " % (round, n) * 20000) for n in range(16)))
-asyncio.run(main())
-"""
-
-
-def writer(root: Path) -> subprocess.Popen[str]:
-    process = subprocess.Popen([sys.executable, "-c", WRITER, str(root)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "begin\n"
-    return process
-
-
-def stored(root: Path) -> list[Path]:
-    """Every entry: names with # are files that were being written."""
-    return [path for path in (root / "blobs").rglob("*") if path.is_file() and "#" not in path.name]
-
-
-def await_entries(root: Path, count: int) -> None:
-    """Wait until so many entries are stored."""
-    while len(stored(root)) < count:
-        time.sleep(0.005)
-
-
-def test_a_writer_that_is_killed_leaves_no_half_written_entry(tmp_path: Path) -> None:
-    for entries in (20, 50, 90):
-        process = writer(tmp_path)
-        await_entries(tmp_path, entries)
-        assert process.poll() is None
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
-        assert all(sha(path.read_bytes()) == path.name for path in stored(tmp_path))
-
-
-def test_several_processes_write_the_same_entries_at_once(tmp_path: Path) -> None:
-    writers = [writer(tmp_path) for _ in range(4)]
-    await_entries(tmp_path, 100)
-    assert all(process.poll() is None for process in writers)
-    for process in writers:
-        process.kill()
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
-    assert all(sha(path.read_bytes()) == path.name for path in stored(tmp_path))
-
-
-def test_the_differing_component_is_named() -> None:
-    from service.action import Action, differences
-
-    base: dict[str, Any] = {
-        "abi": 1,
-        "build_id": "b",
-        "graph": "g",
-        "options": {"fast_math": False},
-        "salt": "",
-        "schema": 1,
-        "target": {"kind": "cpu", "features": ["avx"]},
-    }
-    other = {**base, "options": {"fast_math": True}, "target": {"kind": "cpu", "features": ["avx", "avx2"]}}
-    assert differences(base, other) == ("options.fast_math", "target.features")
-    assert differences(base, base) == ()
-    action = Action.from_components(base)
-    assert action.components == base
-    assert action.digest == Action.from_components(dict(reversed(base.items()))).digest
-    assert action.digest != Action.from_components(other).digest
-
-
-def test_a_folder_of_blobs_that_cannot_be_looked_into_makes_the_store_unavailable(tmp_path: Path) -> None:
-    async def run() -> None:
-        blobs = Blobs(open_store(str(tmp_path)))
-        digest = await blobs.put(b"content")
-        shutil.rmtree(blob_file(tmp_path, digest).parent)
-        blob_file(tmp_path, digest).parent.write_bytes(b"")
-        for failing in (blobs.holds([digest]), blobs.get(digest), blobs.put(b"content")):
-            with pytest.raises(UnavailableError, match="Not a directory"):
-                await failing
-
-    asyncio.run(run())
+async def test_a_folder_of_blobs_that_cannot_be_looked_into_makes_the_store_unavailable(tmp_path: Path) -> None:
+    blobs = Blobs(open_store(str(tmp_path)))
+    digest = await blobs.put(b"content")
+    shutil.rmtree(blob_file(tmp_path, digest).parent)
+    blob_file(tmp_path, digest).parent.write_bytes(b"")
+    for failing in (blobs.holds([digest]), blobs.get(digest), blobs.put(b"content")):
+        with pytest.raises(UnavailableError, match="Not a directory"):
+            await failing
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
-def test_what_is_no_file_is_no_record_and_is_not_waited_for(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    async def run() -> None:
-        records = Records(open_store(str(tmp_path)))
+async def test_what_is_no_file_is_no_record_and_is_not_waited_for(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    records = Records(open_store(str(tmp_path)))
+    await records.put("a/b", {"n": 1})
+    (tmp_path / "a" / "b").unlink()
+    make(tmp_path / "a" / "b")
+    assert await asyncio.wait_for(records.get("a/b"), 20) is None
+    assert not await records.create("a/b", {"n": 2})
+
+
+async def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    records = Records(open_store(str(tmp_path)))
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    with pytest.raises(UnavailableError, match="does not take a record"):
         await records.put("a/b", {"n": 1})
-        (tmp_path / "a" / "b").unlink()
-        make(tmp_path / "a" / "b")
-        assert await asyncio.wait_for(records.get("a/b"), 20) is None
-        assert not await records.create("a/b", {"n": 2})
-
-    asyncio.run(run())
-
-
-def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    async def run() -> None:
-        records = Records(open_store(str(tmp_path)))
-        (tmp_path / "a" / "b").mkdir(parents=True)
-        with pytest.raises(UnavailableError, match="does not take a record"):
-            await records.put("a/b", {"n": 1})
-        assert [path.name for path in (tmp_path / "a").iterdir()] == ["b"]
-        (tmp_path / "c").touch()
-        with pytest.raises(UnavailableError, match="does not take a record"):
-            await records.put("c/d", {"n": 1})
-
-    asyncio.run(run())
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["b"]
+    (tmp_path / "c").touch()
+    with pytest.raises(UnavailableError, match="does not take a record"):
+        await records.put("c/d", {"n": 1})

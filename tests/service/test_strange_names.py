@@ -19,7 +19,7 @@ from service.store.location import open_store
 from service.store.records import Records
 from service.upkeep.scrub import scrub
 from tensorkiln.errors import UnavailableError
-from tests.service.test_farm_engine import Rig, with_rig
+from tests.service.test_farm_engine import in_rig
 from tests.service.test_job_ends import LEFT, House
 from tests.trust.stores import Stocked
 
@@ -71,65 +71,53 @@ no_record = pytest.mark.parametrize("make", NO_RECORD.values(), ids=NO_RECORD)
 
 
 @no_record
-def test_records_are_listed_beside_it(tmp_path: Path, make: Make) -> None:
-    async def run() -> None:
-        records = Records(open_store(str(tmp_path)))
-        for name in ("b", "a"):
-            await records.put(f"jobs/open/{name}", {})
-        make(tmp_path / "jobs" / "open")
-        assert await records.names("jobs/open", 10) == ["a", "b"]
-
-    asyncio.run(run())
+async def test_records_are_listed_beside_it(tmp_path: Path, make: Make) -> None:
+    records = Records(open_store(str(tmp_path)))
+    for name in ("b", "a"):
+        await records.put(f"jobs/open/{name}", {})
+    make(tmp_path / "jobs" / "open")
+    assert await records.names("jobs/open", 10) == ["a", "b"]
 
 
 @strange
-def test_a_store_is_scrubbed_and_kept_within_its_bounds_beside_it(tmp_path: Path, make: Make) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        wanted = await stocked.save(1)
-        blobs = stocked.root / "blobs"
-        before = await take_inventory(stocked.store)
-        for folder in (stocked.path(wanted).parent, next(blobs.iterdir()), blobs, stocked.root):
-            make(folder)
-        assert await take_inventory(stocked.store) == before
-        report = await scrub(stocked.store, stocked.notary)
-        assert (report.is_clean, report.blobs, report.records) == (True, 3, len(before.records))
-        assert await stocked.is_whole(wanted)
-        evicted = await evict(stocked.store, Bounds(max_bytes=0), grace_s=-1.0)
-        assert (evicted.records, evicted.blobs, evicted.held_bytes) == (len(before.records), 3, 0)
-
-    asyncio.run(run())
+async def test_a_store_is_scrubbed_and_kept_within_its_bounds_beside_it(stocked: Stocked, make: Make) -> None:
+    wanted = await stocked.save(1)
+    blobs = stocked.root / "blobs"
+    before = await take_inventory(stocked.store)
+    for folder in (stocked.path(wanted).parent, next(blobs.iterdir()), blobs, stocked.root):
+        make(folder)
+    assert await take_inventory(stocked.store) == before
+    report = await scrub(stocked.store, stocked.notary)
+    assert (report.is_clean, report.blobs, report.records) == (True, 3, len(before.records))
+    assert await stocked.is_whole(wanted)
+    evicted = await evict(stocked.store, Bounds(max_bytes=0), grace_s=-1.0)
+    assert (evicted.records, evicted.blobs, evicted.held_bytes) == (len(before.records), 3, 0)
 
 
 @no_record
-def test_a_job_of_a_service_that_is_lost_is_taken_up_beside_it(tmp_path: Path, make: Make) -> None:
-    async def run() -> None:
-        house = House(tmp_path)
-        await house.job_records.write(LEFT)
-        make(tmp_path / "jobs" / "open")
-        jobs = house.jobs()
-        await jobs.start()
-        try:
-            async with asyncio.timeout(20):
-                while await house.job_records.opened():
-                    await asyncio.sleep(0.01)
-        finally:
-            await jobs.close()
-
-    asyncio.run(run())
+async def test_a_job_of_a_service_that_is_lost_is_taken_up_beside_it(tmp_path: Path, make: Make) -> None:
+    house = House(tmp_path)
+    await house.job_records.write(LEFT)
+    make(tmp_path / "jobs" / "open")
+    jobs = house.jobs()
+    await jobs.start()
+    try:
+        async with asyncio.timeout(20):
+            while await house.job_records.opened():
+                await asyncio.sleep(0.01)
+    finally:
+        await jobs.close()
 
 
 @no_record
-def test_a_farm_answers_beside_it(tmp_path: Path, make: Make) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_farm_answers_beside_it(tmp_path: Path, make: Make) -> None:
+    async with in_rig(tmp_path, is_on_disk=True) as rig:
         ticket, making = await rig.give()
         done = tmp_path / "store" / "farm" / generation() / "done"
         done.mkdir()
         make(done)
         await rig.makes(await rig.task(ticket))
         assert (await asyncio.wait_for(making, 20)).program == b"program"
-
-    with_rig(tmp_path, test, is_on_disk=True)
 
 
 ORDINARY: Final = (
@@ -138,7 +126,7 @@ ORDINARY: Final = (
 )  # fmt: skip
 
 
-def test_ordinary_files_are_listed_as_the_library_lists_them(tmp_path: Path) -> None:
+async def test_ordinary_files_are_listed_as_the_library_lists_them(tmp_path: Path) -> None:
     store, library = open_store(str(tmp_path / "store")), LocalStore(tmp_path / "store")
     chance = random.Random(7)
     for folder in ("", "one", "one/two", "of#3"):
@@ -153,44 +141,34 @@ def test_ordinary_files_are_listed_as_the_library_lists_them(tmp_path: Path) -> 
     (tmp_path / "store" / "folder link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "store" / "file link").symlink_to(tmp_path / "elsewhere" / "inner")
     (tmp_path / "store" / "empty").mkdir()
-
-    async def run() -> None:
-        for prefix in ("", "one", "one/two", "of#3", "folder link", "empty", "missing", "file link"):
-            expected = sorted(
-                (meta["path"], meta["size"], round(meta["last_modified"].timestamp()))
-                for chunk in library.list(prefix or None)
-                for meta in chunk
-            )
-            assert sorted([(item.path, item.size, round(item.used)) async for item in items(store, prefix)]) == expected
-            objects = library.list_with_delimiter(prefix)["objects"]
-            names = sorted(meta["path"].rpartition("/")[2] for meta in objects)
-            assert await Records(store).names(prefix, 1000) == names
-
-    asyncio.run(run())
+    for prefix in ("", "one", "one/two", "of#3", "folder link", "empty", "missing", "file link"):
+        expected = sorted(
+            (meta["path"], meta["size"], round(meta["last_modified"].timestamp()))
+            for chunk in library.list(prefix or None)
+            for meta in chunk
+        )
+        assert sorted([(item.path, item.size, round(item.used)) async for item in items(store, prefix)]) == expected
+        objects = library.list_with_delimiter(prefix)["objects"]
+        names = sorted(meta["path"].rpartition("/")[2] for meta in objects)
+        assert await Records(store).names(prefix, 1000) == names
 
 
-def test_more_files_than_are_looked_at_in_one_go_are_all_listed(tmp_path: Path) -> None:
-    async def run() -> None:
-        store = open_store(str(tmp_path))
-        for number in range(2500):
-            (tmp_path / str(number)).write_bytes(b"")
-        assert {item.path async for item in items(store, "")} == {str(number) for number in range(2500)}
-
-    asyncio.run(run())
+async def test_more_files_than_are_looked_at_in_one_go_are_all_listed(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    for number in range(2500):
+        (tmp_path / str(number)).write_bytes(b"")
+    assert {item.path async for item in items(store, "")} == {str(number) for number in range(2500)}
 
 
-def test_a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one(
+async def test_a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(path: str | Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    async def run() -> None:
-        store = open_store(str(tmp_path))
-        monkeypatch.setattr(os, "scandir", refused)
-        with pytest.raises(UnavailableError, match="Permission denied"):
-            await Records(store).names("", 1)
-        with pytest.raises(UnavailableError, match="Permission denied"):
-            _ = [item async for item in items(store, "")]
-
-    asyncio.run(run())
+    store = open_store(str(tmp_path))
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(UnavailableError, match="Permission denied"):
+        await Records(store).names("", 1)
+    with pytest.raises(UnavailableError, match="Permission denied"):
+        _ = [item async for item in items(store, "")]

@@ -68,22 +68,19 @@ def test_why_a_fork_server_has_ended_is_told_to_whoever_looks_later() -> None:
     asyncio.run(start())
 
 
-def test_what_a_warm_up_holds_is_not_counted_against_a_job() -> None:
-    async def run() -> None:
-        small, large = Sandbox(), Sandbox((f"{HERE}:grow", INSTALL))
-        try:
-            baseline = (await small.start()).baseline_mib
-            assert (await large.start()).baseline_mib >= baseline + HELD_MIB
-            await ping(large)
-            # Its peak is above the limit, but what it added is not.
-            with pytest.raises(CrashedError) as caught:
-                await large.run("fail", Message({"how": "segfault"}), LIMITS)
-            assert caught.value.details["peak_mib"] >= HELD_MIB > LIMITS.memory_mib
-        finally:
-            await small.close()
-            await large.close()
-
-    asyncio.run(run())
+async def test_what_a_warm_up_holds_is_not_counted_against_a_job() -> None:
+    small, large = Sandbox(), Sandbox((f"{HERE}:grow", INSTALL))
+    try:
+        baseline = (await small.start()).baseline_mib
+        assert (await large.start()).baseline_mib >= baseline + HELD_MIB
+        await ping(large)
+        # Its peak is above the limit, but what it added is not.
+        with pytest.raises(CrashedError) as caught:
+            await large.run("fail", Message({"how": "segfault"}), LIMITS)
+        assert caught.value.details["peak_mib"] >= HELD_MIB > LIMITS.memory_mib
+    finally:
+        await small.close()
+        await large.close()
 
 
 def test_after_the_warm_up_there_is_no_context_and_one_thread() -> None:
@@ -128,45 +125,35 @@ def test_a_warm_up_changes_no_byte_of_what_is_compiled_after_it() -> None:
     assert all(artifacts for _, artifacts in cold)
 
 
-def test_a_compiler_that_is_not_rehearsed_first_is_so_in_a_quiet_moment_and_makes_the_same_before() -> None:
+async def test_a_compiler_that_is_not_rehearsed_first_is_so_in_a_quiet_moment_and_makes_the_same_before() -> None:
     async def rehearsals(sandbox: Sandbox) -> str:
         return (await sandbox.run("ping", Message({"do": "count_rehearsals"}), LIMITS)).header["deed"]
 
-    async def run() -> None:
-        sandbox = Sandbox((COMPILING, f"{HERE}:do_as_told"), later=(COMPILING,))
+    sandbox = Sandbox((COMPILING, f"{HERE}:do_as_told"), later=(COMPILING,))
+    await sandbox.start()
+    assert await rehearsals(sandbox) == "0"
+    before = await sandbox.run("trial", Message(), AT_START)
+    while await rehearsals(sandbox) == "0":
+        await asyncio.sleep(0.5)
+    after = await sandbox.run("trial", Message(), AT_START)
+    assert before.header["artifacts"] == after.header["artifacts"] != []
+    await sandbox.close()
+
+
+async def test_one_that_a_later_warm_up_keeps_from_forking_is_replaced_once_and_says_why() -> None:
+    sandbox = Sandbox((f"{HERE}:leave_a_thread",), later=(f"{HERE}:leave_a_thread",))
+    try:
         await sandbox.start()
-        assert await rehearsals(sandbox) == "0"
-        before = await sandbox.run("trial", Message(), AT_START)
-        while await rehearsals(sandbox) == "0":
-            await asyncio.sleep(0.5)
-        after = await sandbox.run("trial", Message(), AT_START)
-        assert before.header["artifacts"] == after.header["artifacts"] != []
+        await ping(sandbox)
+        while sandbox.pid is not None:
+            await asyncio.sleep(0.01)
+        for _ in range(2):
+            with pytest.raises(UnavailableError, match=r"leave_a_thread failed: RuntimeError: it leaves 2 threads"):
+                await ping(sandbox)
+            assert sandbox.pid is None
+    finally:
         await sandbox.close()
-
-    asyncio.run(run())
-
-
-def test_one_that_a_later_warm_up_keeps_from_forking_is_replaced_once_and_says_why() -> None:
-    async def run() -> None:
-        sandbox = Sandbox((f"{HERE}:leave_a_thread",), later=(f"{HERE}:leave_a_thread",))
-        try:
-            await sandbox.start()
-            await ping(sandbox)
-            while sandbox.pid is not None:
-                await asyncio.sleep(0.01)
-            for _ in range(2):
-                with pytest.raises(UnavailableError, match=r"leave_a_thread failed: RuntimeError: it leaves 2 threads"):
-                    await ping(sandbox)
-                assert sandbox.pid is None
-        finally:
-            await sandbox.close()
-
-    asyncio.run(run())
 
 
 async def ping(sandbox: Sandbox) -> None:
     assert await sandbox.run("ping", Message({"x": 1}), LIMITS) == Message({"x": 1})
-
-
-def test_the_service_names_a_warm_up_that_exists() -> None:
-    assert isolated(f"from pkgutil import resolve_name; print(int(callable(resolve_name({COMPILING!r}))))") == 1

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine
 from random import Random
-from typing import Any
+from typing import Any, Final
 
+from service.clock import given
 from service.store.location import ObjectStore
 
 from .loop import SimulatedLoop
-from .process import Process
+from .process import Process, current
 from .store import Contents
 
+SIMULATED: Final[tuple[str, dict[str, Any]]] = ("asyncio", {"loop_factory": SimulatedLoop})
+"""The `anyio_backend` of tests in simulated time: nothing is waited for."""
 
-def in_simulated_time(work: Callable[[ObjectStore, Contents], Coroutine[Any, Any, None]]) -> None:
-    """Run `work` on an in-memory store and its contents, with one simulated clock, without waiting."""
 
-    async def run() -> None:
-        process = Process("alone", "", Random(1))
-        contents = Contents(lambda *_: None)
-        await process.run(work(contents.of(process), contents))
-
-    with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
-        runner.run(run())
+def alone() -> tuple[ObjectStore, Contents]:
+    """Make the task that calls this a process, by the clock of its simulated loop: an in-memory store, its contents."""
+    process = Process("alone", "", Random(1))
+    given.set(process)
+    current.set(process)
+    contents = Contents(lambda *_: None)
+    return contents.of(process), contents

@@ -13,6 +13,9 @@ from tensorkiln import Graph
 from tests.forked import Forked
 from tests.service.bodies import graph
 from tests.service.server import Server
+from tests.trust.stores import stocked
+
+__all__ = ["stocked"]
 
 HERE = Path(__file__).parent
 Ran: TypeAlias = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -71,6 +71,12 @@ class Stocked:
         return sorted(path for path in (self.root / folder).rglob("*") if path.is_file() and "#" not in path.name)
 
 
+@pytest.fixture
+def stocked(tmp_path: Path) -> Stocked:
+    """The store of the test's directory, with keys beside it."""
+    return Stocked.at(tmp_path / "store")
+
+
 def action(number: int) -> Action:
     """An action like no other."""
     graph = sha256(b"%d" % number).hexdigest()

@@ -119,23 +119,6 @@ def test_signatures_are_verified_offline_too(gone: str, small: Graph, tmp_path: 
     assert unknown.value.details["reason"] == "unknown_key"
 
 
-def test_an_embedded_service_need_not_run_for_what_it_compiled(small: Graph, tmp_path: Path) -> None:
-    script = """
-import sys
-import numpy as np
-from tensorkiln import Client, Graph
-from tensorkiln.embedded import embedded_service
-from pathlib import Path
-from tests.service.bodies import graph
-with Client(cache_dir=sys.argv[1], offline=sys.argv[2] == "offline") as client:
-    x = np.ones((4, 2), np.float32)
-    assert (client.compile(Graph.model_validate(graph()))(x, n=2)[1] == -x).all()
-    assert (embedded_service(Path(sys.argv[1]), 1.0).pid is None) == (sys.argv[2] == "offline")
-"""
-    for mode in ("online", "offline"):
-        subprocess.run([sys.executable, "-W", "error", "-c", script, str(tmp_path), mode], check=True, timeout=120)
-
-
 def test_the_least_recently_used_files_go_first(tmp_path: Path) -> None:
     cache = LocalCache(tmp_path, 1000)
     for number, name in enumerate("abcd"):

@@ -56,13 +56,6 @@ def edited(change: Callable[[Any], object]) -> Callable[[Any], Any]:
     return apply
 
 
-def test_a_program_of_a_service_runs(server: Server, small: Graph, tmp_path: Path) -> None:
-    with Proxy(server.url) as between, Client(between.url, cache_dir=tmp_path) as client:
-        works(client, small)
-        digest = client.compile(small).compiled.digest
-        assert client.program(digest).compiled.digest == digest
-
-
 @pytest.mark.parametrize(
     ("expected", "tamper"),
     [
@@ -214,15 +207,6 @@ def test_the_keys_of_first_use_are_remembered_by_the_next_client(server: Server,
         os.remove(refused.value.details["file"])
         with Client(between.url, cache_dir=tmp_path / "c") as client:
             works(client, small)
-
-
-def test_a_damaged_file_of_keys_is_no_reason_to_believe_anew(server: Server, small: Graph, tmp_path: Path) -> None:
-    with Client(server.url, cache_dir=tmp_path) as client:
-        works(client, small)
-    (kept,) = (tmp_path / "config" / "services").iterdir()
-    kept.write_bytes(kept.read_bytes()[:-2])
-    with Client(server.url, cache_dir=tmp_path) as client:
-        assert reason(lambda: client.compile(small)) == "unknown_key"
 
 
 def test_a_client_follows_a_rotation(small: Graph, tmp_path: Path) -> None:

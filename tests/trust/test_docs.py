@@ -61,8 +61,7 @@ def run_console(kind: str, home: Path, **variables: str) -> None:
         assert re.fullmatch(pattern, done.stdout.strip(), re.DOTALL), f"$ {command}\n{done.stdout}{done.stderr}"
 
 
-def test_a_build_is_purged_by_the_commands_of_the_page(tmp_path: Path) -> None:
-    stocked = Stocked.at(tmp_path / "store")
+def test_a_build_is_purged_by_the_commands_of_the_page(stocked: Stocked, tmp_path: Path) -> None:
     asyncio.run(made(stocked, 1, BAD))
     kid = Keyring(tmp_path / "keys").published().keys[0].kid
     run_console("purge", tmp_path, BUILD_ID=BAD, KID=kid)

@@ -34,31 +34,9 @@ async def accepted(house: House, answer: bytes | None = None) -> Job:
         await jobs.close()
 
 
-@pytest.mark.parametrize("kind", ["lazily", "eagerly"])
-def test_a_job_that_was_accepted_is_done_after_a_power_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+async def test_a_job_is_open_or_has_ended_whenever_the_power_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    power = Power(tmp_path / "store", monkeypatch)
-
-    async def run() -> None:
-        house = House(power.root)
-        jobs = house.jobs()
-        with acting_as(LOCAL):
-            job = await jobs.accept(BODY)
-        left = power.lazily() if kind == "lazily" else power.eagerly()
-        await jobs.close()
-        again = House(restored(left, tmp_path / "again")).jobs()
-        await again.start()
-        try:
-            record = (await ended(again, job.record.id)).record
-        finally:
-            await again.close()
-        assert (record.state, record.error) == ("done", None)
-
-    asyncio.run(run())
-
-
-def test_a_job_is_open_or_has_ended_whenever_the_power_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     power = Power(tmp_path / "store", monkeypatch)
     delete = Records.delete
 
@@ -67,147 +45,123 @@ def test_a_job_is_open_or_has_ended_whenever_the_power_fails(tmp_path: Path, mon
         power.cut()
 
     monkeypatch.setattr(Records, "delete", watched)
-
-    async def run() -> None:
-        house = House(power.root)
-        jobs = house.jobs()
-        await jobs.start()
-        with acting_as(LOCAL):
-            job = await jobs.accept(BODY)
-            power.cuts = []
-            power.cut()
-        await ended(jobs, job.record.id)
-        cuts, power.cuts = power.cuts, None
-        await jobs.close()
-        # To take it up again, a service writes its record anew.
-        states: set[str] = set()
-        for number, left in enumerate(cuts):
-            store = open_store(str(restored(left, tmp_path / f"{number}")))
-            record, blobs = await JobRecords(Records(store)).find(job.record.id), Blobs(store)
-            assert record is not None, left
-            states.add(record.state)
-            if record.has_ended:
-                assert record.answer is not None
-                assert (record.state, await blobs.get(record.answer)) == ("done", b"answer")
-            else:
-                with acting_as(LOCAL):
-                    body = await bodies_in(store).get(record.body)
-                assert body is not None
-                assert body.content == BODY.content
-        assert states == {"queued", "running", "done"}
-
-    asyncio.run(run())
-
-
-def test_a_job_that_is_taken_up_is_still_there_when_the_power_fails_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    power = Power(tmp_path / "store", monkeypatch)
-
-    async def run() -> None:
-        house = House(power.root)
-        job = await accepted(house)
+    house = House(power.root)
+    jobs = house.jobs()
+    await jobs.start()
+    with acting_as(LOCAL):
+        job = await jobs.accept(BODY)
         power.cuts = []
-        assert await house.job_records.orphan(job.record.id, "another") is not None
-        cuts, power.cuts = power.cuts, None
-        attempts: set[int] = set()
-        for number, left in enumerate(cuts):
-            store = open_store(str(restored(left, tmp_path / f"{number}")))
-            record = await JobRecords(Records(store)).find(job.record.id)
-            assert record is not None
-            attempts.add(record.attempt)
-        assert attempts == {1, 2}
+        power.cut()
+    await ended(jobs, job.record.id)
+    cuts, power.cuts = power.cuts, None
+    await jobs.close()
+    # To take it up again, a service writes its record anew.
+    states: set[str] = set()
+    for number, left in enumerate(cuts):
+        store = open_store(str(restored(left, tmp_path / f"{number}")))
+        record, blobs = await JobRecords(Records(store)).find(job.record.id), Blobs(store)
+        assert record is not None, left
+        states.add(record.state)
+        if record.has_ended:
+            assert record.answer is not None
+            assert (record.state, await blobs.get(record.answer)) == ("done", b"answer")
+        else:
+            with acting_as(LOCAL):
+                body = await bodies_in(store).get(record.body)
+            assert body is not None
+            assert body.content == BODY.content
+    assert states == {"queued", "running", "done"}
 
-    asyncio.run(run())
 
-
-def test_a_job_that_is_over_when_it_is_accepted_is_found_after_a_power_failure(
+async def test_a_job_that_is_taken_up_is_still_there_when_the_power_fails_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     power = Power(tmp_path / "store", monkeypatch)
-
-    async def run() -> None:
-        job = await accepted(House(power.root), b"repeated")
-        store = open_store(str(restored(power.lazily(), tmp_path / "again")))
+    house = House(power.root)
+    job = await accepted(house)
+    power.cuts = []
+    assert await house.job_records.orphan(job.record.id, "another") is not None
+    cuts, power.cuts = power.cuts, None
+    attempts: set[int] = set()
+    for number, left in enumerate(cuts):
+        store = open_store(str(restored(left, tmp_path / f"{number}")))
         record = await JobRecords(Records(store)).find(job.record.id)
         assert record is not None
-        assert record.answer is not None
-        assert await Blobs(store).get(record.answer) == b"repeated"
-
-    asyncio.run(run())
+        attempts.add(record.attempt)
+    assert attempts == {1, 2}
 
 
-def test_a_signed_record_is_whole_or_not_there_after_a_power_failure(
+async def test_a_job_that_is_over_when_it_is_accepted_is_found_after_a_power_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     power = Power(tmp_path / "store", monkeypatch)
-
-    async def run() -> None:
-        stocked = Stocked.at(power.root)
-        power.cuts = []
-        wanted = await stocked.save(1)
-        await stocked.save(1)
-        path = str(stocked.path(wanted).relative_to(power.root))
-        for left in power.cuts:
-            assert left.get(path) != b""
-        assert path in power.lazily()
-
-    asyncio.run(run())
+    job = await accepted(House(power.root), b"repeated")
+    store = open_store(str(restored(power.lazily(), tmp_path / "again")))
+    record = await JobRecords(Records(store)).find(job.record.id)
+    assert record is not None
+    assert record.answer is not None
+    assert await Blobs(store).get(record.answer) == b"repeated"
 
 
-def test_an_accept_synchronises_two_files_and_their_folders_and_not_in_the_event_loop(
+async def test_a_signed_record_is_whole_or_not_there_after_a_power_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     power = Power(tmp_path / "store", monkeypatch)
-
-    async def run() -> None:
-        house = House(power.root)
-        records, bodies = house.job_records, bodies_in(house.store)
-        first = (await accepted(house)).record
-        power.synchronised.clear()
-        power.threads.clear()
-        with acting_as(LOCAL):
-            await bodies.put(BODY, durable=True)
-        await records.write(first)
-        folders = {path for path in power.synchronised if path.is_dir()}
-        # A new view of the store makes sure, once, of the folders above.
-        assert len(power.synchronised) - len(folders) == 2
-        power.synchronised.clear()
-        with acting_as(LOCAL):
-            await bodies.put(BODY, durable=True)
-        await records.write(first)
-        digest = first.body
-        assert [path for path in power.synchronised if path.is_dir()] == [
-            power.root / "blobs" / digest[:2],
-            power.root / "jobs" / "open",
-        ]
-        assert len(power.synchronised) == 4
-        assert all(name.startswith("kiln-disk") for name in power.threads)
-
-    asyncio.run(run())
+    stocked = Stocked.at(power.root)
+    power.cuts = []
+    wanted = await stocked.save(1)
+    await stocked.save(1)
+    path = str(stocked.path(wanted).relative_to(power.root))
+    for left in power.cuts:
+        assert left.get(path) != b""
+    assert path in power.lazily()
 
 
-def test_what_is_compiled_again_when_it_tears_is_not_synchronised(
+async def test_an_accept_synchronises_two_files_and_their_folders_and_not_in_the_event_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     power = Power(tmp_path / "store", monkeypatch)
+    house = House(power.root)
+    records, bodies = house.job_records, bodies_in(house.store)
+    first = (await accepted(house)).record
+    power.synchronised.clear()
+    power.threads.clear()
+    with acting_as(LOCAL):
+        await bodies.put(BODY, durable=True)
+    await records.write(first)
+    folders = {path for path in power.synchronised if path.is_dir()}
+    # A new view of the store makes sure, once, of the folders above.
+    assert len(power.synchronised) - len(folders) == 2
+    power.synchronised.clear()
+    with acting_as(LOCAL):
+        await bodies.put(BODY, durable=True)
+    await records.write(first)
+    digest = first.body
+    assert [path for path in power.synchronised if path.is_dir()] == [
+        power.root / "blobs" / digest[:2],
+        power.root / "jobs" / "open",
+    ]
+    assert len(power.synchronised) == 4
+    assert all(name.startswith("kiln-disk") for name in power.threads)
 
-    async def run() -> None:
-        store = open_store(str(power.root))
-        power.synchronised.clear()
-        await Blobs(store).put(b"artifact")
-        await Records(store).put("requests/ab/x", {})
-        assert power.synchronised == []
-        # A bucket has what it has taken.
-        bucket = open_store("memory:///")
-        digest = await Blobs(bucket).put(b"body", durable=True)
-        assert await Blobs(bucket).get(digest) == b"body"
-        assert await Records(bucket).create("jobs/ended/ab/x", {"n": 1}, durable=True)
-        assert not await Records(bucket).create("jobs/ended/ab/x", {"n": 2}, durable=True)
-        await Records(bucket).put("jobs/open/x", {}, durable=True)
-        assert power.synchronised == []
 
-    asyncio.run(run())
+async def test_what_is_compiled_again_when_it_tears_is_not_synchronised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    power = Power(tmp_path / "store", monkeypatch)
+    store = open_store(str(power.root))
+    power.synchronised.clear()
+    await Blobs(store).put(b"artifact")
+    await Records(store).put("requests/ab/x", {})
+    assert power.synchronised == []
+    # A bucket has what it has taken.
+    bucket = open_store("memory:///")
+    digest = await Blobs(bucket).put(b"body", durable=True)
+    assert await Blobs(bucket).get(digest) == b"body"
+    assert await Records(bucket).create("jobs/ended/ab/x", {"n": 1}, durable=True)
+    assert not await Records(bucket).create("jobs/ended/ab/x", {"n": 2}, durable=True)
+    await Records(bucket).put("jobs/open/x", {}, durable=True)
+    assert power.synchronised == []
 
 
 def test_a_store_that_is_made_is_durable_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,55 +173,44 @@ def test_a_store_that_is_made_is_durable_itself(tmp_path: Path, monkeypatch: pyt
     assert len(power.synchronised) == 2
 
 
-def test_a_blob_that_is_promised_is_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_blob_that_is_promised_is_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     power = Power(tmp_path / "store", monkeypatch)
-
-    async def run() -> None:
-        blobs = Blobs(open_store(str(power.root)))
-        digest = await blobs.put(b"body", durable=True)
-        path = power.root / "blobs" / digest[:2] / digest
-        age(path, 2 * FRESH_S)
-        before = path.stat()
-        await blobs.put(b"body")
-        after = path.stat()
-        assert (after.st_ino, after.st_mtime - before.st_mtime > FRESH_S) == (before.st_ino, True)
-        assert power.eagerly()[f"blobs/{digest[:2]}/{digest}"] == b"body"
-        # One that was put without a promise is synchronised when there is one.
-        other = await blobs.put(b"other")
-        assert power.eagerly()[f"blobs/{other[:2]}/{other}"] == b""
-        await blobs.put(b"other", durable=True)
-        assert power.lazily()[f"blobs/{other[:2]}/{other}"] == b"other"
-
-    asyncio.run(run())
+    blobs = Blobs(open_store(str(power.root)))
+    digest = await blobs.put(b"body", durable=True)
+    path = power.root / "blobs" / digest[:2] / digest
+    age(path, 2 * FRESH_S)
+    before = path.stat()
+    await blobs.put(b"body")
+    after = path.stat()
+    assert (after.st_ino, after.st_mtime - before.st_mtime > FRESH_S) == (before.st_ino, True)
+    assert power.eagerly()[f"blobs/{digest[:2]}/{digest}"] == b"body"
+    # One that was put without a promise is synchronised when there is one.
+    other = await blobs.put(b"other")
+    assert power.eagerly()[f"blobs/{other[:2]}/{other}"] == b""
+    await blobs.put(b"other", durable=True)
+    assert power.lazily()[f"blobs/{other[:2]}/{other}"] == b"other"
 
 
-def test_one_of_several_creates_a_durable_record_and_all_find_it_durable(
+async def test_one_of_several_creates_a_durable_record_and_all_find_it_durable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     power = Power(tmp_path / "store", monkeypatch)
-
-    async def run() -> None:
-        views = [Records(open_store(str(power.root))) for _ in range(8)]
-        made = await asyncio.gather(*(view.create("a/b/c", {"by": n}, durable=True) for n, view in enumerate(views)))
-        assert sum(made) == 1
-        assert await views[0].get("a/b/c") == {"by": made.index(True)}
-        assert list(power.lazily()) == ["a/b/c"]
-        assert [path.name for path in power.root.rglob("*") if path.is_file()] == ["c"]
-
-    asyncio.run(run())
+    views = [Records(open_store(str(power.root))) for _ in range(8)]
+    made = await asyncio.gather(*(view.create("a/b/c", {"by": n}, durable=True) for n, view in enumerate(views)))
+    assert sum(made) == 1
+    assert await views[0].get("a/b/c") == {"by": made.index(True)}
+    assert list(power.lazily()) == ["a/b/c"]
+    assert [path.name for path in power.root.rglob("*") if path.is_file()] == ["c"]
 
 
-def test_a_disk_that_fails_accepts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run() -> None:
-        house = House(tmp_path / "store")
+async def test_a_disk_that_fails_accepts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    house = House(tmp_path / "store")
 
-        def fails(descriptor: int) -> None:
-            raise OSError(errno.EIO, "Input/output error")
+    def fails(descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
 
-        monkeypatch.setattr(os, "fsync", fails)
-        with pytest.raises(UnavailableError, match=r"does not take a blob: .*Input/output error"):
-            await accepted(house)
-        assert await house.job_records.opened() == []
-        assert not list((tmp_path / "store").rglob("*#*"))
-
-    asyncio.run(run())
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(UnavailableError, match=r"does not take a blob: .*Input/output error"):
+        await accepted(house)
+    assert await house.job_records.opened() == []
+    assert not list((tmp_path / "store").rglob("*#*"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,69 +31,55 @@ def age_all(stocked: Stocked, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("bounds", BOUNDS)
-def test_a_job_that_has_ended_is_kept_with_its_programs_and_goes_with_them(tmp_path: Path, bounds: Bounds) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        job = await job_with(stocked, 1, 2)
-        await stocked.save(3)
-        age_all(stocked, ENDED_KEPT_S - 60)
-        evicted = await evict(stocked.store, bounds)
-        assert job.exists()
-        assert [stocked.path(action(number)).exists() for number in (1, 2, 3)] == [True, True, False]
-        assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
-        assert [await stocked.is_whole(action(number)) for number in (1, 2)] == [True, True]
-        age_all(stocked, ENDED_KEPT_S + 60)
-        assert (await evict(stocked.store, bounds)).held_bytes == 0
-        assert stocked.files() == []
-
-    asyncio.run(run())
+async def test_a_job_that_has_ended_is_kept_with_its_programs_and_goes_with_them(
+    stocked: Stocked, bounds: Bounds
+) -> None:
+    job = await job_with(stocked, 1, 2)
+    await stocked.save(3)
+    age_all(stocked, ENDED_KEPT_S - 60)
+    evicted = await evict(stocked.store, bounds)
+    assert job.exists()
+    assert [stocked.path(action(number)).exists() for number in (1, 2, 3)] == [True, True, False]
+    assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
+    assert [await stocked.is_whole(action(number)) for number in (1, 2)] == [True, True]
+    age_all(stocked, ENDED_KEPT_S + 60)
+    assert (await evict(stocked.store, bounds)).held_bytes == 0
+    assert stocked.files() == []
 
 
-def test_what_a_job_names_outlives_the_record_of_its_program(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        await job_with(stocked, 1)
-        entry = await stocked.programs.entry(action(1).digest)
-        assert entry is not None
-        stocked.path(action(1)).unlink()
-        age_all(stocked, ENDED_KEPT_S - 60)
-        await evict(stocked.store, Bounds(max_bytes=0))
-        assert await stocked.blobs.holds(entry.blobs)
-
-    asyncio.run(run())
+async def test_what_a_job_names_outlives_the_record_of_its_program(stocked: Stocked) -> None:
+    await job_with(stocked, 1)
+    entry = await stocked.programs.entry(action(1).digest)
+    assert entry is not None
+    stocked.path(action(1)).unlink()
+    age_all(stocked, ENDED_KEPT_S - 60)
+    await evict(stocked.store, Bounds(max_bytes=0))
+    assert await stocked.blobs.holds(entry.blobs)
 
 
 @pytest.mark.parametrize("programs", [5, ["x"], {"a": 1}])
-def test_a_job_whose_record_says_something_else_keeps_nothing(tmp_path: Path, programs: object) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        wanted = await stocked.save(1)
-        await stocked.records.put("jobs/ended/ab/x", {"programs": programs})
-        age_all(stocked, ENDED_KEPT_S - 60)
-        await evict(stocked.store, Bounds(max_bytes=0))
-        assert not stocked.path(wanted).exists()
-
-    asyncio.run(run())
+async def test_a_job_whose_record_says_something_else_keeps_nothing(stocked: Stocked, programs: object) -> None:
+    wanted = await stocked.save(1)
+    await stocked.records.put("jobs/ended/ab/x", {"programs": programs})
+    age_all(stocked, ENDED_KEPT_S - 60)
+    await evict(stocked.store, Bounds(max_bytes=0))
+    assert not stocked.path(wanted).exists()
 
 
 @pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.parametrize("is_open", [False, True])
-def test_how_far_a_job_is_keeps_its_request_for_as_long_as_it_is_open(
-    tmp_path: Path, bounds: Bounds, is_open: bool
+async def test_how_far_a_job_is_keeps_its_request_for_as_long_as_it_is_open(
+    stocked: Stocked, bounds: Bounds, is_open: bool
 ) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        jobs = House(stocked.root).job_records
-        record = replace(LEFT, body=await stocked.blobs.put(b"request"))
-        if is_open:
-            await jobs.write(record)
-            (opened,) = stocked.files("jobs/open")
-            opened.write_bytes(b"torn")  # The other record is what its request is known by.
-        await jobs.publish(record)
-        age_all(stocked, 2 * GRACE_S)
-        before = stocked.files()
-        evicted = await evict(stocked.store, bounds)
-        assert stocked.files() == (before if is_open else [])
-        assert (evicted.records, evicted.blobs) == ((0, 0) if is_open else (1, 1))
-
-    asyncio.run(run())
+    jobs = House(stocked.root).job_records
+    record = replace(LEFT, body=await stocked.blobs.put(b"request"))
+    if is_open:
+        await jobs.write(record)
+        (opened,) = stocked.files("jobs/open")
+        opened.write_bytes(b"torn")  # The other record is what its request is known by.
+    await jobs.publish(record)
+    age_all(stocked, 2 * GRACE_S)
+    before = stocked.files()
+    evicted = await evict(stocked.store, bounds)
+    assert stocked.files() == (before if is_open else [])
+    assert (evicted.records, evicted.blobs) == ((0, 0) if is_open else (1, 1))

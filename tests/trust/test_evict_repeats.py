@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,6 @@ from service.store.programs import Entry, Programs
 from service.store.records import Records
 from service.store.repeats import Repeat, Repeats
 from service.upkeep.scrub import scrub
-from tests.service.bodies import compile_body, encoded
-from tests.service.server import Server, cache
 from tests.trust.stores import Stocked, action, age
 
 HOUR_S = 3600.0
@@ -45,85 +42,57 @@ def age_blobs(stocked: Stocked) -> None:
         age(path, 2 * GRACE_S)
 
 
-def test_a_program_that_repeated_answers_use_is_not_evicted_for_its_age(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        used, unused = await answered(stocked, 1), await answered(stocked, 2)
-        age_blobs(stocked)
-        for wanted in (used, unused):
-            age(stocked.path(wanted), 30 * HOUR_S)
-        age(answer_of(stocked, unused), 30 * HOUR_S)
-        evicted = await evict(stocked.store, Bounds(max_age_s=24 * HOUR_S))
-        assert evicted.records == 2
-        assert await stocked.is_whole(used)
-        assert not stocked.path(unused).exists()
-        assert not answer_of(stocked, unused).exists()
-        assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
-
-    asyncio.run(run())
-
-
-def test_the_programs_that_repeated_answers_use_most_go_last_for_want_of_room(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        wanted = [await answered(stocked, number, 10_000) for number in range(4)]
-        age_blobs(stocked)
-        for number, each in enumerate(wanted):
-            # The longer ago it was made, the more it is used.
-            age(stocked.path(each), (40 - number) * HOUR_S)
-            age(answer_of(stocked, each), (1 + number) * HOUR_S)
-        evicted = await evict(stocked.store, Bounds(max_bytes=30_000))
-        assert evicted.held_bytes <= 30_000
-        assert [await stocked.is_whole(each) for each in wanted] == [True, True, False, False]
-        assert [answer_of(stocked, each).exists() for each in wanted] == [True, True, False, False]
-        assert (await scrub(stocked.store, stocked.notary)).is_clean
-
-    asyncio.run(run())
-
-
-def test_an_answer_in_memory_uses_its_program(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        wanted = await stocked.save(1)
-        repeats = Repeats(stocked.records, stocked.blobs, "", 1 << 20, stocked.notary)
-        repeats.remember("k" * 64, await repeat_of(stocked, wanted))
+async def test_a_program_that_repeated_answers_use_is_not_evicted_for_its_age(stocked: Stocked) -> None:
+    used, unused = await answered(stocked, 1), await answered(stocked, 2)
+    age_blobs(stocked)
+    for wanted in (used, unused):
         age(stocked.path(wanted), 30 * HOUR_S)
-        assert await repeats.find("k" * 64) is not None
-        await evict(stocked.store, Bounds(max_age_s=24 * HOUR_S))
-        assert await stocked.is_whole(wanted)
+    age(answer_of(stocked, unused), 30 * HOUR_S)
+    evicted = await evict(stocked.store, Bounds(max_age_s=24 * HOUR_S))
+    assert evicted.records == 2
+    assert await stocked.is_whole(used)
+    assert not stocked.path(unused).exists()
+    assert not answer_of(stocked, unused).exists()
+    assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
 
-    asyncio.run(run())
+
+async def test_the_programs_that_repeated_answers_use_most_go_last_for_want_of_room(stocked: Stocked) -> None:
+    wanted = [await answered(stocked, number, 10_000) for number in range(4)]
+    age_blobs(stocked)
+    for number, each in enumerate(wanted):
+        # The longer ago it was made, the more it is used.
+        age(stocked.path(each), (40 - number) * HOUR_S)
+        age(answer_of(stocked, each), (1 + number) * HOUR_S)
+    evicted = await evict(stocked.store, Bounds(max_bytes=30_000))
+    assert evicted.held_bytes <= 30_000
+    assert [await stocked.is_whole(each) for each in wanted] == [True, True, False, False]
+    assert [answer_of(stocked, each).exists() for each in wanted] == [True, True, False, False]
+    assert (await scrub(stocked.store, stocked.notary)).is_clean
+
+
+async def test_an_answer_in_memory_uses_its_program(stocked: Stocked) -> None:
+    wanted = await stocked.save(1)
+    repeats = Repeats(stocked.records, stocked.blobs, "", 1 << 20, stocked.notary)
+    repeats.remember("k" * 64, await repeat_of(stocked, wanted))
+    age(stocked.path(wanted), 30 * HOUR_S)
+    assert await repeats.find("k" * 64) is not None
+    await evict(stocked.store, Bounds(max_age_s=24 * HOUR_S))
+    assert await stocked.is_whole(wanted)
 
 
 @pytest.mark.parametrize("location", ["", "memory:///"])
-def test_an_answer_goes_with_the_record_of_its_program(tmp_path: Path, location: str) -> None:
-    async def run() -> None:
-        store, notary = open_store(location or str(tmp_path / "store")), Stocked.at(tmp_path / "other").notary
-        records, blobs = Records(store), Blobs(store)
-        wanted, program = action(1), await blobs.put(b"program")
-        await Programs(records, blobs, notary).save(wanted, Entry(program, ()))
-        repeats = Repeats(records, blobs, "", 1 << 20, notary)
-        await repeats.save("k" * 64, Repeat(b"answer", (program,), (wanted.digest,), isolation="process"))
-        fresh = Repeats(records, blobs, "", 1 << 20, notary)
-        for each in (repeats, fresh):
-            found = await each.find("k" * 64)
-            assert found is not None
-            assert found.answer == b"answer"
-        await records.delete(f"programs/{wanted.digest[:2]}/{wanted.digest}")
-        for each in (repeats, fresh, Repeats(records, blobs, "", 0, notary)):
-            assert await each.find("k" * 64) is None
-
-    asyncio.run(run())
-
-
-def test_what_is_asked_for_over_and_over_is_found_by_its_digest_too(tmp_path: Path) -> None:
-    body = encoded(compile_body())
-    with Server(tmp_path / "kiln") as server:
-        digest = server.compile(body).json()["programs"][0]["digest"]
-        assert cache(server.compile(body)) == ("hit", "same request")
-        age(server.home / "store" / "programs" / digest[:2] / digest, 30 * HOUR_S)
-        assert cache(server.compile(body)) == ("hit", "same request")
-        asyncio.run(evict(open_store(str(server.home / "store")), Bounds(max_age_s=24 * HOUR_S)))
-        assert cache(server.compile(body)) == ("hit", "same request")
-        for path in (f"/programs/{digest}", f"/programs/{digest}/signature"):
-            assert server.http.get(path).status_code == 200
+async def test_an_answer_goes_with_the_record_of_its_program(tmp_path: Path, location: str) -> None:
+    store, notary = open_store(location or str(tmp_path / "store")), Stocked.at(tmp_path / "other").notary
+    records, blobs = Records(store), Blobs(store)
+    wanted, program = action(1), await blobs.put(b"program")
+    await Programs(records, blobs, notary).save(wanted, Entry(program, ()))
+    repeats = Repeats(records, blobs, "", 1 << 20, notary)
+    await repeats.save("k" * 64, Repeat(b"answer", (program,), (wanted.digest,), isolation="process"))
+    fresh = Repeats(records, blobs, "", 1 << 20, notary)
+    for each in (repeats, fresh):
+        found = await each.find("k" * 64)
+        assert found is not None
+        assert found.answer == b"answer"
+    await records.delete(f"programs/{wanted.digest[:2]}/{wanted.digest}")
+    for each in (repeats, fresh, Repeats(records, blobs, "", 0, notary)):
+        assert await each.find("k" * 64) is None

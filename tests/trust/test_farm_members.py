@@ -63,11 +63,9 @@ class Farm:
         return self.roster.count("worker")
 
 
-def with_farm(home: Path, test: Callable[[Farm], Awaitable[None]]) -> None:
-    async def run() -> None:
-        await test(Farm(home, open_store(str(home / "store"))))
-
-    asyncio.run(run())
+@pytest.fixture
+def farm(tmp_path: Path) -> Farm:
+    return Farm(tmp_path, open_store(str(tmp_path / "store")))
 
 
 def refused() -> float:
@@ -128,144 +126,104 @@ def seals(strange: Any) -> Callable[[Farm], Awaitable[None]]:
         seals([1]),
     ],
 )
-def test_a_forged_sign_is_nobodys(tmp_path: Path, forge: Callable[[Farm], Awaitable[None]]) -> None:
-    async def test(farm: Farm) -> None:
-        await forge(farm)
+async def test_a_forged_sign_is_nobodys(farm: Farm, forge: Callable[[Farm], Awaitable[None]]) -> None:
+    await forge(farm)
+    assert await farm.workers() == 0
+    assert farm.roster.width(64, 2.0) == 64
+    assert farm.roster.lacks_workers()
+    await farm.member().register("worker", "another")
+    assert await farm.workers() == 1
+
+
+async def test_what_is_refused_is_counted_once_and_told_to_the_operator(farm: Farm) -> None:
+    before = refused()
+    await signed_with_a_key_of_its_own(farm)
+    for _ in range(3):
+        await farm.put(farm.path().read_bytes())
         assert await farm.workers() == 0
-        assert farm.roster.width(64, 2.0) == 64
-        assert farm.roster.lacks_workers()
-        await farm.member().register("worker", "another")
-        assert await farm.workers() == 1
-
-    with_farm(tmp_path, test)
-
-
-def test_what_is_refused_is_counted_once_and_told_to_the_operator(tmp_path: Path) -> None:
-    async def test(farm: Farm) -> None:
-        before = refused()
-        await signed_with_a_key_of_its_own(farm)
-        for _ in range(3):
-            await farm.put(farm.path().read_bytes())
-            assert await farm.workers() == 0
-        assert refused() == before + 1
-        assert "KILN_KEYS" in farm.roster.lacks_workers()
-
-    with_farm(tmp_path, test)
+    assert refused() == before + 1
+    assert "KILN_KEYS" in farm.roster.lacks_workers()
 
 
 GONE = "no worker of the farm is alive"
 
 
 @pytest.mark.parametrize("role", ["worker", "unfit"])
-def test_a_worker_that_went_before_a_service_came_is_gone_and_nobody_else(tmp_path: Path, role: Role) -> None:
-    async def test(farm: Farm) -> None:
-        before = refused()
-        await farm.member().register(role, "one")
-        farm.clock.at += FRESH_S + 10
-        for _ in range(2):
-            assert await farm.workers() == 0
-            assert farm.roster.lacks_workers() == GONE
-        assert refused() == before
-
-    with_farm(tmp_path, test)
-
-
-def test_an_old_sign_in_a_new_file_is_refused(tmp_path: Path) -> None:
-    async def test(farm: Farm) -> None:
-        before = refused()
-        await long_ago(farm)
+async def test_a_worker_that_went_before_a_service_came_is_gone_and_nobody_else(farm: Farm, role: Role) -> None:
+    before = refused()
+    await farm.member().register(role, "one")
+    farm.clock.at += FRESH_S + 10
+    for _ in range(2):
         assert await farm.workers() == 0
-        assert "clocks" in farm.roster.lacks_workers()
-        assert refused() == before + 1
-
-    with_farm(tmp_path, test)
+        assert farm.roster.lacks_workers() == GONE
+    assert refused() == before
 
 
-def test_a_forged_sign_in_an_old_file_is_refused(tmp_path: Path) -> None:
-    async def test(farm: Farm) -> None:
-        before = refused()
-        await signed_with_a_key_of_its_own(farm)
-        farm.clock.at += FRESH_S + 10
-        assert await farm.workers() == 0
-        assert "KILN_KEYS" in farm.roster.lacks_workers()
-        assert refused() == before + 1
-
-    with_farm(tmp_path, test)
+async def test_an_old_sign_in_a_new_file_is_refused(farm: Farm) -> None:
+    before = refused()
+    await long_ago(farm)
+    assert await farm.workers() == 0
+    assert "clocks" in farm.roster.lacks_workers()
+    assert refused() == before + 1
 
 
-def test_a_service_whose_clock_is_ahead_says_so_of_workers_that_sign_still(tmp_path: Path) -> None:
-    async def test(farm: Farm) -> None:
-        before, worker = refused(), farm.member(behind_s=FRESH_S + 10)
-        farm.clock.at += FRESH_S + 10
-        await worker.register("worker", "one")
-        assert await farm.workers() == 0
-        await asyncio.sleep(0.02)  # until its file has another time
-        await worker.register("worker", "one")
-        assert await farm.workers() == 0
-        assert "clocks" in farm.roster.lacks_workers()
-        assert refused() == before + 1
+async def test_a_forged_sign_in_an_old_file_is_refused(farm: Farm) -> None:
+    before = refused()
+    await signed_with_a_key_of_its_own(farm)
+    farm.clock.at += FRESH_S + 10
+    assert await farm.workers() == 0
+    assert "KILN_KEYS" in farm.roster.lacks_workers()
+    assert refused() == before + 1
 
-    with_farm(tmp_path, test)
+
+async def test_a_service_whose_clock_is_ahead_says_so_of_workers_that_sign_still(farm: Farm) -> None:
+    before, worker = refused(), farm.member(behind_s=FRESH_S + 10)
+    farm.clock.at += FRESH_S + 10
+    await worker.register("worker", "one")
+    assert await farm.workers() == 0
+    await asyncio.sleep(0.02)  # until its file has another time
+    await worker.register("worker", "one")
+    assert await farm.workers() == 0
+    assert "clocks" in farm.roster.lacks_workers()
+    assert refused() == before + 1
 
 
 @pytest.mark.parametrize("is_removed", [False, True])
-def test_old_signs_that_are_put_there_again_keep_nobody_alive(tmp_path: Path, is_removed: bool) -> None:
-    async def test(farm: Farm) -> None:
-        worker = farm.member()
-        recorded: list[bytes] = []
-        for _ in range(3):
-            await worker.register("worker", "one")
-            recorded.append(farm.path().read_bytes())
-            assert await farm.workers() == 1
-        for step in range(12):
-            farm.clock.at += LEASE_S / 4
-            if is_removed and farm.path().exists():
-                farm.path().unlink()
-                await farm.workers()
-            await farm.put(recorded[step % 3])
-            assert await farm.workers() == (step < 4 and not is_removed)
-        assert farm.roster.count("worker") == 0
-
-    with_farm(tmp_path, test)
-
-
-def test_a_worker_that_became_unfit_is_not_made_fit_by_what_it_signed_before(tmp_path: Path) -> None:
-    async def test(farm: Farm) -> None:
-        worker = farm.member()
+async def test_old_signs_that_are_put_there_again_keep_nobody_alive(farm: Farm, is_removed: bool) -> None:
+    worker = farm.member()
+    recorded: list[bytes] = []
+    for _ in range(3):
         await worker.register("worker", "one")
-        fit = farm.path().read_bytes()
+        recorded.append(farm.path().read_bytes())
         assert await farm.workers() == 1
-        await worker.register("unfit", "one")
-        assert await farm.workers() == 0
-        await farm.put(fit)
-        assert await farm.workers() == 0
-        assert farm.roster.count("unfit") == 1
-
-    with_farm(tmp_path, test)
-
-
-def test_a_service_that_comes_later_believes_an_old_sign_for_minutes_at_most(tmp_path: Path) -> None:
-    async def test(farm: Farm) -> None:
-        await farm.member().register("worker", "one")
-        old = farm.path().read_bytes()
-        farm.clock.at += FRESH_S + 1
-        await farm.put(old)
-        later = farm.member("shown")
-        await later.refresh()
-        assert later.count("worker") == 0
-
-    with_farm(tmp_path, test)
+    for step in range(12):
+        farm.clock.at += LEASE_S / 4
+        if is_removed and farm.path().exists():
+            farm.path().unlink()
+            await farm.workers()
+        await farm.put(recorded[step % 3])
+        assert await farm.workers() == (step < 4 and not is_removed)
+    assert farm.roster.count("worker") == 0
 
 
-def test_a_clock_that_is_set_back_takes_nobody_away(tmp_path: Path) -> None:
-    async def test(farm: Farm) -> None:
-        clock = LateClock(0.0, farm.clock)
-        worker = farm.going_by(clock)
-        await worker.register("worker", "one")
-        assert await farm.workers() == 1
-        farm.clock.at += LEASE_S + 1
-        clock.behind_s = 60
-        await worker.register("worker", "one")
-        assert await farm.workers() == 1
+async def test_a_worker_that_became_unfit_is_not_made_fit_by_what_it_signed_before(farm: Farm) -> None:
+    worker = farm.member()
+    await worker.register("worker", "one")
+    fit = farm.path().read_bytes()
+    assert await farm.workers() == 1
+    await worker.register("unfit", "one")
+    assert await farm.workers() == 0
+    await farm.put(fit)
+    assert await farm.workers() == 0
+    assert farm.roster.count("unfit") == 1
 
-    with_farm(tmp_path, test)
+
+async def test_a_clock_that_is_set_back_takes_nobody_away(farm: Farm) -> None:
+    clock = LateClock(0.0, farm.clock)
+    worker = farm.going_by(clock)
+    await worker.register("worker", "one")
+    assert await farm.workers() == 1
+    farm.clock.at += LEASE_S + 1
+    clock.behind_s = 60
+    await worker.register("worker", "one")
+    assert await farm.workers() == 1

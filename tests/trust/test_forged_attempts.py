@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +41,12 @@ class Scene:
         return content
 
 
-def with_scene(home: Path, test: Callable[[Scene], Awaitable[None]]) -> None:
-    async def run() -> None:
-        scene = Scene(home)
-        with going_by(scene.clock):
-            await test(scene)
-            await scene.crashes.settle()
-
-    asyncio.run(run())
+@pytest.fixture
+async def scene(tmp_path: Path) -> AsyncGenerator[Scene]:
+    made = Scene(tmp_path)
+    with going_by(made.clock):
+        yield made
+        await made.crashes.settle()
 
 
 async def unsigned(scene: Scene, path: str, _: str) -> None:
@@ -85,38 +82,32 @@ FORGERIES = (unsigned, by_another_key, of_another_place, of_long_ago, not_finite
 
 
 @pytest.mark.parametrize("forge", FORGERIES)
-def test_a_place_that_nobody_with_a_key_holds_is_free(
-    tmp_path: Path, forge: Callable[[Scene, str, str], Awaitable[None]]
+async def test_a_place_that_nobody_with_a_key_holds_is_free(
+    scene: Scene, forge: Callable[[Scene, str, str], Awaitable[None]]
 ) -> None:
-    async def test(scene: Scene) -> None:
-        for _ in range(2):
-            await begun(Attempts(scene.crashes, "key"))
-        first, second = scene.places
-        await forge(scene, first, second)
-        attempt = await begun(Attempts(scene.crashes, "key"))
-        assert attempt.number == 1
-        assert "forged" not in (await scene.record(first))["holder"]
-
-    with_scene(tmp_path, test)
+    for _ in range(2):
+        await begun(Attempts(scene.crashes, "key"))
+    first, second = scene.places
+    await forge(scene, first, second)
+    attempt = await begun(Attempts(scene.crashes, "key"))
+    assert attempt.number == 1
+    assert "forged" not in (await scene.record(first))["holder"]
 
 
-def test_what_the_dead_have_said_keeps_no_place(tmp_path: Path) -> None:
-    async def test(scene: Scene) -> None:
-        for _ in range(2):
-            await begun(Attempts(scene.crashes, "key"))
-        path = scene.places[0]
-        said = [scene.crashes.holding(path, holder, beat) for beat in range(3) for holder in ("one", "two")]
-        waiting = Attempts(scene.crashes, "key")
-        for content in said:
-            await scene.stocked.records.put(path, content)
-            assert await waiting.begin() is None, "each of these is new"
-        for content in (*said, *said):
-            scene.clock.at += LEASE_S / 8
-            await scene.stocked.records.put(path, content)
-            found = await waiting.begin()
-            if isinstance(found, Attempt):
-                break
-        else:
-            pytest.fail("the dead have kept the place")
-
-    with_scene(tmp_path, test)
+async def test_what_the_dead_have_said_keeps_no_place(scene: Scene) -> None:
+    for _ in range(2):
+        await begun(Attempts(scene.crashes, "key"))
+    path = scene.places[0]
+    said = [scene.crashes.holding(path, holder, beat) for beat in range(3) for holder in ("one", "two")]
+    waiting = Attempts(scene.crashes, "key")
+    for content in said:
+        await scene.stocked.records.put(path, content)
+        assert await waiting.begin() is None, "each of these is new"
+    for content in (*said, *said):
+        scene.clock.at += LEASE_S / 8
+        await scene.stocked.records.put(path, content)
+        found = await waiting.begin()
+        if isinstance(found, Attempt):
+            break
+    else:
+        pytest.fail("the dead have kept the place")

@@ -26,31 +26,27 @@ PROCESSES = sized(8, 64)
 DAMAGES: list[Callable[[Path], None]] = [flip, truncate, Path.unlink]
 
 
-def test_no_damage_to_any_blob_or_record_is_served_and_all_of_it_heals(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        count = ceil(ENTRIES / 3)
-        actions = [await stocked.save(number) for number in range(count)]
-        before, damaged, flipped = counted("blob", "record"), 0, 0
-        for number, wanted in enumerate(actions):
-            found = await stocked.programs.find(wanted, with_dumps=False)
-            assert isinstance(found, Entry)
-            own = [stocked.root / "blobs" / digest[:2] / digest for digest in found.blobs[:2]]
-            for path in (stocked.path(wanted), *own):
-                DAMAGES[damaged % 3](path)
-                flipped += damaged % 3 < 2
-                damaged += 1
-                assert isinstance(await stocked.programs.find(wanted, with_dumps=False), Miss)
-                assert not await stocked.is_whole(wanted)
-                await stocked.save(number)
-                assert await stocked.is_whole(wanted)
-        assert damaged == 3 * count
-        # A flip or a truncation is met once and counted once; what is gone leaves nothing to count.
-        assert counted("blob", "record") - before == flipped
-        assert (await scrub(stocked.store, stocked.notary)).is_clean
-        figures("damage", healed=damaged, of=3 * count, counted=flipped)
-
-    asyncio.run(run())
+async def test_no_damage_to_any_blob_or_record_is_served_and_all_of_it_heals(stocked: Stocked) -> None:
+    count = ceil(ENTRIES / 3)
+    actions = [await stocked.save(number) for number in range(count)]
+    before, damaged, flipped = counted("blob", "record"), 0, 0
+    for number, wanted in enumerate(actions):
+        found = await stocked.programs.find(wanted, with_dumps=False)
+        assert isinstance(found, Entry)
+        own = [stocked.root / "blobs" / digest[:2] / digest for digest in found.blobs[:2]]
+        for path in (stocked.path(wanted), *own):
+            DAMAGES[damaged % 3](path)
+            flipped += damaged % 3 < 2
+            damaged += 1
+            assert isinstance(await stocked.programs.find(wanted, with_dumps=False), Miss)
+            assert not await stocked.is_whole(wanted)
+            await stocked.save(number)
+            assert await stocked.is_whole(wanted)
+    assert damaged == 3 * count
+    # A flip or a truncation is met once and counted once; what is gone leaves nothing to count.
+    assert counted("blob", "record") - before == flipped
+    assert (await scrub(stocked.store, stocked.notary)).is_clean
+    figures("damage", healed=damaged, of=3 * count, counted=flipped)
 
 
 WRITER = """
@@ -66,8 +62,7 @@ asyncio.run(main())
 """
 
 
-def test_a_service_that_is_killed_among_concurrent_writes_leaves_nothing_partial(tmp_path: Path) -> None:
-    stocked = Stocked.at(tmp_path / "store")
+def test_a_service_that_is_killed_among_concurrent_writes_leaves_nothing_partial(stocked: Stocked) -> None:
     stocked.notary.seal({})
     for programs in (1, 60, 200):
         process = subprocess.Popen([sys.executable, "-c", WRITER, str(stocked.root)], stdout=subprocess.PIPE, text=True)

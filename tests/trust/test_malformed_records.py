@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -43,42 +42,30 @@ async def write(stocked: Stocked, seconds: float = 0.0) -> list[Path]:
     return paths
 
 
-def test_a_malformed_record_needs_nothing_and_goes_like_any(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        wanted = await stocked.save(1)
-        paths = await write(stocked, 30 * HOUR_S)
-        evicted = await evict(stocked.store, Bounds(max_age_s=24 * HOUR_S))
-        assert evicted.records == len(paths)
-        assert not any(path.exists() for path in paths)
-        assert await stocked.is_whole(wanted)
-        assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
-
-    asyncio.run(run())
+async def test_a_malformed_record_needs_nothing_and_goes_like_any(stocked: Stocked) -> None:
+    wanted = await stocked.save(1)
+    paths = await write(stocked, 30 * HOUR_S)
+    evicted = await evict(stocked.store, Bounds(max_age_s=24 * HOUR_S))
+    assert evicted.records == len(paths)
+    assert not any(path.exists() for path in paths)
+    assert await stocked.is_whole(wanted)
+    assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
 
 
-def test_a_service_evicts_beside_malformed_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        await write(stocked)
-        await await_eviction(stocked, monkeypatch)
-
-    asyncio.run(run())
+async def test_a_service_evicts_beside_malformed_records(stocked: Stocked, monkeypatch: pytest.MonkeyPatch) -> None:
+    await write(stocked)
+    await await_eviction(stocked, monkeypatch)
 
 
-def test_a_scrub_removes_what_nobody_believes_and_what_nobody_can_read(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        paths = await write(stocked)
-        sealed: dict[str, Any] = {"answer": DIGEST, "isolation": "process"}
-        key = "a" * 64
-        seal = stocked.notary.seal({**sealed, "request": key})
-        await stocked.records.put(f"requests/aa/{key}", {**sealed, "seal": seal})
-        assert await stocked.repeats.find(key) is None
-        report = await scrub(stocked.store, stocked.notary)
-        assert report.corrupt == [f"requests/aa/{key}"]
-        assert len(report.untrusted) == sum(folder in ("requests", "programs") for folder, _ in MALFORMED)
-        assert [path for path in paths if path.exists()] == paths[-3:]
-        assert (await scrub(stocked.store, stocked.notary)).is_clean
-
-    asyncio.run(run())
+async def test_a_scrub_removes_what_nobody_believes_and_what_nobody_can_read(stocked: Stocked) -> None:
+    paths = await write(stocked)
+    sealed: dict[str, Any] = {"answer": DIGEST, "isolation": "process"}
+    key = "a" * 64
+    seal = stocked.notary.seal({**sealed, "request": key})
+    await stocked.records.put(f"requests/aa/{key}", {**sealed, "seal": seal})
+    assert await stocked.repeats.find(key) is None
+    report = await scrub(stocked.store, stocked.notary)
+    assert report.corrupt == [f"requests/aa/{key}"]
+    assert len(report.untrusted) == sum(folder in ("requests", "programs") for folder, _ in MALFORMED)
+    assert [path for path in paths if path.exists()] == paths[-3:]
+    assert (await scrub(stocked.store, stocked.notary)).is_clean

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +18,7 @@ from tests.farm.ports import free_port
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.forked import forked_services
 from tests.service.server import JSON
+from tests.trust.conftest import Ran
 
 
 def files(directory: Path) -> list[Path]:
@@ -69,23 +67,22 @@ def test_a_key_that_nobody_could_verify_is_not_made(tmp_path: Path) -> None:
     assert files(tmp_path / "keys") == []
 
 
-def command(home: Path, *arguments: str) -> None:
-    line = [sys.executable, "-W", "error", "-m", "service.trust", *arguments]
-    variables = {"KILN_KEYS": str(home / "keys"), "KILN_PUBLIC_KEYS": str(home / "shown")}
-    subprocess.run(line, env={**os.environ, **variables}, capture_output=True, check=True, timeout=120)
+def command(ran: Ran, home: Path, *arguments: str) -> None:
+    done = ran("service.trust", *arguments, KILN_KEYS=str(home / "keys"), KILN_PUBLIC_KEYS=str(home / "shown"))
+    assert done.returncode == 0, done.stderr
 
 
-def test_the_command_line_copies_the_keys_of_the_settings_alone(tmp_path: Path) -> None:
-    command(tmp_path, "rotate")
+def test_the_command_line_copies_the_keys_of_the_settings_alone(ran: Ran, tmp_path: Path) -> None:
+    command(ran, tmp_path, "rotate")
     (shown,) = files(tmp_path / "shown")
-    command(tmp_path, "--keys", str(tmp_path / "others"), "rotate")
+    command(ran, tmp_path, "--keys", str(tmp_path / "others"), "rotate")
     assert files(tmp_path / "shown") == [shown]
-    command(tmp_path, "revoke", shown.stem)
+    command(ran, tmp_path, "revoke", shown.stem)
     assert Keyring(tmp_path / "shown").public() == {}
 
 
 @pytest.mark.xdist_group("farm")
-def test_a_service_of_a_farm_does_with_the_public_halves_alone(tmp_path: Path) -> None:
+def test_a_service_of_a_farm_does_with_the_public_halves_alone(ran: Ran, tmp_path: Path) -> None:
     port = free_port()
     shown = tmp_path / "shown"
     shared = {"KILN_FARM": "1", "KILN_STORE": str(tmp_path / "store")}
@@ -114,7 +111,7 @@ def test_a_service_of_a_farm_does_with_the_public_halves_alone(tmp_path: Path) -
         worker.start()
         worker.await_ready()
         first = compiled("exp2")
-        command(tmp_path, "rotate")
+        command(ran, tmp_path, "rotate")
         # The worker looks once a second: until then it signs with the key before.
         time.sleep(1.1)
         assert compiled("sin")["key"] != first["key"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from service.store.programs import Entry
 from service.store.repeats import Repeat
 from service.upkeep.purge import OfBuild, Purged, purge
 from service.upkeep.scrub import scrub
-from tests.trust.conftest import Scrubbed
+from tests.trust.conftest import Ran, Scrubbed
 from tests.trust.stores import Stocked, action, age
 
 GOOD, BAD = "a" * 64, "b" * 64
@@ -57,9 +55,7 @@ def age_blobs(stocked: Stocked) -> None:
 
 
 @pytest.mark.parametrize("is_forgotten", [False, True])
-def test_all_of_a_build_goes_and_all_of_another_stays(scrubbed: Scrubbed, tmp_path: Path, is_forgotten: bool) -> None:
-    stocked = Stocked.at(tmp_path / "store")
-
+def test_all_of_a_build_goes_and_all_of_another_stays(scrubbed: Scrubbed, stocked: Stocked, is_forgotten: bool) -> None:
     async def fill() -> tuple[Action, Action]:
         await made(stocked, 3, BAD)
         bad, good = await made(stocked, 1, BAD), await made(stocked, 2, GOOD)
@@ -85,25 +81,20 @@ def test_all_of_a_build_goes_and_all_of_another_stays(scrubbed: Scrubbed, tmp_pa
     assert scrubbed("--purge-build", BAD)[1]["purged"] == asdict(Purged())
 
 
-def test_what_nobody_believes_and_what_is_damaged_is_no_obstacle(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        for number, signed in enumerate(("", "[]", '{"record":[]}', '{"record":{"build_id":1}}', [1], None)):
-            await stocked.records.put(f"programs/ab/{number}", {"signed": signed})
-        await stocked.records.put("programs/ab/x", {"signed": json.dumps({"record": {"build_id": BAD}})})
-        await stocked.records.put("requests/ab/x", {"answer": "0" * 64, "blobs": ["1" * 64]})
-        await stocked.records.put("requests/ab/y", {"answer": 5})
-        await stocked.records.put("jobs/ended/ab/x", {"answer": ["../../keys"]})
-        await stocked.records.put("crashes/ab/x", {"problem": {"details": {"reproducer": 5}}})
-        (stocked.root / "programs/ab/torn").write_bytes(b"")
-        assert await purge(stocked.store, OfBuild(build_id=BAD)) == Purged(programs=1)
-        assert len(stocked.files("programs")) == 7
-
-    asyncio.run(run())
+async def test_what_nobody_believes_and_what_is_damaged_is_no_obstacle(stocked: Stocked) -> None:
+    for number, signed in enumerate(("", "[]", '{"record":[]}', '{"record":{"build_id":1}}', [1], None)):
+        await stocked.records.put(f"programs/ab/{number}", {"signed": signed})
+    await stocked.records.put("programs/ab/x", {"signed": json.dumps({"record": {"build_id": BAD}})})
+    await stocked.records.put("requests/ab/x", {"answer": "0" * 64, "blobs": ["1" * 64]})
+    await stocked.records.put("requests/ab/y", {"answer": 5})
+    await stocked.records.put("jobs/ended/ab/x", {"answer": ["../../keys"]})
+    await stocked.records.put("crashes/ab/x", {"problem": {"details": {"reproducer": 5}}})
+    (stocked.root / "programs/ab/torn").write_bytes(b"")
+    assert await purge(stocked.store, OfBuild(build_id=BAD)) == Purged(programs=1)
+    assert len(stocked.files("programs")) == 7
 
 
-def test_a_build_is_named_in_full(tmp_path: Path) -> None:
-    line = [sys.executable, "-m", "service.upkeep.scrub", "--store", str(tmp_path), "--purge-build", "ab"]
-    ended = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120)
+def test_a_build_is_named_in_full(ran: Ran, tmp_path: Path) -> None:
+    ended = ran("service.upkeep.scrub", "--store", str(tmp_path), "--purge-build", "ab")
     assert ended.returncode == 2
     assert "64 hexadecimal digits" in ended.stderr

@@ -157,44 +157,38 @@ def test_the_operators_salt_says_which_of_a_tenants_entries_go(
     assert scrubbed("--purge-tenant", "acme", "--dry-run")[1]["purged"]["programs"] == 0
 
 
-def test_what_is_under_way_stays(home: Home) -> None:
-    async def run() -> None:
-        stocked = home.stocked
-        wanted, body = home.action("acme", 1), await stocked.blobs.put(b"body")
-        who = home.caller("acme")
-        await stocked.records.put("jobs/open/1", {"caller": who.to_record(), "body": body})
-        open_order = {"action": wanted.components}
-        await stocked.records.put("farm/service/open/1", open_order)
-        await Access(stocked.records).grant(who, [body])
-        attempt = await Attempts(Crashes(stocked.records, stocked.notary), wanted.digest).begin()
-        assert isinstance(attempt, Attempt)
-        home.age("blobs")
-        before = home.snapshot()
-        assert await purge(stocked.store, tenant_data(home.keyring, "acme", "")) == Purged()
-        await evict(stocked.store, Bounds())
-        assert home.snapshot() == before
-
-    asyncio.run(run())
+async def test_what_is_under_way_stays(home: Home) -> None:
+    stocked = home.stocked
+    wanted, body = home.action("acme", 1), await stocked.blobs.put(b"body")
+    who = home.caller("acme")
+    await stocked.records.put("jobs/open/1", {"caller": who.to_record(), "body": body})
+    open_order = {"action": wanted.components}
+    await stocked.records.put("farm/service/open/1", open_order)
+    await Access(stocked.records).grant(who, [body])
+    attempt = await Attempts(Crashes(stocked.records, stocked.notary), wanted.digest).begin()
+    assert isinstance(attempt, Attempt)
+    home.age("blobs")
+    before = home.snapshot()
+    assert await purge(stocked.store, tenant_data(home.keyring, "acme", "")) == Purged()
+    await evict(stocked.store, Bounds())
+    assert home.snapshot() == before
 
 
-def test_a_forged_record_takes_nothing_of_another_tenant_with_it(home: Home) -> None:
-    async def run() -> None:
-        stocked, bolts = home.stocked, await home.fill("bolt", 1)
-        entry = await stocked.programs.entry(bolts.digest)
-        assert entry is not None
-        mine = home.action("acme", 1)
-        signed = {"action": mine.digest, "request": _request(mine), "build_id": mine.build_id, "program": entry.program}
-        record = {"signed": json.dumps({"record": signed})}
-        await stocked.records.put(f"programs/{mine.digest[:2]}/{mine.digest}", record)
-        await stocked.records.put("programs/ab/abc", record)  # by another name, it is nobody's
-        for name, strange in enumerate(("", "[]", '{"record":{"request":1,"build_id":2}}', [1], None)):
-            await stocked.records.put(f"programs/ab/{name}", {"signed": strange})
-        await stocked.records.put("jobs/ended/ab/x", {"caller": "acme", "answer": await stocked.blobs.put(b"[]")})
-        purged = await purge(stocked.store, tenant_data(home.keyring, "acme", ""))
-        assert purged == Purged(programs=1)
-        assert await stocked.repeats.find(stocked.repeats.key(bolts.digest)) is not None
-
-    asyncio.run(run())
+async def test_a_forged_record_takes_nothing_of_another_tenant_with_it(home: Home) -> None:
+    stocked, bolts = home.stocked, await home.fill("bolt", 1)
+    entry = await stocked.programs.entry(bolts.digest)
+    assert entry is not None
+    mine = home.action("acme", 1)
+    signed = {"action": mine.digest, "request": _request(mine), "build_id": mine.build_id, "program": entry.program}
+    record = {"signed": json.dumps({"record": signed})}
+    await stocked.records.put(f"programs/{mine.digest[:2]}/{mine.digest}", record)
+    await stocked.records.put("programs/ab/abc", record)  # by another name, it is nobody's
+    for name, strange in enumerate(("", "[]", '{"record":{"request":1,"build_id":2}}', [1], None)):
+        await stocked.records.put(f"programs/ab/{name}", {"signed": strange})
+    await stocked.records.put("jobs/ended/ab/x", {"caller": "acme", "answer": await stocked.blobs.put(b"[]")})
+    purged = await purge(stocked.store, tenant_data(home.keyring, "acme", ""))
+    assert purged == Purged(programs=1)
+    assert await stocked.repeats.find(stocked.repeats.key(bolts.digest)) is not None
 
 
 def _request(wanted: Action) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
 
@@ -47,53 +46,39 @@ def test_what_a_key_signed_is_compiled_again_after_its_end_however_it_was_asked_
         assert signers(server, BOTH) == [second, second]
 
 
-def test_an_answer_is_not_repeated_whose_program_has_no_record(tmp_path: Path) -> None:
-    with Server(tmp_path / "kiln") as server:
-        digest = server.compile(PLAIN).json()["programs"][0]["digest"]
-        (server.home / "store" / "programs" / digest[:2] / digest).unlink()
-        assert cache(server.compile(PLAIN))[0] == "miss"
-        assert server.http.get(f"/programs/{digest}").status_code == 200
-
-
 @pytest.mark.parametrize("ended", range(3))
-def test_each_key_that_vouches_for_an_answer_has_to_be_valid(tmp_path: Path, ended: int) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        keyring = Keyring(tmp_path / "keys")
-        kids = [keyring.signer().kid, keyring.rotate().kid, keyring.rotate().kid]
+async def test_each_key_that_vouches_for_an_answer_has_to_be_valid(
+    stocked: Stocked, tmp_path: Path, ended: int
+) -> None:
+    keyring = Keyring(tmp_path / "keys")
+    kids = [keyring.signer().kid, keyring.rotate().kid, keyring.rotate().kid]
 
-        def fresh() -> Repeats:
-            return Repeats(stocked.records, stocked.blobs, "", 1 << 20, Stocked.at(tmp_path / "store").notary)
+    def fresh() -> Repeats:
+        return Repeats(stocked.records, stocked.blobs, "", 1 << 20, Stocked.at(tmp_path / "store").notary)
 
-        def remembering() -> Repeats:
-            repeats = fresh()
-            repeats.remember("remembered", Repeat(b"answer", keys=tuple(kids), isolation="process"))
-            return repeats
+    def remembering() -> Repeats:
+        repeats = fresh()
+        repeats.remember("remembered", Repeat(b"answer", keys=tuple(kids), isolation="process"))
+        return repeats
 
-        # The last of them seals what is saved.
-        await fresh().save("saved", Repeat(b"answer", keys=tuple(kids[:2]), isolation="process"))
-        places = [(fresh(), "saved"), (remembering(), "remembered")]
-        found = [await repeats.find(key) for repeats, key in places]
-        assert [each.answer for each in found if each is not None] == [b"answer"] * 2
-        keyring.revoke(kids[ended])
-        known = [await repeats.find(key) for repeats, key in ((fresh(), "saved"), (remembering(), "remembered"))]
-        assert known == [None, None]
-
-    asyncio.run(run())
+    # The last of them seals what is saved.
+    await fresh().save("saved", Repeat(b"answer", keys=tuple(kids[:2]), isolation="process"))
+    places = [(fresh(), "saved"), (remembering(), "remembered")]
+    found = [await repeats.find(key) for repeats, key in places]
+    assert [each.answer for each in found if each is not None] == [b"answer"] * 2
+    keyring.revoke(kids[ended])
+    known = [await repeats.find(key) for repeats, key in ((fresh(), "saved"), (remembering(), "remembered"))]
+    assert known == [None, None]
 
 
-def test_an_answer_of_less_isolation_is_not_repeated_wherever_it_is(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        repeats = Repeats(stocked.records, stocked.blobs, "", 1 << 20, stocked.notary)
-        await repeats.save("saved", Repeat(b"answer", isolation="process"))
-        repeats.remember("remembered", Repeat(b"answer", isolation="process"))
-        for key in ("saved", "remembered"):
-            assert await repeats.find(key) is not None
-        stocked.notary.isolation = "landlock+seccomp"
-        for key in ("saved", "remembered"):
-            assert await repeats.find(key) is None, key
-        repeats.remember("remembered", Repeat(b"answer", isolation="landlock+seccomp"))
-        assert await repeats.find("remembered") is not None
-
-    asyncio.run(run())
+async def test_an_answer_of_less_isolation_is_not_repeated_wherever_it_is(stocked: Stocked) -> None:
+    repeats = Repeats(stocked.records, stocked.blobs, "", 1 << 20, stocked.notary)
+    await repeats.save("saved", Repeat(b"answer", isolation="process"))
+    repeats.remember("remembered", Repeat(b"answer", isolation="process"))
+    for key in ("saved", "remembered"):
+        assert await repeats.find(key) is not None
+    stocked.notary.isolation = "landlock+seccomp"
+    for key in ("saved", "remembered"):
+        assert await repeats.find(key) is None, key
+    repeats.remember("remembered", Repeat(b"answer", isolation="landlock+seccomp"))
+    assert await repeats.find("remembered") is not None

@@ -49,179 +49,140 @@ def age_all(stocked: Stocked, *folders: str) -> None:
             age(path, 2 * GRACE_S)
 
 
-def test_rights_go_with_what_they_are_to_and_not_before(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        old, new = await stocked.save(1), await stocked.save(2)
-        mine, others = await grant(stocked, ANN, old), await grant(stocked, BOB, new)
-        age_all(stocked, "blobs", "access")
-        age(stocked.path(old), 3 * HOUR_S)
-        assert await may_read(stocked.store, ANN, mine) == [True] * 4
-        evicted = await evict(stocked.store, Bounds(max_age_s=2.5 * HOUR_S))
-        # One artifact is the other program's, too.
-        assert (evicted.records, evicted.blobs, evicted.rights) == (1, 2, 3)
-        assert await may_read(stocked.store, ANN, mine) == [digest in others for digest in mine]
-        assert await may_read(stocked.store, BOB, others) == [True] * 4
-        assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
-        assert (await evict(stocked.store, Bounds(max_age_s=2.5 * HOUR_S))).rights == 0
-
-    asyncio.run(run())
+async def test_rights_go_with_what_they_are_to_and_not_before(stocked: Stocked) -> None:
+    old, new = await stocked.save(1), await stocked.save(2)
+    mine, others = await grant(stocked, ANN, old), await grant(stocked, BOB, new)
+    age_all(stocked, "blobs", "access")
+    age(stocked.path(old), 3 * HOUR_S)
+    assert await may_read(stocked.store, ANN, mine) == [True] * 4
+    evicted = await evict(stocked.store, Bounds(max_age_s=2.5 * HOUR_S))
+    # One artifact is the other program's, too.
+    assert (evicted.records, evicted.blobs, evicted.rights) == (1, 2, 3)
+    assert await may_read(stocked.store, ANN, mine) == [digest in others for digest in mine]
+    assert await may_read(stocked.store, BOB, others) == [True] * 4
+    assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
+    assert (await evict(stocked.store, Bounds(max_age_s=2.5 * HOUR_S))).rights == 0
 
 
-def test_the_bytes_of_rights_count_and_go_with_their_program(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        actions = [await stocked.save(number) for number in range(6)]
-        for number in range(40):
-            for wanted in actions:
-                await grant(stocked, Caller("x", f"{number}", f"{number}", EVERYTHING), wanted)
-        age_all(stocked, "blobs", "access")
-        for number, wanted in enumerate(actions):
-            age(stocked.path(wanted), (20 - number) * HOUR_S)
-        held = sum(path.stat().st_size for path in stocked.files())
-        evicted = await evict(stocked.store, Bounds(max_bytes=held - 1))
-        # One is enough: with it go its rights.
-        assert (evicted.records, evicted.blobs, evicted.rights) == (1, 2, 3 * 40)
-        assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
-
-    asyncio.run(run())
+async def test_the_bytes_of_rights_count_and_go_with_their_program(stocked: Stocked) -> None:
+    actions = [await stocked.save(number) for number in range(6)]
+    for number in range(40):
+        for wanted in actions:
+            await grant(stocked, Caller("x", f"{number}", f"{number}", EVERYTHING), wanted)
+    age_all(stocked, "blobs", "access")
+    for number, wanted in enumerate(actions):
+        age(stocked.path(wanted), (20 - number) * HOUR_S)
+    held = sum(path.stat().st_size for path in stocked.files())
+    evicted = await evict(stocked.store, Bounds(max_bytes=held - 1))
+    # One is enough: with it go its rights.
+    assert (evicted.records, evicted.blobs, evicted.rights) == (1, 2, 3 * 40)
+    assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
 
 
-def test_a_right_that_is_younger_than_what_it_is_to_stays(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        await Access(stocked.records).grant(ANN, ["0" * 64, "1" * 64])
-        (path,) = stocked.files("access")[:1]
-        age(path, 2 * GRACE_S)
-        assert (await evict(stocked.store, Bounds(max_bytes=0))).rights == 1
-        assert await may_read(stocked.store, ANN, ["0" * 64, "1" * 64]) in ([True, False], [False, True])
-
-    asyncio.run(run())
+async def test_a_right_that_is_younger_than_what_it_is_to_stays(stocked: Stocked) -> None:
+    await Access(stocked.records).grant(ANN, ["0" * 64, "1" * 64])
+    (path,) = stocked.files("access")[:1]
+    age(path, 2 * GRACE_S)
+    assert (await evict(stocked.store, Bounds(max_bytes=0))).rights == 1
+    assert await may_read(stocked.store, ANN, ["0" * 64, "1" * 64]) in ([True, False], [False, True])
 
 
-def test_a_right_to_what_a_record_names_stays_though_the_bytes_are_gone_for_now(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        wanted = await stocked.save(1)
-        named = await grant(stocked, ANN, wanted)
-        age_all(stocked, "blobs", "access")
-        (stocked.root / "blobs" / named[1][:2] / named[1]).unlink()
-        assert (await evict(stocked.store, Bounds(max_age_s=HOUR_S))).rights == 0
-        assert await may_read(stocked.store, ANN, named) == [True] * 4
-
-    asyncio.run(run())
+async def test_a_right_to_what_a_record_names_stays_though_the_bytes_are_gone_for_now(stocked: Stocked) -> None:
+    wanted = await stocked.save(1)
+    named = await grant(stocked, ANN, wanted)
+    age_all(stocked, "blobs", "access")
+    (stocked.root / "blobs" / named[1][:2] / named[1]).unlink()
+    assert (await evict(stocked.store, Bounds(max_age_s=HOUR_S))).rights == 0
+    assert await may_read(stocked.store, ANN, named) == [True] * 4
 
 
-def test_what_is_compiled_again_after_it_went_may_be_read_again_through_every_service(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_what_is_compiled_again_after_it_went_may_be_read_again_through_every_service(
+    stocked: Stocked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
+    access = Access(stocked.records)
+    await access.grant(ANN, ["0" * 64])
+    age_all(stocked, "access")
+    assert (await evict(stocked.store, Bounds(max_bytes=0))).rights == 1
+    then = time.monotonic() + FRESH_S + 1
+    monkeypatch.setattr(time, "monotonic", lambda: then)
+    await access.grant(ANN, ["0" * 64])
+    assert await may_read(stocked.store, ANN, ["0" * 64]) == [True]
+
+
+async def test_a_right_that_was_only_looked_at_is_written_again_when_it_is_given_again(stocked: Stocked) -> None:
+    await Access(stocked.records).grant(ANN, ["0" * 64])
+    age_all(stocked, "access")
+    service = Access(stocked.records)
+    assert await service.allows(ANN, "0" * 64)
+    await service.grant(ANN, ["0" * 64])
+    assert (await evict(stocked.store, Bounds(max_bytes=0))).rights == 0
+
+
+async def test_a_right_whose_target_comes_while_it_is_removed_is_there_afterwards(
+    stocked: Stocked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Stocked.at(tmp_path / "elsewhere")
+    entry = await made.programs.entry((await made.save(1)).digest)
+    assert entry is not None
+    await Access(stocked.records).grant(ANN, [entry.program])
+    age_all(stocked, "access")
+    remove: Callable[..., Awaitable[bool]] = evicting.remove
+
+    async def slowly(store: ObjectStore, item: Any) -> bool:
+        is_gone = await remove(store, item)
+        await stocked.save(1)
+        return is_gone
+
+    monkeypatch.setattr(evicting, "remove", slowly)
+    assert (await evict(stocked.store, Bounds(max_bytes=0))).rights == 0
+    assert await may_read(stocked.store, ANN, [entry.program]) == [True]
+
+
+async def test_a_bucket_is_scrubbed_and_evicted_too(stocked: Stocked) -> None:
+    store = open_store("memory:///")
+    access, blobs = Access(Records(store)), Blobs(store)
+    kept, gone = await blobs.put(b"kept"), await blobs.put(b"gone")
+    await Records(store).put("jobs/open/1", {"body": kept})
+    await access.grant(ANN, [kept, gone])
+    assert (await evict(store, Bounds(max_bytes=0))).rights == 0  # a moment old
+    assert (await scrub(store, stocked.notary)).blobs == 2
+    evicted = await evict(store, Bounds(max_bytes=0), grace_s=-1.0)
+    assert (evicted.blobs, evicted.rights) == (1, 1)
+    assert await may_read(store, ANN, [kept, gone]) == [True, False]
+
+
+async def test_no_right_is_lost_while_others_compile_what_was_evicted(stocked: Stocked) -> None:
+    async def work(number: int, who: Caller) -> None:
         access = Access(stocked.records)
-        await access.grant(ANN, ["0" * 64])
-        age_all(stocked, "access")
-        assert (await evict(stocked.store, Bounds(max_bytes=0))).rights == 1
-        then = time.monotonic() + FRESH_S + 1
-        monkeypatch.setattr(time, "monotonic", lambda: then)
-        await access.grant(ANN, ["0" * 64])
-        assert await may_read(stocked.store, ANN, ["0" * 64]) == [True]
+        for _ in range(8):
+            wanted = await stocked.save(number)
+            # The other tenant may have let it age, and so go.
+            while not isinstance(entry := await stocked.programs.entry(wanted.digest), Entry):
+                await stocked.save(number)
+            await access.grant(who, [wanted.digest, *entry.blobs])
+            with suppress(FileNotFoundError):
+                age(stocked.path(wanted), HOUR_S)
+            await asyncio.sleep(0)
 
-    asyncio.run(run())
+    async def empty() -> None:
+        for _ in range(12):
+            await evict(stocked.store, Bounds(max_age_s=60.0))
+            await asyncio.sleep(0.001)
 
-
-def test_a_right_that_was_only_looked_at_is_written_again_when_it_is_given_again(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        await Access(stocked.records).grant(ANN, ["0" * 64])
-        age_all(stocked, "access")
-        service = Access(stocked.records)
-        assert await service.allows(ANN, "0" * 64)
-        await service.grant(ANN, ["0" * 64])
-        assert (await evict(stocked.store, Bounds(max_bytes=0))).rights == 0
-
-    asyncio.run(run())
+    await asyncio.gather(empty(), *(work(number, who) for number in range(6) for who in (ANN, BOB)))
+    for number in range(6):
+        named = await grant(stocked, ANN, await stocked.save(number))
+        assert await may_read(stocked.store, ANN, named) == [True] * 4
+        assert await may_read(stocked.store, BOB, named) == [True] * 4
 
 
-def test_a_right_whose_target_comes_while_it_is_removed_is_there_afterwards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        made = Stocked.at(tmp_path / "elsewhere")
-        entry = await made.programs.entry((await made.save(1)).digest)
-        assert entry is not None
-        await Access(stocked.records).grant(ANN, [entry.program])
-        age_all(stocked, "access")
-        remove: Callable[..., Awaitable[bool]] = evicting.remove
-
-        async def slowly(store: ObjectStore, item: Any) -> bool:
-            is_gone = await remove(store, item)
-            await stocked.save(1)
-            return is_gone
-
-        monkeypatch.setattr(evicting, "remove", slowly)
-        assert (await evict(stocked.store, Bounds(max_bytes=0))).rights == 0
-        assert await may_read(stocked.store, ANN, [entry.program]) == [True]
-
-    asyncio.run(run())
-
-
-def test_rights_in_a_bucket_go_too() -> None:
-    async def run() -> None:
-        store = open_store("memory:///")
-        access, blobs = Access(Records(store)), Blobs(store)
-        kept, gone = await blobs.put(b"kept"), await blobs.put(b"gone")
-        await Records(store).put("jobs/open/1", {"body": kept})
-        await access.grant(ANN, [kept, gone])
-        assert (await evict(store, Bounds(max_bytes=0))).rights == 0  # a moment old
-        evicted = await evict(store, Bounds(max_bytes=0), grace_s=-1.0)
-        assert (evicted.blobs, evicted.rights) == (1, 1)
-        assert await may_read(store, ANN, [kept, gone]) == [True, False]
-
-    asyncio.run(run())
-
-
-def test_no_right_is_lost_while_others_compile_what_was_evicted(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-
-        async def work(number: int, who: Caller) -> None:
-            access = Access(stocked.records)
-            for _ in range(8):
-                wanted = await stocked.save(number)
-                # The other tenant may have let it age, and so go.
-                while not isinstance(entry := await stocked.programs.entry(wanted.digest), Entry):
-                    await stocked.save(number)
-                await access.grant(who, [wanted.digest, *entry.blobs])
-                with suppress(FileNotFoundError):
-                    age(stocked.path(wanted), HOUR_S)
-                await asyncio.sleep(0)
-
-        async def empty() -> None:
-            for _ in range(12):
-                await evict(stocked.store, Bounds(max_age_s=60.0))
-                await asyncio.sleep(0.001)
-
-        await asyncio.gather(empty(), *(work(number, who) for number in range(6) for who in (ANN, BOB)))
-        for number in range(6):
-            named = await grant(stocked, ANN, await stocked.save(number))
-            assert await may_read(stocked.store, ANN, named) == [True] * 4
-            assert await may_read(stocked.store, BOB, named) == [True] * 4
-
-    asyncio.run(run())
-
-
-def test_a_scrub_counts_rights_and_removes_damaged_ones(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        await grant(stocked, ANN, await stocked.save(1))
-        report = await scrub(stocked.store, stocked.notary)
-        assert (report.is_clean, report.rights) == (True, 4)
-        assert report.bytes == sum(path.stat().st_size for path in stocked.files())
-        damaged = stocked.files("access")[0]
-        flip(damaged)
-        report = await scrub(stocked.store, stocked.notary)
-        assert report.corrupt == [str(damaged.relative_to(stocked.root))]
-        assert len(stocked.files("access")) == 3
-
-    asyncio.run(run())
+async def test_a_scrub_counts_rights_and_removes_damaged_ones(stocked: Stocked) -> None:
+    await grant(stocked, ANN, await stocked.save(1))
+    report = await scrub(stocked.store, stocked.notary)
+    assert (report.is_clean, report.rights) == (True, 4)
+    assert report.bytes == sum(path.stat().st_size for path in stocked.files())
+    damaged = stocked.files("access")[0]
+    flip(damaged)
+    report = await scrub(stocked.store, stocked.notary)
+    assert report.corrupt == [str(damaged.relative_to(stocked.root))]
+    assert len(stocked.files("access")) == 3

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from hashlib import sha256
 from pathlib import Path
 
@@ -14,8 +12,8 @@ from service.store.attempts import REMEMBERED_S, Attempt, Attempts, Crashes
 from service.store.evict import GRACE_S, Bounds, evict
 from service.upkeep.scrub import scrub
 from tests.service.test_store import flip
-from tests.trust.conftest import Scrubbed
-from tests.trust.stores import Stocked, age, await_eviction, counted, problem
+from tests.trust.conftest import Ran, Scrubbed
+from tests.trust.stores import Stocked, age, counted, problem
 
 HOUR_S = 3600.0
 
@@ -65,88 +63,59 @@ def test_a_scrub_can_keep_what_it_removes(scrubbed: Scrubbed, tmp_path: Path) ->
     assert scrubbed()[0] == 0
 
 
-def test_a_store_that_cannot_be_used_is_an_error_of_its_own(tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_used_is_an_error_of_its_own(ran: Ran, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    line = [sys.executable, "-m", "service.upkeep.scrub", "--store", str(tmp_path / "file" / "store")]
-    ended = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120)
+    ended = ran("service.upkeep.scrub", "--store", str(tmp_path / "file" / "store"))
     assert ended.returncode == 2
     assert "cannot be opened" in ended.stderr
 
 
-def test_old_programs_go_and_what_others_share_with_them_stays(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        old, new = await stocked.save(1), await stocked.save(2)
-        age_blobs(stocked)
-        age(stocked.path(old), 3 * HOUR_S)
-        evicted = await evict(stocked.store, Bounds(max_age_s=2 * HOUR_S))
-        assert (evicted.records, evicted.blobs) == (1, 2)
-        assert not await stocked.is_whole(old)
-        assert await stocked.is_whole(new)
-        assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
-        assert (await scrub(stocked.store, stocked.notary)).is_clean
-
-    asyncio.run(run())
+async def test_a_program_in_use_is_the_last_to_go(stocked: Stocked) -> None:
+    actions = [await stocked.save(number, 10_000) for number in range(10)]
+    age_blobs(stocked)
+    for number, wanted in enumerate(actions):
+        age(stocked.path(wanted), (20 - number) * HOUR_S)
+    assert await stocked.is_whole(actions[0])
+    evicted = await evict(stocked.store, Bounds(max_bytes=40_000))
+    assert evicted.held_bytes <= 40_000
+    assert [await stocked.is_whole(wanted) for wanted in actions] == [True] + [False] * 7 + [True] * 2
+    assert (await scrub(stocked.store, stocked.notary)).is_clean
 
 
-def test_a_program_in_use_is_the_last_to_go(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        actions = [await stocked.save(number, 10_000) for number in range(10)]
-        age_blobs(stocked)
-        for number, wanted in enumerate(actions):
-            age(stocked.path(wanted), (20 - number) * HOUR_S)
-        assert await stocked.is_whole(actions[0])
-        evicted = await evict(stocked.store, Bounds(max_bytes=40_000))
-        assert evicted.held_bytes <= 40_000
-        assert [await stocked.is_whole(wanted) for wanted in actions] == [True] + [False] * 7 + [True] * 2
-        assert (await scrub(stocked.store, stocked.notary)).is_clean
-
-    asyncio.run(run())
-
-
-def test_blobs_that_no_record_names_yet_and_those_that_a_job_names_stay(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        fresh, forgotten, named = [await stocked.blobs.put(name) for name in (b"fresh", b"forgotten", b"named")]
-        await stocked.records.put("jobs/open/1", {"body": named})
-        for digest in (forgotten, named):
-            age(stocked.root / "blobs" / digest[:2] / digest, 2 * GRACE_S)
-        evicted = await evict(stocked.store, Bounds(max_bytes=0))
-        assert evicted.blobs == 1
-        assert await stocked.blobs.get(forgotten) is None
-        assert [await stocked.blobs.get(digest) for digest in (fresh, named)] == [b"fresh", b"named"]
-        # One that is put again is as if it were new.
-        again = await stocked.blobs.put(b"forgotten")
-        age(stocked.root / "blobs" / again[:2] / again, 2 * GRACE_S)
-        assert await stocked.blobs.put(b"forgotten") == again
-        await evict(stocked.store, Bounds(max_bytes=0))
-        assert await stocked.blobs.get(again) == b"forgotten"
-
-    asyncio.run(run())
+async def test_blobs_that_no_record_names_yet_and_those_that_a_job_names_stay(stocked: Stocked) -> None:
+    fresh, forgotten, named = [await stocked.blobs.put(name) for name in (b"fresh", b"forgotten", b"named")]
+    await stocked.records.put("jobs/open/1", {"body": named})
+    for digest in (forgotten, named):
+        age(stocked.root / "blobs" / digest[:2] / digest, 2 * GRACE_S)
+    evicted = await evict(stocked.store, Bounds(max_bytes=0))
+    assert evicted.blobs == 1
+    assert await stocked.blobs.get(forgotten) is None
+    assert [await stocked.blobs.get(digest) for digest in (fresh, named)] == [b"fresh", b"named"]
+    # One that is put again is as if it were new.
+    again = await stocked.blobs.put(b"forgotten")
+    age(stocked.root / "blobs" / again[:2] / again, 2 * GRACE_S)
+    assert await stocked.blobs.put(b"forgotten") == again
+    await evict(stocked.store, Bounds(max_bytes=0))
+    assert await stocked.blobs.get(again) == b"forgotten"
 
 
-def test_a_crash_that_is_forgotten_goes_with_its_reproducer_and_one_that_is_not_stays(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        for key, seconds in (("old", REMEMBERED_S + 60), ("new", REMEMBERED_S - 60)):
-            told = {"details": {"reproducer": await stocked.blobs.put(key.encode())}}
-            attempt = await Attempts(Crashes(stocked.records, stocked.notary), key).begin()
-            assert isinstance(attempt, Attempt)
-            async with attempt:
-                await attempt.crash(problem(told))
-            name = sha256(key.encode()).hexdigest()
-            age(stocked.root / "crashes" / name[:2] / name, seconds)
-        age_blobs(stocked)
-        evicted = await evict(stocked.store, Bounds(max_bytes=0))
-        assert (evicted.records, evicted.blobs) == (1, 1)
-        kept = await stocked.records.get(f"crashes/{name[:2]}/{name}")
-        assert kept is not None
-        assert await stocked.blobs.get(kept["problem"]["details"]["reproducer"]) == b"new"
-        assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
-        assert (await scrub(stocked.store, stocked.notary)).is_clean
-
-    asyncio.run(run())
+async def test_a_crash_that_is_forgotten_goes_with_its_reproducer_and_one_that_is_not_stays(stocked: Stocked) -> None:
+    for key, seconds in (("old", REMEMBERED_S + 60), ("new", REMEMBERED_S - 60)):
+        told = {"details": {"reproducer": await stocked.blobs.put(key.encode())}}
+        attempt = await Attempts(Crashes(stocked.records, stocked.notary), key).begin()
+        assert isinstance(attempt, Attempt)
+        async with attempt:
+            await attempt.crash(problem(told))
+        name = sha256(key.encode()).hexdigest()
+        age(stocked.root / "crashes" / name[:2] / name, seconds)
+    age_blobs(stocked)
+    evicted = await evict(stocked.store, Bounds(max_bytes=0))
+    assert (evicted.records, evicted.blobs) == (1, 1)
+    kept = await stocked.records.get(f"crashes/{name[:2]}/{name}")
+    assert kept is not None
+    assert await stocked.blobs.get(kept["problem"]["details"]["reproducer"]) == b"new"
+    assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
+    assert (await scrub(stocked.store, stocked.notary)).is_clean
 
 
 @pytest.mark.parametrize(
@@ -158,68 +127,39 @@ def test_a_crash_that_is_forgotten_goes_with_its_reproducer_and_one_that_is_not_
         (Bounds(max_bytes=1 << 20), {"hours", "days", "weeks"}),
     ],
 )
-def test_a_job_that_has_ended_is_kept_for_a_day_and_then_like_a_program(
-    tmp_path: Path, bounds: Bounds, left: set[str]
+async def test_a_job_that_has_ended_is_kept_for_a_day_and_then_like_a_program(
+    stocked: Stocked, bounds: Bounds, left: set[str]
 ) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        answers: dict[str, str] = {}
-        for job, hours in (("hours", 23), ("days", 50), ("weeks", 500)):
-            answers[job] = await stocked.blobs.put(job.encode())
-            await stocked.records.put(f"jobs/ended/{job[:2]}/{job}", {"answer": answers[job]})
-            age(stocked.root / "jobs" / "ended" / job[:2] / job, hours * HOUR_S)
-        age_blobs(stocked)
-        await evict(stocked.store, bounds)
-        assert {path.name for path in stocked.files("jobs/ended")} == left
-        assert {job for job, answer in answers.items() if await stocked.blobs.get(answer)} == left
-
-    asyncio.run(run())
+    answers: dict[str, str] = {}
+    for job, hours in (("hours", 23), ("days", 50), ("weeks", 500)):
+        answers[job] = await stocked.blobs.put(job.encode())
+        await stocked.records.put(f"jobs/ended/{job[:2]}/{job}", {"answer": answers[job]})
+        age(stocked.root / "jobs" / "ended" / job[:2] / job, hours * HOUR_S)
+    age_blobs(stocked)
+    await evict(stocked.store, bounds)
+    assert {path.name for path in stocked.files("jobs/ended")} == left
+    assert {job for job, answer in answers.items() if await stocked.blobs.get(answer)} == left
 
 
-def test_whoever_reads_while_the_store_is_emptied_finds_all_or_nothing(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        before, found = counted("blob", "record", "program", "answer"), 0
+async def test_whoever_reads_while_the_store_is_emptied_finds_all_or_nothing(stocked: Stocked) -> None:
+    before, found = counted("blob", "record", "program", "answer"), 0
 
-        async def read(number: int) -> None:
-            nonlocal found
-            for _ in range(6):
-                wanted = await stocked.save(number)
-                for path in (stocked.path(wanted),):
-                    age(path, HOUR_S)
-                found += await stocked.is_whole(wanted)
-                await asyncio.sleep(0)
+    async def read(number: int) -> None:
+        nonlocal found
+        for _ in range(6):
+            wanted = await stocked.save(number)
+            for path in (stocked.path(wanted),):
+                age(path, HOUR_S)
+            found += await stocked.is_whole(wanted)
+            await asyncio.sleep(0)
 
-        async def empty() -> None:
-            for _ in range(12):
-                await evict(stocked.store, Bounds(max_age_s=60.0), grace_s=0.0)
-                await asyncio.sleep(0.001)
+    async def empty() -> None:
+        for _ in range(12):
+            await evict(stocked.store, Bounds(max_age_s=60.0), grace_s=0.0)
+            await asyncio.sleep(0.001)
 
-        await asyncio.gather(empty(), *map(read, range(12)))
-        assert counted("blob", "record", "program", "answer") == before
-        assert found > 0
-        for number in range(12):
-            assert await stocked.is_whole(await stocked.save(number))
-
-    asyncio.run(run())
-
-
-def test_a_service_keeps_its_store_within_the_bounds_of_its_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asyncio.run(await_eviction(Stocked.at(tmp_path / "store"), monkeypatch))
-
-
-def test_a_store_in_memory_is_scrubbed_and_evicted_too(tmp_path: Path) -> None:
-    from service.store.blobs import Blobs
-    from service.store.location import open_store
-
-    async def run() -> None:
-        store = open_store("memory:///")
-        digest = await Blobs(store).put(b"content")
-        notary = Stocked.at(tmp_path / "store").notary
-        assert (await scrub(store, notary)).blobs == 1
-        assert (await evict(store, Bounds(max_bytes=0), grace_s=-1.0)).blobs == 1
-        assert await Blobs(store).get(digest) is None
-
-    asyncio.run(run())
+    await asyncio.gather(empty(), *map(read, range(12)))
+    assert counted("blob", "record", "program", "answer") == before
+    assert found > 0
+    for number in range(12):
+        assert await stocked.is_whole(await stocked.save(number))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
 
@@ -36,41 +35,37 @@ async def stock(root: Path) -> tuple[Stocked, JobRecords]:
     return stocked, jobs
 
 
-def test_jobs_and_crashes_that_are_whole_are_counted_and_kept(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked, _ = await stock(tmp_path / "store")
-        before = stocked.files()
-        report = await scrub(stocked.store, stocked.notary)
-        assert (report.is_clean, report.blobs, report.records) == (True, 1, 5)
-        assert stocked.files() == before
-
-    asyncio.run(run())
+async def test_jobs_and_crashes_that_are_whole_are_counted_and_kept(tmp_path: Path) -> None:
+    stocked, _ = await stock(tmp_path / "store")
+    before = stocked.files()
+    report = await scrub(stocked.store, stocked.notary)
+    assert (report.is_clean, report.blobs, report.records) == (True, 1, 5)
+    assert stocked.files() == before
 
 
-def test_what_is_damaged_of_them_is_told_and_removed_but_for_open_jobs(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked, jobs = await stock(tmp_path / "store")
-        folders = ("jobs/ended", "jobs/progress", "jobs/owners", "crashes")
-        damaged = [path for folder in folders for path in stocked.files(folder)]
-        (opened,) = stocked.files("jobs/open")
-        for path in (*damaged, opened):
-            flip(path)
-        report = await scrub(stocked.store, stocked.notary)
-        assert sorted(report.corrupt) == sorted(str(path.relative_to(stocked.root)) for path in (*damaged, opened))
-        assert not any(path.exists() for path in damaged)
-        assert opened.exists()
-        # Whoever asked hears of it: a service ends the job when it comes to it.
-        assert await jobs.orphan(JOB, "another") is None
-        ended = await jobs.find(JOB)
-        assert ended is not None
-        assert ended.state == "failed"
-        assert (await scrub(stocked.store, stocked.notary)).is_clean
-
-    asyncio.run(run())
+async def test_what_is_damaged_of_them_is_told_and_removed_but_for_open_jobs(tmp_path: Path) -> None:
+    stocked, jobs = await stock(tmp_path / "store")
+    folders = ("jobs/ended", "jobs/progress", "jobs/owners", "crashes")
+    damaged = [path for folder in folders for path in stocked.files(folder)]
+    (opened,) = stocked.files("jobs/open")
+    for path in (*damaged, opened):
+        flip(path)
+    report = await scrub(stocked.store, stocked.notary)
+    assert sorted(report.corrupt) == sorted(str(path.relative_to(stocked.root)) for path in (*damaged, opened))
+    assert not any(path.exists() for path in damaged)
+    assert opened.exists()
+    # Whoever asked hears of it: a service ends the job when it comes to it.
+    assert await jobs.orphan(JOB, "another") is None
+    ended = await jobs.find(JOB)
+    assert ended is not None
+    assert ended.state == "failed"
+    assert (await scrub(stocked.store, stocked.notary)).is_clean
 
 
 @pytest.mark.parametrize("quarantine", [False, True])
-def test_what_was_written_anew_while_a_scrub_ran_stays(tmp_path: Path, quarantine: bool) -> None:
+async def test_what_was_written_anew_while_a_scrub_ran_stays(
+    stocked: Stocked, tmp_path: Path, quarantine: bool
+) -> None:
     class Meanwhile(Notary):
         """Judges as others do, and by then the blob that was met is whole."""
 
@@ -78,16 +73,12 @@ def test_what_was_written_anew_while_a_scrub_ran_stays(tmp_path: Path, quarantin
             damaged.write_bytes(b"shared")
             return super().believes(stored, action)
 
-    async def run() -> None:
-        report = await scrub(stocked.store, notary, quarantine=quarantine)
-        assert report.corrupt == [str(damaged.relative_to(stocked.root))]
-        assert damaged.read_bytes() == b"shared"
-        assert await stocked.is_whole(wanted)
-
-    stocked = Stocked.at(tmp_path / "store")
-    wanted = asyncio.run(stocked.save(1))
+    wanted = await stocked.save(1)
     notary = Meanwhile(Keyring(tmp_path / "keys"), "here", "process")
     (damaged,) = (path for path in stocked.files("blobs") if path.read_bytes() == b"shared")
     flip(damaged)
     age(damaged, 60)
-    asyncio.run(run())
+    report = await scrub(stocked.store, notary, quarantine=quarantine)
+    assert report.corrupt == [str(damaged.relative_to(stocked.root))]
+    assert damaged.read_bytes() == b"shared"
+    assert await stocked.is_whole(wanted)

@@ -79,14 +79,10 @@ def test_keys_that_have_signed_something_here_are_the_right_ones(tmp_path: Path,
     asyncio.run(require_signer(stocked.store, right.published(), tmp_path / "keys"))
 
 
-def test_a_store_in_which_nothing_is_signed_needs_no_keys(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        await stocked.blobs.put(b"content")
-        for number, signed in enumerate(["{}", "not JSON", '{"record":{"key":5}}', 5]):
-            await stocked.records.put(f"programs/ab/{number}", {"signed": signed})
-        await stocked.records.put("requests/ab/1", {"seal": "x"})
-        (stocked.root / "programs" / "ab" / "torn").write_bytes(b"{")
-        await require_signer(stocked.store, Keyring(tmp_path / "nowhere").published(), tmp_path / "nowhere")
-
-    asyncio.run(run())
+async def test_a_store_in_which_nothing_is_signed_needs_no_keys(stocked: Stocked, tmp_path: Path) -> None:
+    await stocked.blobs.put(b"content")
+    for number, signed in enumerate(["{}", "not JSON", '{"record":{"key":5}}', 5]):
+        await stocked.records.put(f"programs/ab/{number}", {"signed": signed})
+    await stocked.records.put("requests/ab/1", {"seal": "x"})
+    (stocked.root / "programs" / "ab" / "torn").write_bytes(b"{")
+    await require_signer(stocked.store, Keyring(tmp_path / "nowhere").published(), tmp_path / "nowhere")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from hashlib import sha256
@@ -14,7 +13,7 @@ from structlog.testing import capture_logs
 
 from service.observe.instruments import REGISTRY
 from service.store.attempts import Attempt, Attempts, Crashes
-from service.store.programs import Entry, Miss
+from service.store.programs import Miss
 from service.store.repeats import Repeat
 from service.trust.keyring import KeyFile, Keyring
 from service.trust.notary import Notary
@@ -50,135 +49,100 @@ FORGERIES: dict[str, Forge] = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_record_that_is_not_as_it_was_signed_is_no_hit(tmp_path: Path, name: str) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        wanted, before = await stocked.save(1), counted("program")
-        assert await stocked.is_whole(wanted)
-        path = f"programs/{wanted.digest[:2]}/{wanted.digest}"
-        stored = await stocked.records.get(path)
-        assert stored is not None
-        true = SignedRecord.model_validate_json(stored["signed"])
-        forged = FORGERIES[name](true, Keyring(tmp_path / "keys").signer())
-        # Sealed as every record is: what gives it away is the signature alone.
-        await stocked.records.put(path, {"signed": forged})
-        found = await stocked.programs.find(wanted, with_dumps=False)
-        # Why it is one is told by what else is stored: see service.engine.explain.
-        assert found == Miss("")
-        if name != "another build":
-            assert await stocked.programs.entry(wanted.digest) is None
-            assert counted("program") - before == 2
-        await stocked.save(1)
-        assert await stocked.is_whole(wanted)
-
-    asyncio.run(run())
+async def test_a_record_that_is_not_as_it_was_signed_is_no_hit(stocked: Stocked, tmp_path: Path, name: str) -> None:
+    wanted, before = await stocked.save(1), counted("program")
+    assert await stocked.is_whole(wanted)
+    path = f"programs/{wanted.digest[:2]}/{wanted.digest}"
+    stored = await stocked.records.get(path)
+    assert stored is not None
+    true = SignedRecord.model_validate_json(stored["signed"])
+    forged = FORGERIES[name](true, Keyring(tmp_path / "keys").signer())
+    # Sealed as every record is: what gives it away is the signature alone.
+    await stocked.records.put(path, {"signed": forged})
+    found = await stocked.programs.find(wanted, with_dumps=False)
+    # Why it is one is told by what else is stored: see service.engine.explain.
+    assert found == Miss("")
+    if name != "another build":
+        assert await stocked.programs.entry(wanted.digest) is None
+        assert counted("program") - before == 2
+    await stocked.save(1)
+    assert await stocked.is_whole(wanted)
 
 
-def test_the_record_of_another_action_is_no_hit(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        first, second = await stocked.save(1), await stocked.save(2)
-        stocked.path(first).write_bytes(stocked.path(second).read_bytes())
-        assert isinstance(await stocked.programs.find(first, with_dumps=False), Miss)
-        assert isinstance(await stocked.programs.find(second, with_dumps=False), Entry)
-
-    asyncio.run(run())
-
-
-def test_a_key_that_has_ended_signs_for_nothing_in_the_store(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        wanted = await stocked.save(1)
-        await stocked.repeats.save("0" * 64, Repeat(b"answer", isolation="process"))
-        assert await stocked.repeats.find("0" * 64) is not None
-        keyring = Keyring(tmp_path / "keys")
-        keyring.revoke(keyring.signer().kid)
-        fresh = Stocked.at(tmp_path / "store")
-        assert not await fresh.is_whole(wanted)
-        assert await fresh.repeats.find("0" * 64) is None
-
-    asyncio.run(run())
+async def test_a_key_that_has_ended_signs_for_nothing_in_the_store(stocked: Stocked, tmp_path: Path) -> None:
+    wanted = await stocked.save(1)
+    await stocked.repeats.save("0" * 64, Repeat(b"answer", isolation="process"))
+    assert await stocked.repeats.find("0" * 64) is not None
+    keyring = Keyring(tmp_path / "keys")
+    keyring.revoke(keyring.signer().kid)
+    fresh = Stocked.at(tmp_path / "store")
+    assert not await fresh.is_whole(wanted)
+    assert await fresh.repeats.find("0" * 64) is None
 
 
-def test_an_answer_that_the_service_did_not_write_is_not_repeated(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        before, key = counted("answer"), stocked.repeats.key("a" * 64)
-        await stocked.repeats.save(key, Repeat(b"true", isolation="process"))
-        path = f"requests/{key[:2]}/{key}"
-        true = await stocked.records.get(path)
-        assert true is not None
-        forged = await stocked.blobs.put(b"forged")
-        for record in ({**true, "answer": forged}, {"answer": forged, "blobs": []}, {**true, "blobs": [forged]}):
-            await stocked.records.put(path, record)
-            assert await stocked.repeats.find(key) is None
-        # A true answer to another request.
-        other = stocked.repeats.key("b" * 64)
-        await stocked.records.put(f"requests/{other[:2]}/{other}", true)
-        assert await stocked.repeats.find(other) is None
-        # One that says itself to which request it is the answer.
-        await stocked.records.put(f"requests/{other[:2]}/{other}", {**true, "request": key})
-        assert await stocked.repeats.find(other) is None
-        assert not (await scrub(stocked.store, stocked.notary, dry_run=True)).is_clean
-        await stocked.records.delete(f"requests/{other[:2]}/{other}")
-        await stocked.records.put(path, true)
-        found = await stocked.repeats.find(key)
-        assert found is not None
-        assert found.answer == b"true"
-        assert counted("answer") - before == 7
-
-    asyncio.run(run())
+async def test_an_answer_that_the_service_did_not_write_is_not_repeated(stocked: Stocked) -> None:
+    before, key = counted("answer"), stocked.repeats.key("a" * 64)
+    await stocked.repeats.save(key, Repeat(b"true", isolation="process"))
+    path = f"requests/{key[:2]}/{key}"
+    true = await stocked.records.get(path)
+    assert true is not None
+    forged = await stocked.blobs.put(b"forged")
+    for record in ({**true, "answer": forged}, {"answer": forged, "blobs": []}, {**true, "blobs": [forged]}):
+        await stocked.records.put(path, record)
+        assert await stocked.repeats.find(key) is None
+    # A true answer to another request.
+    other = stocked.repeats.key("b" * 64)
+    await stocked.records.put(f"requests/{other[:2]}/{other}", true)
+    assert await stocked.repeats.find(other) is None
+    # One that says itself to which request it is the answer.
+    await stocked.records.put(f"requests/{other[:2]}/{other}", {**true, "request": key})
+    assert await stocked.repeats.find(other) is None
+    assert not (await scrub(stocked.store, stocked.notary, dry_run=True)).is_clean
+    await stocked.records.delete(f"requests/{other[:2]}/{other}")
+    await stocked.records.put(path, true)
+    found = await stocked.repeats.find(key)
+    assert found is not None
+    assert found.answer == b"true"
+    assert counted("answer") - before == 7
 
 
-def test_a_crash_that_is_not_sealed_is_told_as_one(tmp_path: Path) -> None:
+async def test_a_crash_that_is_not_sealed_is_told_as_one(stocked: Stocked, tmp_path: Path) -> None:
     def counted() -> list[float | None]:
         return [REGISTRY.get_sample_value("kiln_cache_corrupt_total", {"kind": kind}) for kind in ("crash", "answer")]
 
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        attempt = await Attempts(Crashes(stocked.records, stocked.notary), "key").begin()
-        assert isinstance(attempt, Attempt)
-        async with attempt:
-            await attempt.crash(problem({}))
-        others = Crashes(stocked.records, Notary(Keyring(tmp_path / "other"), "there", "process"))
-        crashes, answers = counted()
-        with capture_logs() as logs:
-            again = await Attempts(others, "key").begin()
-        assert isinstance(again, Attempt)
-        assert again.number == 1
-        assert counted() == [(crashes or 0) + 1, answers]
-        assert [entry["kind"] for entry in logs] == ["crash"]
-
-    asyncio.run(run())
+    attempt = await Attempts(Crashes(stocked.records, stocked.notary), "key").begin()
+    assert isinstance(attempt, Attempt)
+    async with attempt:
+        await attempt.crash(problem({}))
+    others = Crashes(stocked.records, Notary(Keyring(tmp_path / "other"), "there", "process"))
+    crashes, answers = counted()
+    with capture_logs() as logs:
+        again = await Attempts(others, "key").begin()
+    assert isinstance(again, Attempt)
+    assert again.number == 1
+    assert counted() == [(crashes or 0) + 1, answers]
+    assert [entry["kind"] for entry in logs] == ["crash"]
 
 
-def test_the_crash_of_another_action_is_none(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        crashes = Crashes(stocked.records, stocked.notary)
-        await crashes.write("crashes/true", "key", {})
-        true = await stocked.records.get("crashes/true")
-        assert true is not None
-        assert crashes.read("key", true) is not None
-        for forged in (true, {**true, "crash": "key"}):
-            assert crashes.read("other", forged) is None
-
-    asyncio.run(run())
+async def test_the_crash_of_another_action_is_none(stocked: Stocked) -> None:
+    crashes = Crashes(stocked.records, stocked.notary)
+    await crashes.write("crashes/true", "key", {})
+    true = await stocked.records.get("crashes/true")
+    assert true is not None
+    assert crashes.read("key", true) is not None
+    for forged in (true, {**true, "crash": "key"}):
+        assert crashes.read("other", forged) is None
 
 
-def test_a_service_with_more_isolation_compiles_again_what_had_less(tmp_path: Path) -> None:
-    async def run() -> None:
-        stocked = Stocked.at(tmp_path / "store")
-        wanted = await stocked.save(1)
-        strict = Notary(Keyring(tmp_path / "keys"), "here", "external")
-        stored = await stocked.records.get(f"programs/{wanted.digest[:2]}/{wanted.digest}")
-        assert stored is not None
-        assert stocked.notary.believes(stored["signed"], wanted.digest) is not None
-        assert strict.believes(stored["signed"], wanted.digest) is None
-        mine = strict.sign(wanted, "c" * 64, ["d" * 64], {})
-        assert stocked.notary.believes(text(mine), wanted.digest) == mine
-
-    asyncio.run(run())
+async def test_a_service_with_more_isolation_compiles_again_what_had_less(stocked: Stocked, tmp_path: Path) -> None:
+    wanted = await stocked.save(1)
+    strict = Notary(Keyring(tmp_path / "keys"), "here", "external")
+    stored = await stocked.records.get(f"programs/{wanted.digest[:2]}/{wanted.digest}")
+    assert stored is not None
+    assert stocked.notary.believes(stored["signed"], wanted.digest) is not None
+    assert strict.believes(stored["signed"], wanted.digest) is None
+    mine = strict.sign(wanted, "c" * 64, ["d" * 64], {})
+    assert stocked.notary.believes(text(mine), wanted.digest) == mine
 
 
 def test_records_of_one_compile_differ_in_time_and_worker_alone(tmp_path: Path) -> None:
