@@ -1,4 +1,4 @@
-"""The interpreter of a process: its garbage, an import that it need not make, and its end."""
+"""The interpreter of a process: its garbage, imports that it need not make, and its end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import NoReturn
+from types import ModuleType
+from typing import Final, NoReturn
+
+_OLD_MODELS: Final = "pydantic.v1"
 
 
 @contextmanager
@@ -50,3 +53,27 @@ def load_structlog() -> None:
         import structlog as structlog
     finally:
         del sys.modules["rich"]
+
+
+def load_fastapi() -> None:
+    """Import FastAPI without what only other applications need, an eighth of a service's start.
+
+    FastAPI imports all of `pydantic.v1` to refuse its models, and there are none here: an empty base class stands for
+    it from now on, unless it has been imported. FastAPI's models of the OpenAPI document are built at its first use.
+    """
+    if "fastapi" in sys.modules:
+        return
+    import pydantic
+
+    if _OLD_MODELS not in sys.modules:
+        empty = ModuleType(_OLD_MODELS)
+        vars(empty)["BaseModel"] = type("BaseModel", (), {})
+        sys.modules[_OLD_MODELS] = empty
+        setattr(pydantic, _OLD_MODELS.rpartition(".")[2], empty)
+    # Models inherit the configuration of their base when they are defined.
+    config = pydantic.BaseModel.model_config
+    config["defer_build"] = True
+    try:
+        import fastapi as fastapi
+    finally:
+        del config["defer_build"]

@@ -7,7 +7,7 @@ import gc
 import sys
 from typing import Final
 
-from service.process.interpreter import frozen_heap, load_structlog
+from service.process.interpreter import frozen_heap, load_fastapi, load_structlog
 from service.sandbox.cgroups import move_into_leaf
 from service.sandbox.confine import die_with_parent
 from tensorkiln.errors import TensorkilnError
@@ -60,6 +60,7 @@ def _serve(arguments: argparse.Namespace, begun: ForkServers) -> int:
         settings = settings.for_one_of(arguments.workers)
     begun.begin(settings)
     with frozen_heap():
+        load_fastapi()
         from .serve import serve, serve_as_worker
     if arguments.handed_down is not None:
         _, socket, place = arguments.handed_down

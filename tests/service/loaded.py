@@ -84,6 +84,7 @@ def _serve(orders: int, warm_ups: Sequence[str]) -> None:
 
 
 interpreter.load_structlog()
+interpreter.load_fastapi()
 for _name in _LOADED:
     import_module(_name)
 # The sources of the compiler are hashed, and its back end is set up, in each process once.

@@ -36,6 +36,29 @@ def test_what_compiles_for_gpus_and_what_translates_is_loaded_once_a_fork_server
     assert loaded(f"{script}\nload_the_rest()", rest) == list(rest)
 
 
+def test_a_service_loads_no_old_models_and_builds_those_of_the_document_at_their_first_use() -> None:
+    apart = """
+from service.process.interpreter import load_fastapi
+load_fastapi()
+"""
+    told = """
+from hashlib import sha256
+import json
+from fastapi.openapi.models import Link
+from pydantic import BaseModel
+from service.server.serve import create_app
+from service.settings import Settings
+app = create_app(Settings(auth="off"))
+was_built = Link.__pydantic_complete__
+print(was_built, "defer_build" in BaseModel.model_config, sha256(json.dumps(app.openapi()).encode()).hexdigest())
+"""
+    old = ("pydantic.v1.main",)
+    *whole, document, name = loaded(told, old)
+    assert (whole, name) == (["True", "False"], *old)
+    assert loaded(apart + told, old) == ["False", "False", document]
+    assert loaded(f"import pydantic.v1.main\n{apart}\nfrom pydantic import v1\nassert v1.main", old) == [*old]
+
+
 def test_nothing_is_loaded_that_draws_or_makes_functions_that_nobody_calls() -> None:
     script = """
 from service.process.interpreter import load_structlog
