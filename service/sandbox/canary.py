@@ -128,6 +128,7 @@ FILES: Final[Attempts] = {
     "make a file outside its directory": _create,
     "rename a file that is not its own": _rename,
     "link a file that is not its own": _link,
+    "make a directory": lambda _: os.mkdir("made"),
     "change the mode of a file": lambda victim: os.chmod(victim.planted, 0o600),
     "change the times of a file": lambda victim: os.utime(victim.planted),
     "read the environment of another process": lambda victim: Path(f"/proc/{victim.pid}/environ").read_bytes(),
