@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from service.fairness.queue_time import telling_queue_time
@@ -25,32 +26,22 @@ from .order import OnProgress, Progress, Rendered, Wanted
 from .reader import Prepared, Reader, believable, in_user_terms, of_actions, rendered
 
 
+@dataclass(eq=False)
 class Answers:
     """Answers compile requests: `reader` reads them and writes answers, `compiles` finds or makes the programs.
 
     With `seals`, answers are stored to be repeated; without a key to seal them, they are only kept in memory.
     """
 
-    def __init__(
-        self,
-        reader: Reader,
-        compiles: Compiles,
-        repeats: Repeats,
-        tenancy: Tenancy,
-        fairness: Fairness,
-        notary: Notary,
-        *,
-        seals: bool,
-    ) -> None:
-        self._reader = reader
-        self._compiles = compiles
-        self._repeats = repeats
-        self._tenancy = tenancy
-        self._fairness = fairness
-        self._notary = notary
-        self._seals = seals
-        self._flights: Flights[bytes, Progress] = Flights()
-        self._crashed = KnownCrashes()
+    _reader: Reader
+    _compiles: Compiles
+    _repeats: Repeats
+    _tenancy: Tenancy
+    _fairness: Fairness
+    _notary: Notary
+    _seals: bool
+    _flights: Flights[bytes, Progress] = field(default_factory=Flights[bytes, Progress], init=False)
+    _crashed: KnownCrashes = field(default_factory=KnownCrashes, init=False)
 
     async def repeated(self, body: Body) -> bytes | None:
         """The stored answer to a byte-for-byte equal request; None when there is none."""

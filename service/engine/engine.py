@@ -168,10 +168,10 @@ def engine_of(
     )
     nearest, tunings = Nearest(records, programs.has), Tunings(tenancy, programs)
     compiles = Compiles(back_end, fairness.compiles, tenancy, programs, nearest, tunings)
-    reading = Reader(reader, compiler, settings.limits, fairness.short_tasks, tenancy, blobs)
+    reading = Reader(reader, compiler or reader, settings.limits, fairness.short_tasks, tenancy, blobs)
     epoch = f"{build().build_id}\n{settings.salt}"
     repeats = Repeats(records, blobs, epoch, settings.answer_memory_mib << 20, notary)
-    answers = Answers(reading, compiles, repeats, tenancy, fairness, notary, seals=not is_farm)
+    answers = Answers(reading, compiles, repeats, tenancy, fairness, notary, not is_farm)
     job_records, bodies = JobRecords(records), Bodies(blobs, lambda: tenancy.owner, memory_limit)
     intake = Shares(settings.intake_mib << 20)
     work = JobWork(answers.make, job_records, blobs, bodies, fairness.jobs, intake, memory_limit)

@@ -222,22 +222,20 @@ def _at(nodes: list[int], canonical: int) -> int:
     return nodes[canonical] if canonical < len(nodes) else canonical
 
 
+@dataclass(eq=False)
 class Reader:
     """Runs short tasks in `sandbox` within `limits`, by `turns`; a body that kills its task is stored in `blobs`.
 
-    Bodies with a StableHLO module are read in `compiler`, if there is one, which has the reader of modules loaded. That
-    is a guess by the bytes. A wrong guess only costs time, as both sandboxes can read every body.
+    Bodies with a StableHLO module are read in `compiler`, which may have the reader of modules loaded. That is a guess
+    by the bytes. A wrong guess only costs time, as both sandboxes can read every body.
     """
 
-    def __init__(
-        self, sandbox: Sandbox, compiler: Sandbox | None, limits: Limits, turns: Turns, tenancy: Tenancy, blobs: Blobs
-    ) -> None:
-        self._sandbox = sandbox
-        self._compiler = compiler or sandbox
-        self._limits = limits
-        self._turns = turns
-        self._tenancy = tenancy
-        self._blobs = blobs
+    _sandbox: Sandbox
+    _compiler: Sandbox
+    _limits: Limits
+    _turns: Turns
+    _tenancy: Tenancy
+    _blobs: Blobs
 
     async def run(
         self,

@@ -50,6 +50,7 @@ class RepeatRecord(BaseModel):
     isolation: str
 
 
+@dataclass(eq=False)
 class Repeats:
     """Answers in `records` and `blobs`, and up to `memory_bytes` of them in memory.
 
@@ -58,14 +59,13 @@ class Repeats:
     enough.
     """
 
-    def __init__(self, records: Records, blobs: Blobs, epoch: str, memory_bytes: int, notary: Notary) -> None:
-        self._records = records
-        self._blobs = blobs
-        self._notary = notary
-        self._epoch = epoch
-        self._memory_bytes = memory_bytes
-        self._memory: OrderedDict[str, Repeat] = OrderedDict()
-        self._held = 0
+    _records: Records
+    _blobs: Blobs
+    _epoch: str
+    _memory_bytes: int
+    _notary: Notary
+    _memory: OrderedDict[str, Repeat] = field(default_factory=OrderedDict[str, Repeat], init=False)
+    _held: int = field(default=0, init=False)
 
     def key(self, body_digest: str) -> str:
         """The key of a body with this SHA-256."""
