@@ -11,7 +11,7 @@ from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from .coding import Payload
+from .coding import CODED_FROM_BYTES, coded
 from .deadline import Deadline
 from .embedded import Address
 from .errors import LimitExceededError, TensorkilnError, UnavailableError
@@ -174,11 +174,12 @@ class Transport:
         body: bytes | None = None,
         headers: Headers = _NONE,
     ) -> bytes:
-        payload = Payload(body)
+        endpoint = await self._endpoint()
+        sent, coding = await self._packed(body, endpoint[0])
         most = _artifact_bytes() if path.startswith("/artifacts/") else programs * MAX_ANSWER_BYTES
 
         async def attempt(connections: Connections, who: Headers) -> bytes:
-            sent, coding = await self._packed(payload, connections.address)
+            nonlocal sent, coding
             with request_span(method, path) as trace:
                 stated = {**headers, **who, **coding, **trace}
                 async with (
@@ -193,10 +194,11 @@ class Transport:
                 return answer
             if coding and response.status_code == _UNKNOWN_CODING:
                 self._takes_codings = False
+                sent, coding = body, _NONE
                 return await attempt(connections, who)
             raise refusal(response, answer)
 
-        tried = self._tried(f"{method} {path}", await self._endpoint(), Retries(deadline), deadline, attempt)
+        tried = self._tried(f"{method} {path}", endpoint, Retries(deadline), deadline, attempt)
         answer = await self._runner.in_loop(tried)
         self._warn()
         return answer
@@ -212,11 +214,11 @@ class Transport:
             self._is_ignored = False
             warn_of_ignored_key(self._opened.address.url if self._opened is not None else "this address")
 
-    async def _packed(self, payload: Payload, address: Address) -> tuple[bytes | None, Headers]:
+    async def _packed(self, body: bytes | None, address: Address) -> tuple[bytes | None, Headers]:
         """The body to send and its content-coding headers. No coding over a Unix socket, where it would only cost."""
-        if address.socket is not None or not self._takes_codings or not payload.is_large:
-            return payload.plain, _NONE
-        return await self._runner.offload(payload.coded)
+        if body is None or len(body) < CODED_FROM_BYTES or address.socket is not None or not self._takes_codings:
+            return body, _NONE
+        return await self._runner.offload(lambda: coded(body))
 
     async def _tried(
         self,
