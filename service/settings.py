@@ -1,7 +1,4 @@
-"""The settings of an operator: environment variables `KILN_*`, listed in docs/operations.md.
-
-And the lines for an operator about errors, in settings or elsewhere, that keep a process from starting.
-"""
+"""The settings of an operator, `KILN_*`, and the lines about errors that keep a process from starting."""
 
 from __future__ import annotations
 
@@ -71,10 +68,7 @@ Directory: TypeAlias = Annotated[Path, BeforeValidator(_unless_empty), AfterVali
 
 
 class Settings(BaseSettings):
-    """Names end in their unit; each field is the variable `KILN_<NAME>`, which docs/operations.md describes.
-
-    A directory that is empty is not set.
-    """
+    """Names end in their unit; each field is the variable `KILN_<NAME>`, which docs/operations.md describes."""
 
     model_config = SettingsConfigDict(env_prefix="KILN_", frozen=True, extra="ignore", allow_inf_nan=False)
 
@@ -149,10 +143,7 @@ class Settings(BaseSettings):
         return ITSELF_MIB + self.intake_mib + self.answer_memory_mib
 
     def for_one_of(self, workers: int) -> Settings:
-        """Settings for each of `workers` processes on this machine, which divide its resources.
-
-        Limits of tenants hold in each process. No share is smaller than what one process needs.
-        """
+        """Settings for each of `workers` processes, which divide the machine; no share is smaller than one needs."""
         shared = {
             "concurrency": max(1, self.concurrency // workers),
             "farm_width": max(1, self.farm_width // workers),

@@ -16,8 +16,7 @@ from .deadline import Deadline
 from .embedded import Address
 from .errors import LimitExceededError, TensorkilnError, UnavailableError
 from .ignored_key import IGNORED, IGNORED_HEADER, warn_of_ignored_key
-from .refusal import Refusal, refusal
-from .retries import Retries, backoff_s
+from .retries import Refusal, Retries, backoff_s, refusal
 from .runner import LoopRunner
 from .tracing import request_span
 from .uncollected import uncollected
@@ -52,12 +51,10 @@ _log: Final = logging.getLogger("tensorkiln")
 
 
 class Transport:
-    """Sends requests to the service. Before each request, `locate` finds it, or starts it.
+    """Sends requests to the service at the address that `locate` returns, always the same within one process.
 
-    `credential` returns the API key or token of each request, or None. If the service says that it ignores it, one
-    IgnoredKeyWarning is given.
-
-    Safe for several threads and after a fork. Within one process `locate` must always return the same address.
+    `credential` returns the API key or token of each request, or None; one IgnoredKeyWarning is given if the service
+    ignores it. Safe for several threads and after a fork.
     """
 
     def __init__(
@@ -80,8 +77,7 @@ class Transport:
     async def get(self, path: str, *, programs: int = 1, deadline: Deadline | None = None) -> bytes:
         """The body of a successful answer; any other status raises the error that the service describes.
 
-        `programs` is the most programs in the answer; LimitExceededError when it is longer than these can be.
-        `deadline` applies if it is earlier than the transport's timeout.
+        LimitExceededError when it is longer than `programs` can be. `deadline` applies if earlier than the timeout.
         """
         return await self._answer("GET", path, programs, self._soonest(deadline))
 
@@ -100,8 +96,7 @@ class Transport:
     ) -> AsyncGenerator[httpx2.ServerSentEvent]:
         """The server-sent events after the id `last`, up to an event `done`; none if no event is left.
 
-        A broken stream is reopened. UnavailableError when the service stays unreachable, and at the deadline, if there
-        is one; until then a stream may be slow to open, and silent.
+        A broken stream is reopened. UnavailableError when the service stays unreachable, and at the deadline.
         """
         endpoint = await self._endpoint()
         async with aclosing(self._runner.iterate(self._events(path, last, deadline, endpoint))) as events:

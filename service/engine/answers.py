@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, Final
 
+from service import clock
 from service.fairness.queue_time import telling_queue_time
 from service.fairness.turns import Fairness
 from service.identity.tenancy import Tenancy
@@ -16,22 +20,57 @@ from service.store.repeats import Repeat, Repeats
 from service.trust.notary import Notary, with_signatures
 from service.wire.answers import SAME_REQUEST
 from service.wire.body import Body
-from tensorkiln.errors import InfrastructureError, RateLimitedError, TensorkilnError
+from tensorkiln.errors import CrashedError, InfrastructureError, RateLimitedError, TensorkilnError, error_from_problem
 from tensorkiln.trust import SignedRecord
 
 from .compiles import Compiled, Compiles
 from .flights import Flights
-from .known_crashes import KnownCrashes
 from .order import OnProgress, Progress, Rendered, Wanted
 from .reader import Prepared, Reader, believable, in_user_terms, of_actions, rendered
+
+KNOWN_S: Final = 10.0
+"""Seconds after which the store is read again: crashes expire there, and an operator may remove them."""
+MAX_KNOWN: Final = 256
+
+
+class KnownCrashes:
+    """The last MAX_KNOWN requests that ended in a crash which the store remembers."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, tuple[float, dict[str, Any]]] = OrderedDict()
+
+    @contextmanager
+    def raising_known(self, request: str) -> Generator[None]:
+        """Run a block that answers a request. CrashedError at once if the request has ended in a known crash."""
+        self._raise(request)
+        try:
+            yield
+        except CrashedError as error:
+            if error.details.get("cached"):
+                self._keep(request, error)
+            raise
+
+    def _keep(self, request: str, error: CrashedError) -> None:
+        now = clock.monotonic()
+        self._known.pop(request, None)
+        self._known[request] = now, error.to_problem()
+        for known, (since, _) in tuple(self._known.items()):
+            if len(self._known) <= MAX_KNOWN and now - since < KNOWN_S:
+                break
+            del self._known[known]
+
+    def _raise(self, request: str) -> None:
+        since, problem = self._known.get(request, (0.0, None))
+        if problem is None:
+            return
+        if clock.monotonic() - since < KNOWN_S:
+            raise error_from_problem(problem)
+        del self._known[request]
 
 
 @dataclass(eq=False)
 class Answers:
-    """Answers compile requests: `reader` reads them and writes answers, `compiles` finds or makes the programs.
-
-    With `seals`, answers are stored to be repeated; without a key to seal them, they are only kept in memory.
-    """
+    """Answers compile requests. With `seals`, answers are stored to be repeated, else they are only kept in memory."""
 
     _reader: Reader
     _compiles: Compiles
@@ -57,10 +96,7 @@ class Answers:
         return await self._repeats.find(self._key(body)) if self._tenancy.reads_store else None
 
     async def compile(self, body: Body, on_progress: OnProgress = lambda _: None) -> bytes:
-        """The body of the answer to a compile request that has no `repeated` answer.
-
-        `on_progress` gets each stage as it begins: its name as `stage`, and as `target` the position of its target.
-        """
+        """The body of the answer to a compile request. `on_progress` gets each `stage`, and its `target`."""
         with self._fairness.request():
             return await self.make(body, on_progress)
 

@@ -32,10 +32,7 @@ class Overtaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A program in canonical names, as JSON; its entry in the store; and whether it was a hit, as `cache`.
-
-    `action` is the action of the program. `rendered` is set when it was compiled for a single request.
-    """
+    """A program in canonical names, as JSON; its entry in the store; and whether it was a hit, as `cache`."""
 
     action: Action
     program: bytes

@@ -49,10 +49,7 @@ from .submissions import Submissions
 
 @dataclass(eq=False, kw_only=True)
 class Engine:
-    """The compiler with its store, made by `wiring.engine_of`. Methods that routes call raise only TensorkilnError.
-
-    With `is_private`, it has one caller: see `Readiness.require_start`.
-    """
+    """The compiler with its store, made by `engine_of`. Methods that routes call raise only TensorkilnError."""
 
     answers: Answers
     questions: Questions
@@ -75,10 +72,7 @@ class Engine:
     _is_closing: bool = False
 
     async def start(self) -> Ready:
-        """Start the fork servers, check that all works, and take up jobs; the weakest isolation of all sandboxes.
-
-        UnavailableError when a check fails.
-        """
+        """Start everything; the weakest isolation of all sandboxes. UnavailableError when a check fails."""
         ready = min(
             await asyncio.gather(*(sandbox.start() for sandbox in self.sandboxes)),
             key=lambda each: Level(each.level).strength,
@@ -133,10 +127,7 @@ def engine_of(
     *,
     is_private: bool = False,
 ) -> Engine:
-    """The engine of a service with these settings.
-
-    `reader` is the sandbox that reads requests and writes answers, `compiler` the one that compiles; None for a farm.
-    """
+    """The engine of a service. `reader` reads requests and writes answers, `compiler` compiles; None for a farm."""
     is_farm = compiler is None
     store = open_store(settings.store_location)
     records, blobs = Records(store), Blobs(store)

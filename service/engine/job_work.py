@@ -54,10 +54,9 @@ _log = structlog.get_logger()
 
 @dataclass(eq=False)
 class JobWork:
-    """Carries out jobs by `turns`, and writes their ends to `records`.
+    """Carries out jobs: `work` turns a request into its answer, and is retried after an InfrastructureError.
 
-    `work` turns a request into its answer; it is retried after an InfrastructureError. A job starts when `memory` has
-    room for its request, and waits up to ROOM_S for `memory_limit`.
+    A job starts when `memory` has room for its request, and waits up to ROOM_S for `memory_limit`.
     """
 
     _work: Work

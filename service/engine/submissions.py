@@ -58,10 +58,9 @@ class Submissions:
     _flights: Flights[Job, None] = field(default_factory=Flights[Job, None], init=False)
 
     async def submit(self, body: Body, key: str | None = None) -> Job:
-        """The job of a compile request; it is over already when its answer is stored.
+        """The job of a compile request, the same for the same body and `key`; over already when its answer is stored.
 
-        The same body and `key` from the same caller give the same job. ForbiddenError for a caller who may not have
-        programs compiled and stored.
+        ForbiddenError for a caller who may not have programs compiled and stored.
         """
         self._tenancy.require_compile()
         begin = partial(self._submitted, body)

@@ -36,10 +36,7 @@ class _Waiting:
 
 
 class Shares:
-    """Counts what is held of a resource, at most `most`. The local caller, which has no tenant, may hold all.
-
-    `what` and `limit` name the resource and its limit in errors.
-    """
+    """Counts what is held of a resource, at most `most`, named `what` and `limit` in errors. Without a tenant: all."""
 
     def __init__(self, most: int, limit: str = "", what: str = "") -> None:
         self.held = 0

@@ -1,8 +1,7 @@
 """API keys and tenants in a directory: managed by an operator's command, read by running services.
 
-`register.json` has the records, `secret` 32 random bytes in hexadecimal. The keys' hashes and the tenants' salts depend
-on the secret: services that share a store share the directory too. A key as text is `kiln_<id>_<secret><checksum>`, all
-letters and digits, so that a double click selects one.
+`register.json` has the records, `secret` 32 random bytes in hexadecimal, on which the keys' hashes and the tenants'
+salts depend. A key as text is `kiln_<id>_<secret><checksum>`, all letters and digits.
 """
 
 from __future__ import annotations

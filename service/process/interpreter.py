@@ -25,10 +25,7 @@ def frozen_heap() -> Generator[None]:
 
 
 def end_process(status: int) -> NoReturn:
-    """End this process with an exit status, without running exit handlers.
-
-    The store's library sometimes aborts the process when the interpreter shuts down while its threads run.
-    """
+    """End this process without exit handlers: the store's library sometimes aborts when the interpreter shuts down."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -37,11 +34,7 @@ def end_process(status: int) -> NoReturn:
 
 
 def load_structlog() -> None:
-    """Import structlog without rich, unless one of them has been imported already.
-
-    Rich takes longer to load than the rest of structlog, and is never used: the log is JSON. It is installed beside the
-    service wherever the command line of the SDK is.
-    """
+    """Import structlog without rich, which takes longer to load than the rest and is never used: the log is JSON."""
     if "structlog" in sys.modules or "rich" in sys.modules:
         return
     # None makes the import of this module fail.

@@ -40,10 +40,7 @@ _MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a part fails: a public summary, and the reason for the operator.
-
-    With `in_part` the service may start nevertheless, because it can do part of its work.
-    """
+    """Why a part fails: for everybody, and for the operator. `in_part`: the service may start nevertheless."""
 
     summary: str
     reason: str
@@ -133,12 +130,9 @@ async def _ping(sandbox: Sandbox, limits: Limits) -> Failure | None:
 
 
 class Readiness:
-    """The checks `canary`, `store`, `disk` and `queue`.
+    """The checks `canary`, `store`, `disk` and `queue`; docs/observability.md describes them.
 
-    `disk_floor_mib` MiB have to be free on the disk of a store in a directory, and no compile may have waited longer
-    than `queue_age_s` seconds; `oldest_s` returns the longest wait. The canary compiles a small graph in `compiler`,
-    and forks a process in `reader`. In a farm `lacks_workers` returns why no worker can compile, or ""; the service
-    starts nevertheless.
+    `oldest_s` returns the longest wait of a compile. In a farm `lacks_workers` returns why no worker compiles, or "".
     """
 
     def __init__(

@@ -37,10 +37,7 @@ _F_SETOWN: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """`planted` is a file outside the canary's directory that its user may write; `pid` is a process of that user.
-
-    The canary tries to write a file of `file_bytes` and to map `memory_bytes`.
-    """
+    """A file outside the canary's directory, a process of the same user, and sizes above the limits in bytes."""
 
     planted: Path
     pid: int

@@ -100,10 +100,7 @@ class Connection:
         gives_way: bool = True,
         later: Sequence[str] = (),
     ) -> tuple[Connection, Ready]:
-        """Wait until a fork server is ready; UnavailableError after `timeout_s` or when it cannot start.
-
-        With `gives_way`, compiles run at a lower priority. The warm-ups in `later` run when the server is first idle.
-        """
+        """Wait until a fork server is ready; UnavailableError after `timeout_s` or when it cannot start."""
         spawned.begin(wall, gives_way=gives_way, later=later)
         spawned.orders.setblocking(False)
         connection = Connection(spawned.process, spawned.orders, spawned.scratch)

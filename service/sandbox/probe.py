@@ -18,7 +18,7 @@ from .forked import Forker
 from .frames import FrameError, Message
 from .landlock import Support
 from .levels import Level, Wall
-from .removal import remove
+from .scratch import remove
 
 _LIMITS: Final = Limits(deadline_s=10.0, memory_mib=256, file_mib=1)
 _PLANTED: Final = "planted"

@@ -35,13 +35,11 @@ _log = structlog.get_logger()
 
 
 class Sandbox:
-    """Runs tasks, each in a process forked from a fork server that has called `warm_ups`.
+    """Runs tasks, each in a process forked from a fork server that has called `warm_ups`, written `module:function`.
 
-    A warm-up is a function without arguments, written `module:function`; tasks inherit the modules it loads. A fork
-    server that dies is replaced and its tasks are retried once: a task depends only on its request. `max_output_mib`
-    bounds the answer of a task. Tasks are confined by `wall`, at the level `required` or a stronger one. Compiles run
-    at a lower priority unless `gives_way=False`. The warm-ups in `later` run when the fork server is first idle: it is
-    ready sooner, and tasks before that are a little slower. `spawn` may return a fork server that is already started.
+    A fork server that dies is replaced and its tasks are retried once: a task depends only on its request. Tasks are
+    confined by `wall`, at the level `required` or a stronger one, and compiles give way to others. The warm-ups in
+    `later` run when the fork server is first idle. `spawn` may return a fork server that is already started.
     """
 
     def __init__(
@@ -89,12 +87,11 @@ class Sandbox:
         on_stage: Callable[[str], None] = lambda _: None,
         spending: Spending | None = None,
     ) -> Message:
-        """Run a task of this kind: return its answer, or raise its TensorkilnError.
+        """Run a task of this kind; `spending` receives its processor seconds, some of them after the answer.
 
-        `spending` receives its processor seconds, some of them after the answer.
-
-        CrashedError when its process died, DeadlineExceededError or ResourceExhaustedError when it reached a limit;
-        their `details` have `stage`, `signal` and further facts. LostWorkerError when the fork server died twice.
+        Raises the task's TensorkilnError; CrashedError when its process died, DeadlineExceededError or
+        ResourceExhaustedError at a limit, with `stage`, `signal` and more in `details`; LostWorkerError when the fork
+        server died twice.
         """
         with TaskFigures(kind, request.header, on_stage) as figures:
             asked = (kind, request, limits, figures.begins, spending or Spending())

@@ -35,10 +35,7 @@ _ORDER: Final = (REQUESTS, ENDED_FOLDER, CRASHES, PROGRAMS)
 
 @dataclass(frozen=True)
 class Mark:
-    """Selects the records to remove; this base class selects none.
-
-    `owners` are the names of folders whose rights to read are removed too.
-    """
+    """Selects the records to remove, here none, and the `owners` whose folders of rights to read are removed."""
 
     owners: Collection[str] = ()
 
@@ -92,10 +89,9 @@ class Purged:
 
 
 async def purge(store: ObjectStore, mark: Mark, *, dry_run: bool = False) -> Purged:
-    """Remove all records that `mark` selects, and count them. A `dry_run` only counts.
+    """Remove all records that `mark` selects, and count them; a `dry_run` only counts. Then evict their blobs.
 
-    An eviction removes the blobs that only they needed. Work in progress stays: open jobs, running attempts, and rights
-    younger than GRACE_S, because the service that granted one does not write it again for a while.
+    Work in progress stays: open jobs, running attempts, and rights younger than GRACE_S.
     """
     found = {folder: [path async for path in _found(store, folder, mark)] for folder in _ORDER}
     rights = [right for owner in mark.owners async for right in _old(store, f"{RIGHTS}{owner}/")]
@@ -160,11 +156,7 @@ async def _blob(store: ObjectStore, digest: Any) -> bytes | None:
 
 
 def tenant_data(keyring: Keyring, tenant: str, operator_salt: str) -> Mark:
-    """Select the data of `tenant` that was stored with this operator's salt.
-
-    RequestError when the tenant shares its part of the store with others, and for an invalid name: the empty name would
-    have the salt of the shared part.
-    """
+    """Select the data of `tenant` with this operator's salt. RequestError when its part of the store is shared."""
     if re.fullmatch(TENANT_PATTERN, tenant) is None:
         raise RequestError(f"No tenant is called {tenant!r}.")
     if keyring.tenant(tenant).shared:

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from service.sandbox.removal import NAME
 from service.sandbox.sandbox import Sandbox
-from service.sandbox.scratch import Scratch
+from service.sandbox.scratch import NAME, Scratch
 from tests.sandbox.boxes import in_sandbox
 from tests.sandbox.litter import WARM_UP, leave, removed
 from tests.sandbox.processes import name, state

@@ -35,8 +35,7 @@ _answer: Final = msgspec.json.Decoder(_Translated).decode
 class Translations:
     """Translations by the service `authority`. `ask` sends a request body and returns the answer; None when offline.
 
-    Offline, only the disk cache is read. `build` gives the build of the installed compiler, for an embedded service.
-    The cache key then includes it, so a cached answer is current and is read before the service is asked.
+    With `build`, that of an embedded service, the disk cache is current and read before the service is asked.
     """
 
     _authority: str
@@ -48,10 +47,7 @@ class Translations:
     _lock: Lock = field(default_factory=Lock, init=False)
 
     async def graph(self, module: StableHlo) -> Graph:
-        """The graph of a module.
-
-        NotFoundError when offline and not cached; the service's error for a module that it refuses.
-        """
+        """The graph of a module. NotFoundError when offline and not cached; else the service's errors."""
         body = await self._offload(module.body)
         name = await self._offload(lambda: self._name(body))
         with self._lock:

@@ -109,8 +109,7 @@ class Roster:
     def width(self, most: int, ahead: float) -> int:
         """How many orders this service should hand out: its share of `ahead` for each place of the workers.
 
-        Orders that are handed out come before all later ones, of any tenant. The others wait in the service, where
-        tenants take turns. At most `most`, which is also the answer without a worker.
+        At most `most`, which is also the answer without a worker.
         """
         places = self._places("worker")
         if not places:

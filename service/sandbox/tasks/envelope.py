@@ -176,11 +176,7 @@ def parse_options(value: Any) -> CompileOptions:
 
 
 def parse_object(text: bytes) -> dict[str, Any]:
-    """The object that `text` spells.
-
-    RequestError when it is not the JSON of an object, or repeats a key; LimitExceededError when it is
-    nested too deep.
-    """
+    """The object in `text`. RequestError unless it is one without repeated keys; LimitExceededError if it is deep."""
     try:
         # Unlike Python's parser, this one has a limit of depth and takes no unpaired surrogates.
         content = from_json(with_signed_zeros(text), allow_inf_nan=False)
