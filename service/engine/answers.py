@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,35 +36,23 @@ class KnownCrashes:
     """The last MAX_KNOWN requests that ended in a crash which the store remembers."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, tuple[float, dict[str, Any]]] = OrderedDict()
+        self._known: dict[str, tuple[float, dict[str, Any]]] = {}
 
     @contextmanager
     def raising_known(self, request: str) -> Generator[None]:
         """Run a block that answers a request. CrashedError at once if the request has ended in a known crash."""
-        self._raise(request)
+        now = clock.monotonic()
+        self._known = {each: known for each, known in self._known.items() if now - known[0] < KNOWN_S}
+        if request in self._known:
+            raise error_from_problem(self._known[request][1])
         try:
             yield
         except CrashedError as error:
             if error.details.get("cached"):
-                self._keep(request, error)
+                self._known[request] = clock.monotonic(), error.to_problem()
+                while len(self._known) > MAX_KNOWN:
+                    del self._known[next(iter(self._known))]
             raise
-
-    def _keep(self, request: str, error: CrashedError) -> None:
-        now = clock.monotonic()
-        self._known.pop(request, None)
-        self._known[request] = now, error.to_problem()
-        for known, (since, _) in tuple(self._known.items()):
-            if len(self._known) <= MAX_KNOWN and now - since < KNOWN_S:
-                break
-            del self._known[known]
-
-    def _raise(self, request: str) -> None:
-        since, problem = self._known.get(request, (0.0, None))
-        if problem is None:
-            return
-        if clock.monotonic() - since < KNOWN_S:
-            raise error_from_problem(problem)
-        del self._known[request]
 
 
 @dataclass(eq=False)

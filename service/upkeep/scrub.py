@@ -47,7 +47,7 @@ from tensorkiln.limits import SHA256_PATTERN
 from tensorkiln.trust import LEVELS
 from tensorkiln.trust.keys import KeySet
 
-from .purge import Mark, OfBuild, purge, tenant_data
+from .purge import Mark, build_data, purge, tenant_data
 from .upkeep import bounds
 
 JUDGED: Final = (*RECORDS, *HISTORY, OPEN_FOLDER, PROGRESS_FOLDER, OWNERS_FOLDER, RIGHTS)
@@ -244,7 +244,7 @@ def _mark(arguments: argparse.Namespace, settings: Settings) -> Mark | None:
     """What to purge, if anything. RequestError for a tenant without a part of the store of its own."""
     if arguments.purge_tenant is not None:
         return tenant_data(Tenants(settings.identity_directory), arguments.purge_tenant, settings.salt)
-    return OfBuild(build_id=arguments.purge_build) if arguments.purge_build is not None else None
+    return build_data(arguments.purge_build) if arguments.purge_build is not None else None
 
 
 def _mib(text: str) -> int:

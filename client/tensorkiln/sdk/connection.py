@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..cache import LocalCache
 from ..compiler_build import build
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ..trust.programs import TrustedPrograms
     from ..trust.record import SignedRecord
     from .translations import Translations
+
+T = TypeVar("T")
 
 _TRANSLATION_BYTES: Final = 64 << 20
 
@@ -163,14 +165,19 @@ class Connection:
         return await self._trusted.require(compiled)
 
 
-def given_key(token: Callable[[], object]) -> str | None:
-    """Call the caller's key function. RequestError if it raises or does not return a valid key."""
+def called(what: str, function: Callable[[], T]) -> T:
+    """Call a function of the caller. RequestError for any exception that is not a TensorkilnError."""
     try:
-        key = token()
+        return function()
     except TensorkilnError:
         raise
     except Exception as failure:
-        raise RequestError(f"The function api_key raised {type(failure).__name__}: {failure}") from failure
+        raise RequestError(f"{what} raised {type(failure).__name__}: {failure}") from failure
+
+
+def given_key(token: Callable[[], object]) -> str | None:
+    """Call the caller's key function. RequestError if it raises or does not return a valid key."""
+    key = called("The function api_key", token)
     if not isinstance(key, str):
         raise RequestError(f"The function api_key returned {type(key).__name__}: return a string.")
     return checked_key(key)
