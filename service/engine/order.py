@@ -29,8 +29,8 @@ class Wanted:
 class Order:
     """A compile that a service gives to a back end, with what the answer says about the cache.
 
-    With `replaces`, the caller gets a newly compiled program even if the store has one. The back end adds to `cost`.
-    `LocalEngine` calls `computed` when the blobs of the program are stored, but its entry is not signed yet.
+    With `replaces`, the caller gets a newly compiled program even if the store has one. The back end adds to `cost`,
+    and may call `computed` before the program is signed.
     """
 
     wanted: Wanted
@@ -60,10 +60,7 @@ class Made:
 
 
 class CompileEngine(Protocol):
-    """A back end: carries orders out, and stores and signs the programs. Equal orders make equal artifacts.
-
-    `LocalEngine` compiles on this machine, `FarmEngine` on a farm of workers. Methods raise only TensorkilnError.
-    """
+    """A back end: carries orders out, and stores and signs the programs. Methods raise only TensorkilnError."""
 
     async def start(self) -> None:
         """Get ready for orders."""

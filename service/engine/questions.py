@@ -51,10 +51,7 @@ class Questions:
         return await self._read("translate", body, described)
 
     async def explain(self, body: Body) -> bytes:
-        """The body of the answer that explains whether a compile request would hit the cache.
-
-        A caller without the right to read programs learns nothing about the store.
-        """
+        """The body of the answer whether a compile request would hit the cache, for callers who may read programs."""
         salt = self._tenancy.salt
         read = partial(Prepared.from_message, salt=salt)
         prepared = await self._read("prepare", body, read, of_actions(body, salt))

@@ -36,10 +36,7 @@ ANSWERED_S: Final = 3600
 
 
 def job_id(body: Body, key: str, again: int = 0) -> str:
-    """The id of the job that the current caller has for this body and `key`, after `again` failed jobs.
-
-    The header is that of draft-ietf-httpapi-idempotency-key-header. Another body is another job.
-    """
+    """The id of the job that the current caller has for this body and `key`, after `again` failed jobs."""
     text = json.dumps([caller().to_record(), body.digest, key, again], sort_keys=True)
     return sha256(text.encode()).hexdigest()[:_ID_CHARACTERS]
 

@@ -47,7 +47,7 @@ class Shares:
         self._waiting: list[_Waiting] = []
 
     def take(self, tenant: str, count: int, *, one_at_least: bool = False) -> None:
-        """Hold `count` more. RateLimitedError when that exceeds the tenant's share, UnavailableError without tenants.
+        """Hold `count` more. RateLimitedError above the tenant's share, UnavailableError without tenants.
 
         With `one_at_least`, a tenant that holds nothing may exceed its share.
         """

@@ -88,10 +88,7 @@ def _checksum(identifier: str, secret: str) -> str:
 
 
 class Keyring:
-    """The keyring in `directory`, which need not exist. Changes by other processes are seen at the next call.
-
-    Every method raises UnavailableError when a file there cannot be read, or cannot be written if it has to be.
-    """
+    """The keyring in `directory`, which need not exist. UnavailableError when a file there cannot be used."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

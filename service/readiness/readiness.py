@@ -173,11 +173,9 @@ class Readiness:
         assert tuple(check.name for check in self._checks) == CHECKS
 
     async def require_start(self, *, is_private: bool) -> None:
-        """Raise UnavailableError when the compiler or the store fails. It takes a little longer than the canary may.
+        """Raise UnavailableError when the compiler or the store fails; a full store can be read, and does not.
 
-        A full store does not fail it, because it can be read; the service is not ready then. The one caller of a
-        private service waits for its first compile, which shows as much as the canary: there the store alone is
-        checked.
+        Of a private service only the store is checked: its caller waits for a compile, which shows as much.
         """
         for check in self._vital[is_private:]:
             failure = await check.failure(_START_S)

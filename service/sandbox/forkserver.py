@@ -39,10 +39,7 @@ _NOT_QUIET_S = 5.0
 
 
 class ForkServer:
-    """Forks tasks through `forker` as orders arrive at `orders`; their files are in `scratch`.
-
-    The warm-ups in `later` run when the server is idle; a task that starts earlier loads those modules itself.
-    """
+    """Forks tasks as orders arrive. The warm-ups in `later` run when the server is idle."""
 
     def __init__(
         self,

@@ -68,10 +68,7 @@ class Sandbox:
         self.restarts = 0
 
     async def start(self) -> Ready:
-        """Start the fork server and return its report; remove files of dead services in the background.
-
-        UnavailableError when it does not get ready, or when its isolation is below the required level.
-        """
+        """Start the fork server; its report. UnavailableError when it does not get ready at the required level."""
         # Not awaited, and dropped when this process ends: there may be many files.
         threading.Thread(target=sweep, name="kiln-sweep", daemon=True).start()
         await self._connect()

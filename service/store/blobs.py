@@ -40,10 +40,7 @@ class Blobs:
         self._readers = asyncio.Semaphore(_AT_ONCE)
 
     async def put(self, content: bytes, *, durable: bool = False) -> str:
-        """Store `content`; its digest. With `durable`, it survives a power failure from then on.
-
-        UnavailableError when the store does not accept it.
-        """
+        """Store `content`, `durable` against a power failure; its digest. UnavailableError when that fails."""
         digest = await digest_of(content)
         async with self._writers:
             with explained("The store does not take a blob"):

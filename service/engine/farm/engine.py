@@ -30,8 +30,7 @@ from .roster import Roster
 class Pending:
     """An open order. `task` is its current attempt, as the store should have it; `result` is set at the end.
 
-    `worker` is the worker that has claimed it, empty while none is known. `refused` counts the leases in which the only
-    claim was invalid.
+    `worker` has claimed it, if it is not empty. `refused` counts the leases in which the only claim was invalid.
     """
 
     def __init__(self, order: Order, task: Task, on_progress: OnProgress) -> None:
@@ -62,10 +61,7 @@ class Pending:
 
     @property
     def run_s(self) -> float:
-        """Seconds for which a worker has had the current attempt.
-
-        A lost worker counts for at most one lease after its last heartbeat, however late the loss is noticed.
-        """
+        """Seconds for which a worker has had the current attempt, until a lease after its last heartbeat."""
         return min(clock.monotonic(), self.lease.renewed_at + LEASE_S) - self._begun_at if self.worker else 0.0
 
     def heartbeat(self, state: State) -> None:
@@ -177,8 +173,7 @@ class FarmEngine:
     async def _outcome(self, order: Order, result: Result, attempt: int) -> Made:
         """The program of the result of this attempt. Raises its error, if it is one.
 
-        UnavailableError when the program is not in the store. UntrustedArtifactError when settings or keys of the farm
-        differ, so that the program is not trusted here.
+        UnavailableError when the program is not in the store, UntrustedArtifactError when it is not trusted here.
         """
         gone = UnavailableError("The program that the farm compiled is not in the store; send the request again.")
         error = gone if result.problem is None else error_from_problem(result.problem)

@@ -27,10 +27,7 @@ _LEAST: Final = 2
 
 
 class Roster:
-    """The members with the same build of the compiler as this process: others get no orders from here.
-
-    `statements` signs and verifies the heartbeats of workers.
-    """
+    """The members with the same build of the compiler as this process: others get no orders from here."""
 
     def __init__(self, store: ObjectStore, records: Records, statements: Statements) -> None:
         self._store = store
