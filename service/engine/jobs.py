@@ -60,7 +60,7 @@ class Jobs:
         self._is_closed = False
 
     async def start(self) -> None:
-        """Take over the jobs of lost services, now and then. UnavailableError when the store cannot list them."""
+        """Take over the jobs of lost services, now and periodically. UnavailableError when they cannot be listed."""
         try:
             await self._take_over_jobs()
         except FullStoreError as error:

@@ -36,7 +36,7 @@ class _Waiting:
 
 
 class Shares:
-    """Counts what is held of a resource, at most `most`, named `what` and `limit` in errors. Without a tenant: all."""
+    """Counts what tenants hold of a resource, `most` in all; the local caller, which has no tenant, may hold all."""
 
     def __init__(self, most: int, limit: str = "", what: str = "") -> None:
         self.held = 0

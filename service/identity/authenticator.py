@@ -37,7 +37,7 @@ class MisdirectedError(RequestError):
 
 
 class Authenticator:
-    """Identifies callers by `keyring` and the tokens of `issuers`, unless it `is_off`. UnavailableError as there."""
+    """Identifies callers by keys and tokens, unless it `is_off`. UnavailableError when the keyring cannot be used."""
 
     def __init__(self, keyring: Keyring, issuers: Sequence[Issuer], *, is_off: bool) -> None:
         self.keyring = keyring

@@ -1,4 +1,4 @@
-"""Time the candidate schedules of a graph's kernels, round-robin over programs; the n-th uses every n-th candidate."""
+"""Time the candidate schedules of a graph's kernels, round-robin; program n has each kernel's n-th candidate."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Blobs:
         return found
 
     async def _is_fresh(self, digest: str) -> bool:
-        """Whether the blob is safe from eviction for a while. A new time makes a file safe, which may be durable."""
+        """Whether the blob is safe from eviction for a while. Its file gets a new time: it may be durable already."""
         is_touched = self._store.touch(_path(digest), FRESH_S)
         found = await self._look(digest)
         if found is None or not is_touched:
