@@ -130,12 +130,9 @@ class FairQueue(Generic[T]):
         if not self._length and not any(flow.running for flow in self._flows.values()):
             # The end of a busy period: all debts are cancelled.
             self._now = max((flow.time for flow in self._flows.values()), default=self._now)
-        gone = [tenant for tenant, flow in self._flows.items() if self._is_idle(flow)]
-        for tenant in gone:
-            del self._flows[tenant]
-
-    def _is_idle(self, flow: _Flow[T]) -> bool:
-        return not flow.queue and not flow.running and flow.time <= self._now
+        self._flows = {
+            tenant: flow for tenant, flow in self._flows.items() if flow.queue or flow.running or flow.time > self._now
+        }
 
 
 @dataclass(slots=True)

@@ -147,12 +147,6 @@ class Readiness:
         oldest_s: Callable[[], float],
         lacks_workers: Callable[[], str] | None,
     ) -> None:
-        async def disk() -> Failure | None:
-            return await _disk(store, disk_floor_mib)
-
-        async def queue() -> Failure | None:
-            return _queue(oldest_s(), queue_age_s)
-
         self._limits = AT_START
         looks = (*([] if compiler is None else [Canary(compiler).look]), partial(_ping, reader))
 
@@ -169,6 +163,7 @@ class Readiness:
         stored = Check("store", StoreLook(records).look, EVERY_S)
         self._vital = (here, stored)
         canary = here if lacks_workers is None else Check("canary", there)
+        disk, queue = partial(_disk, store, disk_floor_mib), partial(_queue, oldest_s, queue_age_s)
         self._checks = (canary, stored, Check("disk", disk), Check("queue", queue))
         assert tuple(check.name for check in self._checks) == CHECKS
 
@@ -236,8 +231,9 @@ async def _disk(store: ObjectStore, floor_mib: int) -> Failure | None:
     return Failure(low, low)
 
 
-def _queue(oldest_s: float, bound_s: float) -> Failure | None:
-    if oldest_s <= bound_s:
+async def _queue(oldest_s: Callable[[], float], bound_s: float) -> Failure | None:
+    waited_s = oldest_s()
+    if waited_s <= bound_s:
         return None
-    late = f"a compile has waited for {oldest_s:.0f} s, and KILN_READY_QUEUE_AGE_S is {bound_s:g}"
+    late = f"a compile has waited for {waited_s:.0f} s, and KILN_READY_QUEUE_AGE_S is {bound_s:g}"
     return Failure(late, late)
