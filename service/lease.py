@@ -77,10 +77,7 @@ class Leases:
 
 
 async def send_heartbeats(over: asyncio.Event, every_s: float, send: Callable[[int], Awaitable[bool]]) -> None:
-    """Call `send` every `every_s` seconds with numbers from 1 on, until `over` is set or `send` returns False.
-
-    A heartbeat that the store does not accept is logged and not retried: the next one follows.
-    """
+    """Call `send` every `every_s` seconds with numbers from 1 on, until `over` is set or `send` returns False."""
     for number in count(1):
         with suppress(TimeoutError):
             await asyncio.wait_for(over.wait(), every_s)

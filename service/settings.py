@@ -1,7 +1,4 @@
-"""The settings of an operator: environment variables `KILN_*`, listed in docs/operations.md.
-
-And the lines for an operator about errors, in settings or elsewhere, that keep a process from starting.
-"""
+"""The settings of an operator, `KILN_*`, and the lines about errors that keep a process from starting."""
 
 from __future__ import annotations
 
@@ -71,108 +68,49 @@ Directory: TypeAlias = Annotated[Path, BeforeValidator(_unless_empty), AfterVali
 
 
 class Settings(BaseSettings):
-    """Names end in their unit; each field is the variable `KILN_<NAME>`. A directory that is empty is not set."""
+    """Names end in their unit; each field is the variable `KILN_<NAME>`, which docs/operations.md describes."""
 
     model_config = SettingsConfigDict(env_prefix="KILN_", frozen=True, extra="ignore", allow_inf_nan=False)
 
-    home: Directory = Field(
-        default_factory=_home, description="Directory of the store, when KILN_STORE names no other place."
-    )
-    store: str = Field(
-        default="", description="Path, or URL of the schemes s3, gs, az, memory; empty: $KILN_HOME/store."
-    )
-    keys: Directory | None = Field(
-        default=None, description="Directory of the keys that sign programs; unset: $KILN_HOME/keys."
-    )
-    public_keys: Directory | None = Field(
-        default=None, description="Directory where a worker copies the public halves of its keys; unset: nowhere."
-    )
-    worker: str = Field(
-        default_factory=platform.node, max_length=255, description="Name of this service in signed records."
-    )
-    store_max_mib: int = Field(
-        default=0, ge=0, description="Maximum size of the store in MiB, oldest out first; 0: no limit."
-    )
-    store_max_age_h: float = Field(
-        default=0.0, ge=0, description="Maximum age in hours of an unused program; 0: no limit."
-    )
-    salt: str = Field(
-        default="",
-        max_length=256,
-        description="Part of every action digest; a new value invalidates every stored program.",
-    )
-    concurrency: int = Field(
-        default_factory=lambda: len(os.sched_getaffinity(0)), ge=1, le=1024, description="Concurrent compiles."
-    )
-    queue: int = Field(default=256, ge=0, description="Compiles that may wait; more are answered 503.")
-    queue_age_s: float = Field(default=60.0, gt=0, description="Seconds that a compile may wait before it is refused.")
-    farm: bool = Field(
-        default=False, description="Compile on the workers of a farm, which share the store, and nothing here."
-    )
-    farm_width: int = Field(
-        default=64, ge=1, le=10_000, description="Maximum compiles of this service that the farm has at one time."
-    )
-    farm_ahead: float = Field(default=2.0, ge=1.0, description="Orders given to the farm for each slot of its workers.")
-    auth: Literal["auto", "off"] = Field(
-        default="auto", description="off: require no credential, even if there are keys; on the loopback only."
-    )
-    identity: Directory | None = Field(
-        default=None, description="Directory of the API keys and tenants; unset: $KILN_HOME/identity."
-    )
-    oidc: tuple[Issuer, ...] = Field(default=(), description="JSON list of trusted issuers of tokens.")
-    tenant_concurrency: int = Field(default=0, ge=0, description="Concurrent compiles of one tenant; 0: no limit.")
-    tenant_in_flight: int = Field(default=128, ge=0, description="Concurrent requests of one tenant; 0: no limit.")
-    tenant_cpu_s: float = Field(
-        default=0.0, ge=0, description="Processor seconds of one tenant in a window; 0: no limit."
-    )
-    tenant_window_s: float = Field(default=60.0, gt=0, description="Seconds of that window.")
-    compile_deadline_s: float = Field(default=60.0, ge=1, le=3600, description="Seconds one compile may take.")
-    compile_memory_mib: int = Field(
-        default=2048, ge=64, le=_MOST_MIB, description="MiB of address space one compile may add to the fork server's."
-    )
-    compile_file_mib: int = Field(default=128, ge=1, le=_MOST_MIB, description="MiB one compile may write into a file.")
-    compile_output_mib: int = Field(default=256, ge=1, le=_MOST_MIB, description="MiB one compile may return.")
-    intake_mib: int = Field(
-        default=256,
-        ge=_LEAST_INTAKE_MIB,
-        description="MiB of memory for the bodies of running requests.",
-    )
-    memory_mib: int | None = Field(
-        default=None,
-        ge=_LEAST_MEMORY_MIB,
-        description="MiB of resident memory at which the service refuses large bodies; unset: by KILN_INTAKE_MIB.",
-    )
-    arrival_s: float = Field(
-        default=20.0, gt=0, description="Seconds in which a request has to arrive; a long body gets more."
-    )
-    answer_memory_mib: int = Field(default=64, ge=0, description="MiB of answers kept in memory for repeated requests.")
-    isolation: Wall = Field(default=Wall.AUTO, description="How compiles are confined: auto, process, bwrap.")
-    require_isolation: Level = Field(
-        default=Level.PROCESS, description="Weakest isolation level at which the service starts."
-    )
-    shutdown_notice_s: float = Field(
-        default=0.0, ge=0, description="Seconds after SIGTERM in which requests are served while /readyz answers 503."
-    )
-    shutdown_grace_s: float | None = Field(
-        default=None, ge=0, description="Seconds for running requests after SIGTERM; unset: the longest answer."
-    )
-    disk_floor_mib: int = Field(
-        default=2048, ge=0, description="MiB of free space that the disk of the store must have."
-    )
-    ready_queue_age_s: float = Field(
-        default=30.0, gt=0, description="Waiting time in seconds above which the service is not ready."
-    )
-    metrics: Literal["admin", "public"] = Field(
-        default="admin", description="public: GET /metrics requires no credential."
-    )
-    worker_metrics: str = Field(
-        default="",
-        description="Address and port at which a worker serves its metrics without a credential; empty: nowhere.",
-    )
-    log: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Lowest level that is logged; every request is info."
-    )
-    tracing: bool = Field(default=False, description="Send traces to the address in the variables OTEL_*.")
+    home: Directory = Field(default_factory=_home)
+    store: str = ""
+    keys: Directory | None = None
+    public_keys: Directory | None = None
+    worker: str = Field(default_factory=platform.node, max_length=255)
+    store_max_mib: int = Field(default=0, ge=0)
+    store_max_age_h: float = Field(default=0.0, ge=0)
+    salt: str = Field(default="", max_length=256)
+    concurrency: int = Field(default_factory=lambda: len(os.sched_getaffinity(0)), ge=1, le=1024)
+    queue: int = Field(default=256, ge=0)
+    queue_age_s: float = Field(default=60.0, gt=0)
+    farm: bool = False
+    farm_width: int = Field(default=64, ge=1, le=10_000)
+    farm_ahead: float = Field(default=2.0, ge=1.0)
+    auth: Literal["auto", "off"] = "auto"
+    identity: Directory | None = None
+    oidc: tuple[Issuer, ...] = ()
+    tenant_concurrency: int = Field(default=0, ge=0)
+    tenant_in_flight: int = Field(default=128, ge=0)
+    tenant_cpu_s: float = Field(default=0.0, ge=0)
+    tenant_window_s: float = Field(default=60.0, gt=0)
+    compile_deadline_s: float = Field(default=60.0, ge=1, le=3600)
+    compile_memory_mib: int = Field(default=2048, ge=64, le=_MOST_MIB)
+    compile_file_mib: int = Field(default=128, ge=1, le=_MOST_MIB)
+    compile_output_mib: int = Field(default=256, ge=1, le=_MOST_MIB)
+    intake_mib: int = Field(default=256, ge=_LEAST_INTAKE_MIB)
+    memory_mib: int | None = Field(default=None, ge=_LEAST_MEMORY_MIB)
+    arrival_s: float = Field(default=20.0, gt=0)
+    answer_memory_mib: int = Field(default=64, ge=0)
+    isolation: Wall = Wall.AUTO
+    require_isolation: Level = Level.PROCESS
+    shutdown_notice_s: float = Field(default=0.0, ge=0)
+    shutdown_grace_s: float | None = Field(default=None, ge=0)
+    disk_floor_mib: int = Field(default=2048, ge=0)
+    ready_queue_age_s: float = Field(default=30.0, gt=0)
+    metrics: Literal["admin", "public"] = "admin"
+    worker_metrics: str = ""
+    log: Literal["debug", "info", "warning", "error"] = "info"
+    tracing: bool = False
 
     def model_post_init(self, context: Any, /) -> None:
         """Warn about misspelt variables, which would have no effect unnoticed."""
@@ -205,10 +143,7 @@ class Settings(BaseSettings):
         return ITSELF_MIB + self.intake_mib + self.answer_memory_mib
 
     def for_one_of(self, workers: int) -> Settings:
-        """Settings for each of `workers` processes on this machine, which divide its resources.
-
-        Limits of tenants hold in each process. No share is smaller than what one process needs.
-        """
+        """Settings for each of `workers` processes, which divide the machine; no share is smaller than one needs."""
         shared = {
             "concurrency": max(1, self.concurrency // workers),
             "farm_width": max(1, self.farm_width // workers),

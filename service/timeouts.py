@@ -32,12 +32,7 @@ def stop_s(notice_s: float, grace_s: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds, from the inside out.
-
-    `compile_s` is the deadline of one compile, `sandbox_s` that of its fork server, `worker_s` that of its worker,
-    `answer_s` that of an answer, time in the queue included. `proxy_s` and `balancer_s` are for what stands before the
-    service, `client_s` for clients.
-    """
+    """Seconds, from the inside out. `answer_s` includes the time in the queue."""
 
     compile_s: float
     sandbox_s: float

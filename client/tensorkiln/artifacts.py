@@ -20,10 +20,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class ArtifactCache:
-    """Artifacts in memory and, when `directory` is given, on disk; the least recently used are evicted first.
-
-    Safe for several threads, and for several processes on one directory. Each file is verified when it is read.
-    """
+    """Artifacts in memory and, with `directory`, on disk, verified; the least recently used are evicted first."""
 
     def __init__(
         self,

@@ -17,8 +17,8 @@ _UNFINISHED_S: Final = 3600.0
 class LocalCache:
     """Files by name in `directory`, `max_bytes` in total; the least recently used are evicted first.
 
-    Disk errors make the cache slower but never make a call fail. Safe for several threads, and for several processes on
-    one directory: files appear by rename only. Callers must verify the files that they read, and remove damaged ones.
+    No disk error makes a call fail. Safe for several threads and processes: files appear by rename only. Callers must
+    verify the files that they read, and remove damaged ones.
     """
 
     def __init__(self, directory: Path, max_bytes: int) -> None:

@@ -6,7 +6,6 @@ import gzip
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from threading import Lock
 from types import MappingProxyType
 from typing import Final, cast
 
@@ -19,28 +18,8 @@ _LEVEL: Final = 1
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class Payload:
-    """A request body, and its compressed form, which is computed once for all retries."""
-
-    def __init__(self, plain: bytes | None) -> None:
-        self.plain = plain
-        self._lock = Lock()
-        self._coded: tuple[bytes | None, Mapping[str, str]] | None = None
-
-    @property
-    def is_large(self) -> bool:
-        """Whether compression may pay."""
-        return self.plain is not None and len(self.plain) >= CODED_FROM_BYTES
-
-    def coded(self) -> tuple[bytes | None, Mapping[str, str]]:
-        """The body to send and its content-coding headers; uncoded when compression saves too little."""
-        with self._lock:
-            if self._coded is None:
-                self._coded = _coded(self.plain or b"")
-            return self._coded
-
-
-def _coded(plain: bytes) -> tuple[bytes, Mapping[str, str]]:
+def coded(plain: bytes) -> tuple[bytes, Mapping[str, str]]:
+    """The body to send and its content-coding headers; uncoded when compression saves too little."""
     coding, compress = _CODING
     packed = compress(plain)
     if len(packed) > len(plain) * 0.9 or len(packed) * MAX_RATIO < len(plain):

@@ -23,10 +23,7 @@ _LIMITS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=2
 
 
 class Connections:
-    """A connection pool, whose requests all have `headers`.
-
-    It belongs to the running event loop and to this process: a forked child needs another.
-    """
+    """A connection pool of the running event loop and this process, whose requests all have `headers`."""
 
     def __init__(self, address: Address, headers: Mapping[str, str]) -> None:
         self.address = address
@@ -61,10 +58,7 @@ class Connections:
         *,
         quiet_s: float | None = None,
     ) -> AbstractAsyncContextManager[httpx2.Response]:
-        """Send a request; the answer is available once its headers have arrived. httpx2.HTTPError on failure.
-
-        `quiet_s` is the timeout in seconds without a received byte.
-        """
+        """Send a request, with a timeout of `quiet_s` seconds without a received byte. httpx2.HTTPError on failure."""
         timeout = httpx2.Timeout(quiet_s, connect=CONNECT_TIMEOUT_S)
         return self._http.stream(method, path, content=body, headers=headers, timeout=timeout)
 

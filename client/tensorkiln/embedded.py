@@ -61,11 +61,7 @@ class EmbeddedService:
         return process.pid if process is not None and process.poll() is None else None
 
     def address(self) -> Address:
-        """The address of the service, which is started if it is not running.
-
-        UnavailableError, with an installation hint when the server is not installed, or with the service's log when it
-        does not become ready.
-        """
+        """The address of the service, which is started if it is not running. UnavailableError when that fails."""
         with self._lock:
             directory = self._begun()
             if not self._is_ready:

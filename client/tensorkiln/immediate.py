@@ -1,7 +1,4 @@
-"""Running of coroutines that use only blocking calls: they never suspend and need no event loop.
-
-The client's methods are written once, as coroutines. Over blocking parts, `run` turns them into plain functions.
-"""
+"""Run coroutines that use only blocking calls: they never suspend and need no event loop."""
 
 from __future__ import annotations
 

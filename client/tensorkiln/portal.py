@@ -1,7 +1,4 @@
-"""One event loop in a thread, in which all blocking clients of the process send requests and wait.
-
-asyncio is imported when the loop is opened, because cached answers do not need it.
-"""
+"""One event loop in a thread, in which all blocking clients send requests; cached answers need no asyncio."""
 
 from __future__ import annotations
 
@@ -26,11 +23,7 @@ _END_S: Final = 20.0
 
 
 class _DaemonThreads(ThreadPoolExecutor):
-    """A daemon thread for each piece of work.
-
-    A thread pool stops when the main thread ends, although other threads and `atexit` handlers continue; and tasks that
-    wait for other tasks of the pool could use up all its threads.
-    """
+    """A daemon thread for each piece of work: a pool ends with the main thread, and tasks must not wait for tasks."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         outcome: Future[T] = Future()
@@ -65,10 +58,7 @@ class Portal:
         return get_ident() == self._thread.ident
 
     def close(self, items: AsyncGenerator[Any], is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        """Close a generator in the loop and wait; without waiting if the caller, the garbage collector, is in the loop.
-
-        Does nothing during interpreter shutdown, when the loop no longer runs.
-        """
+        """Close a generator in the loop and wait, unless the caller, the garbage collector, is in the loop itself."""
         if is_ending():
             return
         if self.is_here:
@@ -81,8 +71,7 @@ class Portal:
     ) -> T:
         """Run a coroutine in the loop, with the caller's context variables, and return its result.
 
-        An interrupt of the caller, such as Ctrl-C, cancels the coroutine and waits up to `_END_S` for its end; a second
-        interrupt stops waiting. A result that arrives after the interrupt is passed to `undo`.
+        An interrupt, such as Ctrl-C, cancels it and waits up to `_END_S` for its end; `undo` gets its result.
         """
         call = _Call(self._loop, coroutine)
         try:

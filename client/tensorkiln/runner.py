@@ -24,10 +24,7 @@ class LoopRunner:
         return await asyncio.to_thread(work)
 
     async def in_loop(self, work: Coroutine[Any, Any, T], undo: Undo[T] | None = None) -> T:
-        """Run a coroutine that needs an event loop.
-
-        With `undo`, it runs to its end even if the caller is cancelled or interrupted, and its result is then undone.
-        """
+        """Run a coroutine that needs an event loop; with `undo`, to its end, which is undone if the caller has left."""
         return await (work if undo is None else _wholly(work, undo))
 
     async def iterate(self, items: AsyncGenerator[T]) -> AsyncGenerator[T]:

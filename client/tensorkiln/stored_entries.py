@@ -31,8 +31,7 @@ class DamagedEntryError(EntryError):
 class StoredEntries:
     """The entries by path. EntryError for a repeated path, or when the stated sizes exceed the file.
 
-    `name` is the archive's name in errors. `most` bounds the total bytes of all entries; LimitExceededError with this
-    `limit` for more.
+    LimitExceededError with this `limit` when all entries have more than `most` bytes.
     """
 
     def __init__(

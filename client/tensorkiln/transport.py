@@ -11,13 +11,12 @@ from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from .coding import Payload
+from .coding import CODED_FROM_BYTES, coded
 from .deadline import Deadline
 from .embedded import Address
 from .errors import LimitExceededError, TensorkilnError, UnavailableError
 from .ignored_key import IGNORED, IGNORED_HEADER, warn_of_ignored_key
-from .refusal import Refusal, refusal
-from .retries import Retries, backoff_s
+from .retries import Refusal, Retries, backoff_s, refusal
 from .runner import LoopRunner
 from .tracing import request_span
 from .uncollected import uncollected
@@ -52,12 +51,10 @@ _log: Final = logging.getLogger("tensorkiln")
 
 
 class Transport:
-    """Sends requests to the service. Before each request, `locate` finds it, or starts it.
+    """Sends requests to the service at the address that `locate` returns, always the same within one process.
 
-    `credential` returns the API key or token of each request, or None. If the service says that it ignores it, one
-    IgnoredKeyWarning is given.
-
-    Safe for several threads and after a fork. Within one process `locate` must always return the same address.
+    `credential` returns the API key or token of each request, or None; one IgnoredKeyWarning is given if the service
+    ignores it. Safe for several threads and after a fork.
     """
 
     def __init__(
@@ -80,8 +77,7 @@ class Transport:
     async def get(self, path: str, *, programs: int = 1, deadline: Deadline | None = None) -> bytes:
         """The body of a successful answer; any other status raises the error that the service describes.
 
-        `programs` is the most programs in the answer; LimitExceededError when it is longer than these can be.
-        `deadline` applies if it is earlier than the transport's timeout.
+        LimitExceededError when it is longer than `programs` can be. `deadline` applies if earlier than the timeout.
         """
         return await self._answer("GET", path, programs, self._soonest(deadline))
 
@@ -100,8 +96,7 @@ class Transport:
     ) -> AsyncGenerator[httpx2.ServerSentEvent]:
         """The server-sent events after the id `last`, up to an event `done`; none if no event is left.
 
-        A broken stream is reopened. UnavailableError when the service stays unreachable, and at the deadline, if there
-        is one; until then a stream may be slow to open, and silent.
+        A broken stream is reopened. UnavailableError when the service stays unreachable, and at the deadline.
         """
         endpoint = await self._endpoint()
         async with aclosing(self._runner.iterate(self._events(path, last, deadline, endpoint))) as events:
@@ -174,11 +169,12 @@ class Transport:
         body: bytes | None = None,
         headers: Headers = _NONE,
     ) -> bytes:
-        payload = Payload(body)
+        endpoint = await self._endpoint()
+        sent, coding = await self._packed(body, endpoint[0])
         most = _artifact_bytes() if path.startswith("/artifacts/") else programs * MAX_ANSWER_BYTES
 
         async def attempt(connections: Connections, who: Headers) -> bytes:
-            sent, coding = await self._packed(payload, connections.address)
+            nonlocal sent, coding
             with request_span(method, path) as trace:
                 stated = {**headers, **who, **coding, **trace}
                 async with (
@@ -193,10 +189,11 @@ class Transport:
                 return answer
             if coding and response.status_code == _UNKNOWN_CODING:
                 self._takes_codings = False
+                sent, coding = body, _NONE
                 return await attempt(connections, who)
             raise refusal(response, answer)
 
-        tried = self._tried(f"{method} {path}", await self._endpoint(), Retries(deadline), deadline, attempt)
+        tried = self._tried(f"{method} {path}", endpoint, Retries(deadline), deadline, attempt)
         answer = await self._runner.in_loop(tried)
         self._warn()
         return answer
@@ -212,11 +209,11 @@ class Transport:
             self._is_ignored = False
             warn_of_ignored_key(self._opened.address.url if self._opened is not None else "this address")
 
-    async def _packed(self, payload: Payload, address: Address) -> tuple[bytes | None, Headers]:
+    async def _packed(self, body: bytes | None, address: Address) -> tuple[bytes | None, Headers]:
         """The body to send and its content-coding headers. No coding over a Unix socket, where it would only cost."""
-        if address.socket is not None or not self._takes_codings or not payload.is_large:
-            return payload.plain, _NONE
-        return await self._runner.offload(payload.coded)
+        if body is None or len(body) < CODED_FROM_BYTES or address.socket is not None or not self._takes_codings:
+            return body, _NONE
+        return await self._runner.offload(lambda: coded(body))
 
     async def _tried(
         self,

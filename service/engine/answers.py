@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, Final
 
+from service import clock
 from service.fairness.queue_time import telling_queue_time
 from service.fairness.turns import Fairness
 from service.identity.tenancy import Tenancy
@@ -15,42 +19,55 @@ from service.store.repeats import Repeat, Repeats
 from service.trust.notary import Notary, with_signatures
 from service.wire.answers import SAME_REQUEST
 from service.wire.body import Body
-from tensorkiln.errors import InfrastructureError, RateLimitedError, TensorkilnError
+from tensorkiln.errors import CrashedError, InfrastructureError, RateLimitedError, TensorkilnError, error_from_problem
 from tensorkiln.trust import SignedRecord
 
 from .compiles import Compiled, Compiles
 from .flights import Flights
-from .known_crashes import KnownCrashes
 from .order import OnProgress, Progress, Rendered, Wanted
 from .reader import Prepared, Reader, believable, in_user_terms, of_actions, rendered
 
+KNOWN_S: Final = 10.0
+"""Seconds after which the store is read again: crashes expire there, and an operator may remove them."""
+MAX_KNOWN: Final = 256
 
+
+class KnownCrashes:
+    """The last MAX_KNOWN requests that ended in a crash which the store remembers."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[float, dict[str, Any]]] = {}
+
+    @contextmanager
+    def raising_known(self, request: str) -> Generator[None]:
+        """Run a block that answers a request. CrashedError at once if the request has ended in a known crash."""
+        now = clock.monotonic()
+        self._known = {each: known for each, known in self._known.items() if now - known[0] < KNOWN_S}
+        if request in self._known:
+            raise error_from_problem(self._known[request][1])
+        try:
+            yield
+        except CrashedError as error:
+            if error.details.get("cached"):
+                self._known[request] = clock.monotonic(), error.to_problem()
+                while len(self._known) > MAX_KNOWN:
+                    del self._known[next(iter(self._known))]
+            raise
+
+
+@dataclass(eq=False)
 class Answers:
-    """Answers compile requests: `reader` reads them and writes answers, `compiles` finds or makes the programs.
+    """Answers compile requests. With `seals`, answers are stored to be repeated, else they are only kept in memory."""
 
-    With `seals`, answers are stored to be repeated; without a key to seal them, they are only kept in memory.
-    """
-
-    def __init__(
-        self,
-        reader: Reader,
-        compiles: Compiles,
-        repeats: Repeats,
-        tenancy: Tenancy,
-        fairness: Fairness,
-        notary: Notary,
-        *,
-        seals: bool,
-    ) -> None:
-        self._reader = reader
-        self._compiles = compiles
-        self._repeats = repeats
-        self._tenancy = tenancy
-        self._fairness = fairness
-        self._notary = notary
-        self._seals = seals
-        self._flights: Flights[bytes, Progress] = Flights()
-        self._crashed = KnownCrashes()
+    _reader: Reader
+    _compiles: Compiles
+    _repeats: Repeats
+    _tenancy: Tenancy
+    _fairness: Fairness
+    _notary: Notary
+    _seals: bool
+    _flights: Flights[bytes, Progress] = field(default_factory=Flights[bytes, Progress], init=False)
+    _crashed: KnownCrashes = field(default_factory=KnownCrashes, init=False)
 
     async def repeated(self, body: Body) -> bytes | None:
         """The stored answer to a byte-for-byte equal request; None when there is none."""
@@ -66,10 +83,7 @@ class Answers:
         return await self._repeats.find(self._key(body)) if self._tenancy.reads_store else None
 
     async def compile(self, body: Body, on_progress: OnProgress = lambda _: None) -> bytes:
-        """The body of the answer to a compile request that has no `repeated` answer.
-
-        `on_progress` gets each stage as it begins: its name as `stage`, and as `target` the position of its target.
-        """
+        """The body of the answer to a compile request. `on_progress` gets each `stage`, and its `target`."""
         with self._fairness.request():
             return await self.make(body, on_progress)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -32,10 +32,7 @@ class Overtaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A program in canonical names, as JSON; its entry in the store; and whether it was a hit, as `cache`.
-
-    `action` is the action of the program. `rendered` is set when it was compiled for a single request.
-    """
+    """A program in canonical names, as JSON; its entry in the store; and whether it was a hit, as `cache`."""
 
     action: Action
     program: bytes
@@ -49,30 +46,22 @@ class Compiled:
         return [*self.entry.blobs, *([self.action.tuned] if self.action.is_tuned else [])]
 
 
+@dataclass(eq=False)
 class Compiles:
     """Finds programs in the store, and compiles missing ones; concurrent requests share one compile (single-flight).
 
     Each tenant waits for its own turn until one of them compiles: a refusal or delay affects only its own tenant.
     """
 
-    def __init__(
-        self,
-        engine: CompileEngine,
-        turns: Turns,
-        tenancy: Tenancy,
-        programs: Programs,
-        nearest: Nearest,
-        tunings: Tunings,
-    ) -> None:
-        self._engine = engine
-        self._tunings = tunings
-        self._nearest = nearest
-        self._turns = turns
-        self._tenancy = tenancy
-        self._programs = programs
-        self._flights: Flights[Compiled, Progress] = Flights()
-        # Set when somebody's turn for the work has come; kept by those who wait for theirs.
-        self._begun: WeakValueDictionary[Hashable, Interruption] = WeakValueDictionary()
+    _engine: CompileEngine
+    _turns: Turns
+    _tenancy: Tenancy
+    _programs: Programs
+    _nearest: Nearest
+    _tunings: Tunings
+    _flights: Flights[Compiled, Progress] = field(default_factory=Flights[Compiled, Progress], init=False)
+    # Set when somebody's turn for the work has come; kept by those who wait for theirs.
+    _begun: WeakValueDictionary[Hashable, Interruption] = field(default_factory=WeakValueDictionary, init=False)
 
     async def program(self, wanted: Wanted, on_progress: OnProgress = lambda _: None) -> Compiled:
         """Find or compile the program of `wanted`. CompileError when it fails. `on_progress` gets the stages."""

@@ -49,10 +49,7 @@ from .submissions import Submissions
 
 @dataclass(eq=False, kw_only=True)
 class Engine:
-    """The compiler with its store, made by `wiring.engine_of`. Methods that routes call raise only TensorkilnError.
-
-    With `is_private`, it has one caller: see `Readiness.require_start`.
-    """
+    """The compiler with its store, made by `engine_of`. Methods that routes call raise only TensorkilnError."""
 
     answers: Answers
     questions: Questions
@@ -75,10 +72,7 @@ class Engine:
     _is_closing: bool = False
 
     async def start(self) -> Ready:
-        """Start the fork servers, check that all works, and take up jobs; the weakest isolation of all sandboxes.
-
-        UnavailableError when a check fails.
-        """
+        """Start everything; the weakest isolation of all sandboxes. UnavailableError when a check fails."""
         ready = min(
             await asyncio.gather(*(sandbox.start() for sandbox in self.sandboxes)),
             key=lambda each: Level(each.level).strength,
@@ -133,10 +127,7 @@ def engine_of(
     *,
     is_private: bool = False,
 ) -> Engine:
-    """The engine of a service with these settings.
-
-    `reader` is the sandbox that reads requests and writes answers, `compiler` the one that compiles; None for a farm.
-    """
+    """The engine of a service. `reader` reads requests and writes answers, `compiler` compiles; None for a farm."""
     is_farm = compiler is None
     store = open_store(settings.store_location)
     records, blobs = Records(store), Blobs(store)
@@ -168,10 +159,10 @@ def engine_of(
     )
     nearest, tunings = Nearest(records, programs.has), Tunings(tenancy, programs)
     compiles = Compiles(back_end, fairness.compiles, tenancy, programs, nearest, tunings)
-    reading = Reader(reader, compiler, settings.limits, fairness.short_tasks, tenancy, blobs)
+    reading = Reader(reader, compiler or reader, settings.limits, fairness.short_tasks, tenancy, blobs)
     epoch = f"{build().build_id}\n{settings.salt}"
     repeats = Repeats(records, blobs, epoch, settings.answer_memory_mib << 20, notary)
-    answers = Answers(reading, compiles, repeats, tenancy, fairness, notary, seals=not is_farm)
+    answers = Answers(reading, compiles, repeats, tenancy, fairness, notary, not is_farm)
     job_records, bodies = JobRecords(records), Bodies(blobs, lambda: tenancy.owner, memory_limit)
     intake = Shares(settings.intake_mib << 20)
     work = JobWork(answers.make, job_records, blobs, bodies, fairness.jobs, intake, memory_limit)

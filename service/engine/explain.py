@@ -23,10 +23,9 @@ _SALT: Final = "salt"
 
 
 class Tunings:
-    """Resolves the option `tuned` of actions to stored measurements.
+    """Resolves the option `tuned` of actions to the SHA-256 of stored measurements.
 
-    Measurements are the result of an action with `tuned` = MEASURE: stored among `programs`, signed, and shared by
-    callers with the same salt. An action that is compiled with them has their SHA-256 as its option `tuned`.
+    These are the result of an action with `tuned` = MEASURE, and shared by callers with the same salt.
     """
 
     def __init__(self, tenancy: Tenancy, programs: Programs) -> None:

@@ -57,10 +57,7 @@ class Flights(Generic[T, P]):
         start: Callable[[Callable[[P], None]], Coroutine[Any, Any, T]],
         on_progress: Callable[[P], None] = lambda _: None,
     ) -> T:
-        """The result of the work under `key`, which is started unless it is under way.
-
-        `on_progress` gets all of its progress, including that from before the caller joined.
-        """
+        """The result of the work under `key`, started unless under way; `on_progress` gets all of its progress."""
         if not self.has(key):
             self._begin(key, start)
         return await self.follow(key, on_progress)

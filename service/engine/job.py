@@ -20,11 +20,7 @@ _PLACE: Final = re.compile(r"([0-9]{1,9})\.(?:([0-9]{1,9})|done)")
 
 
 class Job:
-    """A job. `record` is its record as stored, or about to be stored; `task` does the work, None if none runs here.
-
-    The attempt number of the record also counts restarted compiles; it is only shown, and limits nothing.
-    `is_cancelled` says that a caller cancelled the job, `is_abandoned` that this service stopped before its end.
-    """
+    """A job. `record` is its record as stored, or about to be stored; `task` does the work, None if none runs here."""
 
     def __init__(self, record: JobRecord) -> None:
         self.record = record
@@ -38,10 +34,7 @@ class Job:
             self.add_event("queued", {"attempt": record.attempt})
 
     def is_for(self, who: Caller) -> bool:
-        """Whether the caller may see the job and its answer.
-
-        A job whose record was damaged has no caller: anyone with its id may see it.
-        """
+        """Whether the caller may see the job. One whose record was damaged has no caller: anyone with its id may."""
         made_by = self.record.caller
         if who.is_local or not made_by:
             return True
@@ -99,10 +92,7 @@ class Job:
         self.notify()
 
     def stored_end(self, record: JobRecord) -> None:
-        """Take over the stored end of the job, `record`, and announce it.
-
-        If another service ended the job, `record` may lack events that were sent from here. They are kept.
-        """
+        """Take over the stored end of the job, and announce it. Events that were sent from here are kept."""
         stored = record.before_end
         reached = max(stored, self.record.before_end, key=_reach)
         self.record = replace(record, events=(*reached, *record.events[len(stored) :]))
@@ -122,11 +112,7 @@ class Job:
         return self.is_over
 
     def events_after(self, last: str) -> tuple[Event, ...]:
-        """The events after the one with the id `last`; the end only once it is stored.
-
-        If `last` is of an earlier attempt, all events of this one. `last` may be unknown here, if another service sent
-        it.
-        """
+        """The events after the one with the id `last`, which another service may have sent; the end once stored."""
         events = self.record.events if self.is_over else self.record.before_end
         position = next((position for position, event in enumerate(events, 1) if event.id == last), None)
         if position is not None:
@@ -147,10 +133,7 @@ def _reach(events: tuple[Event, ...]) -> tuple[int, float]:
 
 
 async def follow(job: Job, last: str, is_closing: asyncio.Event) -> AsyncGenerator[Event]:
-    """The events of a job after `last`, until it ends or is abandoned, or until the service shuts down.
-
-    Only those until now, if no task works on it here.
-    """
+    """The events of a job after `last`, until its end or the service's; until now, if no task works on it here."""
     while True:
         # Read before the events, so that none is missed.
         changed, is_over = job.changed, job.is_over

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
 import structlog
@@ -51,30 +52,20 @@ DEFECT: Final = TensorkilnError("The service has a defect; its log tells where."
 _log = structlog.get_logger()
 
 
+@dataclass(eq=False)
 class JobWork:
-    """Carries out jobs by `turns`, and writes their ends to `records`.
+    """Carries out jobs: `work` turns a request into its answer, and is retried after an InfrastructureError.
 
-    `work` turns a request into its answer; it is retried after an InfrastructureError. A job starts when `memory` has
-    room for its request, and waits up to ROOM_S for `memory_limit`.
+    A job starts when `memory` has room for its request, and waits up to ROOM_S for `memory_limit`.
     """
 
-    def __init__(
-        self,
-        work: Work,
-        records: JobRecords,
-        blobs: Blobs,
-        bodies: Bodies,
-        turns: Turns,
-        memory: Shares,
-        memory_limit: MemoryLimit,
-    ) -> None:
-        self._work = work
-        self._records = records
-        self._blobs = blobs
-        self._bodies = bodies
-        self._turns = turns
-        self._memory = memory
-        self._memory_limit = memory_limit
+    _work: Work
+    _records: JobRecords
+    _blobs: Blobs
+    _bodies: Bodies
+    _turns: Turns
+    _memory: Shares
+    _memory_limit: MemoryLimit
 
     async def run(self, job: Job) -> None:
         """Do a job on behalf of its caller, and write how it has ended."""

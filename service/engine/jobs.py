@@ -60,10 +60,7 @@ class Jobs:
         self._is_closed = False
 
     async def start(self) -> None:
-        """Take over the jobs of lost services, now and periodically.
-
-        UnavailableError when the store cannot list them. If the store is full, they wait until it has room.
-        """
+        """Take over the jobs of lost services, now and periodically. UnavailableError when they cannot be listed."""
         try:
             await self._take_over_jobs()
         except FullStoreError as error:
@@ -233,11 +230,7 @@ class Jobs:
         job.task.add_done_callback(lambda task: self._on_task_end(job, task))
 
     def _on_task_end(self, job: Job, task: asyncio.Task[None]) -> None:
-        """Write the end of a job whose task was cancelled or failed by a defect.
-
-        If a defect prevents that too, the job is abandoned: `_take_over_jobs` takes it over like an orphan, with the
-        same limit.
-        """
+        """Write the end of a job whose task was cancelled or failed by a defect; if that fails too, abandon the job."""
         if job.is_over or self._is_closed:
             return
         if task.cancelled() and task.cancelling():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
@@ -29,22 +30,15 @@ _LOOK_EVERY_S: Final = 0.1
 _log = structlog.get_logger()
 
 
+@dataclass(eq=False)
 class LocalEngine:
     """Compiles in `sandbox` within `limits`; results are stored in `blobs`, `programs` and `crashes`."""
 
-    def __init__(
-        self,
-        sandbox: Sandbox,
-        limits: Limits,
-        blobs: Blobs,
-        programs: Programs,
-        crashes: Crashes,
-    ) -> None:
-        self._sandbox = sandbox
-        self._limits = limits
-        self._blobs = blobs
-        self._programs = programs
-        self._crashes = crashes
+    _sandbox: Sandbox
+    _limits: Limits
+    _blobs: Blobs
+    _programs: Programs
+    _crashes: Crashes
 
     async def start(self) -> None:
         """Nothing: the owner of the sandbox starts it."""

@@ -17,10 +17,7 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One target of a compile request: an action and its canonical graph, with or without the dumps of its stages.
-
-    `renaming` is the renaming of the request, if this is its only target.
-    """
+    """One target of a compile request: an action and its canonical graph; `renaming`, if this is the only target."""
 
     action: Action
     graph: bytes
@@ -32,8 +29,8 @@ class Wanted:
 class Order:
     """A compile that a service gives to a back end, with what the answer says about the cache.
 
-    With `replaces`, the caller gets a newly compiled program even if the store has one. The back end adds to `cost`.
-    `LocalEngine` calls `computed` when the blobs of the program are stored, but its entry is not signed yet.
+    With `replaces`, the caller gets a newly compiled program even if the store has one. The back end adds to `cost`,
+    and may call `computed` before the program is signed.
     """
 
     wanted: Wanted
@@ -54,10 +51,7 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A program in canonical names, as JSON, and its signed entry in the store.
-
-    `rendered` is set when it was compiled here for a single request; `attempts` is how often the compile was started.
-    """
+    """A program in canonical names, as JSON, and its signed entry; `rendered` when compiled here for one request."""
 
     program: bytes
     entry: Entry
@@ -66,10 +60,7 @@ class Made:
 
 
 class CompileEngine(Protocol):
-    """A back end: carries orders out, and stores and signs the programs. Equal orders make equal artifacts.
-
-    `LocalEngine` compiles on this machine, `FarmEngine` on a farm of workers. Methods raise only TensorkilnError.
-    """
+    """A back end: carries orders out, and stores and signs the programs. Methods raise only TensorkilnError."""
 
     async def start(self) -> None:
         """Get ready for orders."""
@@ -77,9 +68,8 @@ class CompileEngine(Protocol):
     async def make(self, order: Order, on_progress: OnProgress) -> Made:
         """Carry an order out and report to `on_progress`. When the caller is cancelled, so is the order.
 
-        CompileError when the compile fails, LostWorkerError when too many workers were lost over it,
-        UntrustedArtifactError when programs of the workers are not trusted here, UnavailableError when it cannot be
-        carried out now.
+        CompileError, LostWorkerError (too many workers lost), UntrustedArtifactError (of the workers' programs), or
+        UnavailableError when it cannot be carried out now.
         """
         ...
 

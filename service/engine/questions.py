@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -25,26 +26,17 @@ from .reader import Prepared, Reader, described, of_actions, split
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class Questions:
     """Splits, validates and translates requests by `reader`, and explains them by what the store has."""
 
-    def __init__(
-        self,
-        reader: Reader,
-        fairness: Fairness,
-        tenancy: Tenancy,
-        answers: Answers,
-        programs: Programs,
-        nearest: Nearest,
-        tunings: Tunings,
-    ) -> None:
-        self._reader = reader
-        self._fairness = fairness
-        self._tenancy = tenancy
-        self._answers = answers
-        self._programs = programs
-        self._nearest = nearest
-        self._tunings = tunings
+    _reader: Reader
+    _fairness: Fairness
+    _tenancy: Tenancy
+    _answers: Answers
+    _programs: Programs
+    _nearest: Nearest
+    _tunings: Tunings
 
     async def split(self, body: Body) -> tuple[Body | TensorkilnError, ...]:
         """The compile requests of a batch, each a body or its error, in their order."""
@@ -59,10 +51,7 @@ class Questions:
         return await self._read("translate", body, described)
 
     async def explain(self, body: Body) -> bytes:
-        """The body of the answer that explains whether a compile request would hit the cache.
-
-        A caller without the right to read programs learns nothing about the store.
-        """
+        """The body of the answer whether a compile request would hit the cache, for callers who may read programs."""
         salt = self._tenancy.salt
         read = partial(Prepared.from_message, salt=salt)
         prepared = await self._read("prepare", body, read, of_actions(body, salt))

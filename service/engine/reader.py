@@ -23,8 +23,7 @@ from service.sandbox.frames import FrameError, Message
 from service.sandbox.reply import error_of
 from service.sandbox.sandbox import Sandbox
 from service.store.blobs import Blobs
-from service.wire.body import MAX_BATCH, MAX_TARGETS, Body
-from service.wire.places import NODE, in_terms_of_source
+from service.wire.body import MAX_BATCH, MAX_TARGETS, NODE, Body, in_terms_of_source
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError
 from tensorkiln.limits import SHA256_PATTERN
@@ -149,10 +148,7 @@ def believable(given: Rendered) -> Rendered:
 
 
 def in_user_terms(error: TensorkilnError, renaming: bytes) -> TensorkilnError:
-    """The same error with the user's node indices in its pointers and its message.
-
-    For a graph made from a module or a text, with the places there instead. CrashedError when `renaming` is invalid.
-    """
+    """The same error with the user's node indices, or places in the source. CrashedError when `renaming` is invalid."""
     try:
         known = _Renaming.model_validate_json(renaming)
     except ValidationError as invalid:
@@ -222,22 +218,19 @@ def _at(nodes: list[int], canonical: int) -> int:
     return nodes[canonical] if canonical < len(nodes) else canonical
 
 
+@dataclass(eq=False)
 class Reader:
     """Runs short tasks in `sandbox` within `limits`, by `turns`; a body that kills its task is stored in `blobs`.
 
-    Bodies with a StableHLO module are read in `compiler`, if there is one, which has the reader of modules loaded. That
-    is a guess by the bytes. A wrong guess only costs time, as both sandboxes can read every body.
+    Bodies that seem to have a StableHLO module are read in `compiler`, which has the translator loaded.
     """
 
-    def __init__(
-        self, sandbox: Sandbox, compiler: Sandbox | None, limits: Limits, turns: Turns, tenancy: Tenancy, blobs: Blobs
-    ) -> None:
-        self._sandbox = sandbox
-        self._compiler = compiler or sandbox
-        self._limits = limits
-        self._turns = turns
-        self._tenancy = tenancy
-        self._blobs = blobs
+    _sandbox: Sandbox
+    _compiler: Sandbox
+    _limits: Limits
+    _turns: Turns
+    _tenancy: Tenancy
+    _blobs: Blobs
 
     async def run(
         self,

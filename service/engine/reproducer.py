@@ -52,10 +52,7 @@ def _rest(target: Mapping[str, Any], options: Mapping[str, Any]) -> bytes:
 
 
 async def with_reproducer(error: TensorkilnError, body: bytes, blobs: Blobs) -> TensorkilnError:
-    """Store `body` as an artifact; `error` with its digest in `details.reproducer`.
-
-    `error` itself if the store does not accept it.
-    """
+    """`error` with the digest of `body`, which is stored, in `details.reproducer`; itself if the store refuses."""
     try:
         digest = await blobs.put(body)
     except UnavailableError as unavailable:

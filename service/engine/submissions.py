@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from itertools import count
@@ -35,41 +36,28 @@ ANSWERED_S: Final = 3600
 
 
 def job_id(body: Body, key: str, again: int = 0) -> str:
-    """The id of the job that the current caller has for this body and `key`, after `again` failed jobs.
-
-    The header is that of draft-ietf-httpapi-idempotency-key-header. Another body is another job.
-    """
+    """The id of the job that the current caller has for this body and `key`, after `again` failed jobs."""
     text = json.dumps([caller().to_record(), body.digest, key, again], sort_keys=True)
     return sha256(text.encode()).hexdigest()[:_ID_CHARACTERS]
 
 
+@dataclass(eq=False)
 class Submissions:
     """Submits compile requests to `jobs`. If `answers` has a stored answer, the job is over at once."""
 
-    def __init__(
-        self,
-        jobs: Jobs,
-        answers: Answers,
-        fairness: Fairness,
-        tenancy: Tenancy,
-        blobs: Blobs,
-        records: Records,
-        notary: Notary,
-    ) -> None:
-        self._jobs = jobs
-        self._answers = answers
-        self._fairness = fairness
-        self._tenancy = tenancy
-        self._blobs = blobs
-        self._records = records
-        self._notary = notary
-        self._flights: Flights[Job, None] = Flights()
+    _jobs: Jobs
+    _answers: Answers
+    _fairness: Fairness
+    _tenancy: Tenancy
+    _blobs: Blobs
+    _records: Records
+    _notary: Notary
+    _flights: Flights[Job, None] = field(default_factory=Flights[Job, None], init=False)
 
     async def submit(self, body: Body, key: str | None = None) -> Job:
-        """The job of a compile request; it is over already when its answer is stored.
+        """The job of a compile request, the same for the same body and `key`; over already when its answer is stored.
 
-        The same body and `key` from the same caller give the same job. ForbiddenError for a caller who may not have
-        programs compiled and stored.
+        ForbiddenError for a caller who may not have programs compiled and stored.
         """
         self._tenancy.require_compile()
         begin = partial(self._submitted, body)

@@ -102,10 +102,7 @@ class FairQueue(Generic[T]):
         self._forget_idle()
 
     def heaviest(self, share: Share, cost: float) -> Waiting[T] | None:
-        """The item to drop so that `share` can push `cost`: the last of the tenant with the largest backlog per weight.
-
-        None when that is the tenant of `share`.
-        """
+        """The last item of the tenant with the largest backlog per weight, to be dropped; None for that of `share`."""
         own = self.backlog(share.tenant) + cost
         loads = {tenant: self.backlog(tenant) / flow.weight for tenant, flow in self._flows.items() if flow.queue}
         tenant = max(loads, key=lambda tenant: loads[tenant], default=share.tenant)
@@ -133,21 +130,14 @@ class FairQueue(Generic[T]):
         if not self._length and not any(flow.running for flow in self._flows.values()):
             # The end of a busy period: all debts are cancelled.
             self._now = max((flow.time for flow in self._flows.values()), default=self._now)
-        gone = [tenant for tenant, flow in self._flows.items() if self._is_idle(flow)]
-        for tenant in gone:
-            del self._flows[tenant]
-
-    def _is_idle(self, flow: _Flow[T]) -> bool:
-        return not flow.queue and not flow.running and flow.time <= self._now
+        self._flows = {
+            tenant: flow for tenant, flow in self._flows.items() if flow.queue or flow.running or flow.time > self._now
+        }
 
 
 @dataclass(slots=True)
 class Turn:
-    """A turn in a lane. Its holder may set `cost_s` to the seconds of work that it cost.
-
-    If it does not, `end` sets it to the seconds in the lane. `charge` takes the processor seconds used, which may be
-    known only later.
-    """
+    """A turn in a lane. `cost_s` is what it cost, by its holder or else by `end`; `charge` takes processor seconds."""
 
     on_end: Callable[[Turn], None]
     charge: Callable[[float], None]
@@ -181,9 +171,7 @@ class Load:
 
 
 class FairLane:
-    """Grants turns in the order of `FairQueue`. `on_spent` is called with a tenant's processor seconds when charged.
-
-    `width` returns how many turns, of `bounds.width`, may run at a time now.
+    """Grants turns in the order of `FairQueue`; `width` returns how many, of `bounds.width`, may run now.
 
     A refused turn is a RateLimitedError for a named tenant, and an UnavailableError without tenants.
     """
@@ -239,10 +227,7 @@ class FairLane:
         return waiting
 
     async def _aging(self, future: asyncio.Future[None], share: Share, waited: QueueTime) -> None:
-        """Wait for a turn; refuse it after `age_s` of queue time, which excludes time when parts of the request run.
-
-        Otherwise a request with more parts than the width would be refused some of them on an idle service.
-        """
+        """Wait for a turn; refuse it after `age_s` of queue time, which excludes time when parts of the request run."""
         if self._bounds.age_s is None and not self._may_widen:
             await future
             return

@@ -36,10 +36,7 @@ class _Waiting:
 
 
 class Shares:
-    """Counts what is held of a resource, at most `most`. The local caller, which has no tenant, may hold all.
-
-    `what` and `limit` name the resource and its limit in errors.
-    """
+    """Counts what tenants hold of a resource, `most` in all; the local caller, which has no tenant, may hold all."""
 
     def __init__(self, most: int, limit: str = "", what: str = "") -> None:
         self.held = 0
@@ -50,7 +47,7 @@ class Shares:
         self._waiting: list[_Waiting] = []
 
     def take(self, tenant: str, count: int, *, one_at_least: bool = False) -> None:
-        """Hold `count` more. RateLimitedError when that exceeds the tenant's share, UnavailableError without tenants.
+        """Hold `count` more. RateLimitedError above the tenant's share, UnavailableError without tenants.
 
         With `one_at_least`, a tenant that holds nothing may exceed its share.
         """

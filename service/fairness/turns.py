@@ -35,10 +35,7 @@ class Allowance:
 
 @dataclass(slots=True)
 class Budget:
-    """A leaky bucket of the processor seconds that a tenant has spent `of` its allowance, at the time `at`, in seconds.
-
-    There are no fixed windows: the level drains at the allowed rate.
-    """
+    """A leaky bucket of the processor seconds that a tenant has spent `of` its allowance, at the second `at`."""
 
     of: Allowance
     spent_s: float = 0.0
@@ -120,10 +117,7 @@ def _details(limit: str, maximum: float, actual: float, retry_after_s: int) -> d
 
 
 class Estimate:
-    """Seconds by size in bytes, in classes of powers of two: the running mean of the class, or of the nearest below.
-
-    The mean of a class below is scaled with the size.
-    """
+    """Seconds by size in bytes: the running mean of a class of powers of two, or of the one below, scaled."""
 
     def __init__(self) -> None:
         self._mean: dict[int, float] = {}
@@ -141,10 +135,7 @@ class Estimate:
 
 
 class Turns:
-    """Turns of one kind of task: those that compile, or those that only read and write.
-
-    Without `work`, a turn does not count as running: its holder waits for further turns.
-    """
+    """Turns of one kind of task. Without `work`, a turn does not count as running: its holder waits for others."""
 
     def __init__(self, lane: FairLane, tenant: Callable[[str], TenantRecord], *, work: bool = True) -> None:
         self._lane = lane
@@ -157,10 +148,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, size: int) -> AsyncGenerator[Turn]:
-        """Wait until the caller's tenant has its turn for a task on this many bytes, and have it for the block.
-
-        RateLimitedError or UnavailableError when it does not get one.
-        """
+        """Have a turn of the caller's tenant for a task on this many bytes. The errors are those of `FairLane`."""
         tenant = caller().tenant
         share = Share(tenant, self._tenant(tenant).weight)
         async with self._lane.admit(share, self._estimate.seconds(size)) as turn:
@@ -171,10 +159,7 @@ class Turns:
 
 
 class Fairness:
-    """The turns of an engine with these settings; `tenant` returns the record of a tenant.
-
-    `width` returns how many compiles may run at a time now, of those that the settings allow.
-    """
+    """The turns of an engine with these settings; `width` returns how many compiles may run now, if not all."""
 
     def __init__(
         self, settings: Settings, tenant: Callable[[str], TenantRecord], width: Callable[[], int] | None = None

@@ -35,10 +35,9 @@ _ASSEMBLER: Final = "nvidia-nvjitlink"
 
 
 class Prewritten:
-    """Annotates JSON written in the sandbox: not validated here; its schema is that of the model `name` in `module`.
+    """Annotates JSON written in the sandbox, with the schema of the model `name` in `module`, below `service.wire`.
 
-    The model is imported only for its schema, because the import takes a third of a service's start. A `module` that
-    begins with a dot is relative to `service.wire`.
+    The model is imported only for its schema, because the import takes a third of a service's start.
     """
 
     def __init__(self, module: str, name: str) -> None:

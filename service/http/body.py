@@ -44,10 +44,8 @@ class SlowBodyError(RequestError):
 async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:
     """Read and decode the body of `request`; its bytes count as held until the answer.
 
-    LimitExceededError above `limit` bytes, MediaTypeError unless it is JSON, CodingError for an unknown content coding,
-    SlowBodyError when it takes longer than KILN_ARRIVAL_S plus a second for every LEAST_RATE bytes. The errors of
-    `Held.add` when running requests hold too much memory, that of `MemoryLimit.require` when the process does.
-    UnavailableError when the service shuts down first.
+    LimitExceededError above `limit` bytes, MediaTypeError, CodingError, SlowBodyError; the errors of `Held.add` and of
+    `MemoryLimit.require`; UnavailableError when the service shuts down first.
     """
     _check_media_type(request)
     try:
@@ -121,10 +119,9 @@ class ClientLeftError(RequestError):
 
 
 async def until_disconnect(request: Request, work: Coroutine[Any, Any, T], ending: asyncio.Event) -> T:
-    """Return the result of `work`; cancel it and raise ClientLeftError when the client disconnects.
+    """The result of `work`, for a `request` whose body was read. Work that other callers wait for goes on.
 
-    When the service is `ending`, cancel it and raise UnavailableError, so that the client tries another one. The body
-    of `request` must have been read. Work that other callers wait for goes on; see `Flights`.
+    Cancels it and raises ClientLeftError when the client disconnects, UnavailableError when the service is `ending`.
     """
     working = asyncio.create_task(work)
     others = {asyncio.create_task(_left(request)), asyncio.create_task(ending.wait())}

@@ -88,10 +88,7 @@ def coding_of(header: str) -> str | None:
 
 
 async def decoded(chunks: AsyncIterator[bytes], coding: str, limit: int) -> AsyncGenerator[bytes]:
-    """Decode `chunks` into at most `limit` bytes, and at most MAX_RATIO times those sent.
-
-    LimitExceededError beyond that, RequestError for bytes that are not valid in their coding.
-    """
+    """Decode `chunks` into `limit` bytes, and MAX_RATIO times those sent, at most. LimitExceededError, RequestError."""
     frame: _Frame | None = None
     count = sent = made = 0
     async for chunk in chunks:

@@ -1,8 +1,4 @@
-"""Limits on client connections: how many, and how long each may take to send a request.
-
-uvicorn sets no deadline for the first request of a connection, and the kernel accepts as many connections as the
-process has file descriptors: a client that opens many and sends nothing would lock out all others.
-"""
+"""Limits on client connections: how many, and how long each may take to send a request; uvicorn has none of these."""
 
 from __future__ import annotations
 
@@ -62,8 +58,7 @@ def connections(head_s: float, stalled_s: float = STALLED_S) -> type[H11Protocol
 class Connection(H11Protocol):
     """A connection that is closed when a request head arrives too late, or its answer is not read.
 
-    Above the maximum, the connection that has been idle longest is closed, so that idle clients lock out nobody; the
-    new one is closed only if all others are being served.
+    Above the maximum, the connection that has been idle longest is closed: the new one if all others are served.
     """
 
     most: int

@@ -25,17 +25,11 @@ from .problems import respond
 
 _log = structlog.get_logger()
 PER_PASS: Final = 2
-"""Requests that may start in one pass of the event loop, which runs all ready callbacks before it polls for I/O.
-
-A stored program is answered within one pass, in half a millisecond; a compile takes some forty passes.
-"""
+"""Requests that may start in one pass of the event loop; a stored program is answered within one, a compile in 40."""
 
 
 class Guard:
-    """Authenticates each request and runs it on behalf of its caller, or answers with the error.
-
-    The paths in `public` need no credential.
-    """
+    """Authenticates each request and runs it on behalf of its caller, except for `public` paths."""
 
     def __init__(self, app: ASGIApp, authenticator: Authenticator, public: Collection[str] = PUBLIC) -> None:
         self._app = app
@@ -81,10 +75,7 @@ class Guard:
 
 
 class Admission:
-    """Starts PER_PASS requests per pass of the event loop, except for `public` paths. `tenant` returns a record.
-
-    However many connections one tenant uses, the requests of another proceed in every pass.
-    """
+    """Starts PER_PASS requests per pass of the event loop, tenants in turn, except for `public` paths."""
 
     def __init__(self, app: ASGIApp, tenant: Callable[[str], TenantRecord], public: Collection[str]) -> None:
         self._app = app

@@ -18,10 +18,7 @@ _HELD: Final = "kiln.held"
 
 
 class RequestMemory:
-    """Limits the bodies of all requests to `most` bytes together, and large answers to as many.
-
-    The share of one tenant leaves room for others. A tenant without a large answer in progress always gets one.
-    """
+    """Limits all bodies to `most` bytes together, and large answers, of which a tenant always gets one, to as many."""
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self._app = app

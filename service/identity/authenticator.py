@@ -37,10 +37,7 @@ class MisdirectedError(RequestError):
 
 
 class Authenticator:
-    """Identifies callers by `keyring` and by the tokens of `issuers`; with `is_off`, no credential is required.
-
-    UnavailableError when the keyring cannot be used.
-    """
+    """Identifies callers by keys and tokens, unless it `is_off`. UnavailableError when the keyring cannot be used."""
 
     def __init__(self, keyring: Keyring, issuers: Sequence[Issuer], *, is_off: bool) -> None:
         self.keyring = keyring
@@ -70,8 +67,8 @@ class Authenticator:
     async def caller(self, authorization: str | None, peer: str | None, host: str | None = None) -> Caller:
         """Identify the caller by the header, the peer's address (None: a Unix socket) and the Host header.
 
-        AuthError with the reason when that fails. MisdirectedError when no credential is required and the host is not
-        this machine's own name: the request may come from a foreign page in a browser here (DNS rebinding).
+        AuthError with the reason when that fails; MisdirectedError when no credential is required and the host is not
+        this machine's own name (DNS rebinding).
         """
         if self._is_off or not self.asks:
             if not self._is_off and peer is not None and not is_loopback(peer):

@@ -13,10 +13,7 @@ from tensorkiln.errors import ForbiddenError
 
 
 class Scope(StrEnum):
-    """`COMPILE` spends processor time, `CACHE_READ` reads what its tenant has stored, `CACHE_WRITE` adds to it.
-
-    `ADMIN` reads how the service is doing; it includes none of the others.
-    """
+    """What a credential is good for; docs/identity.md describes them. `ADMIN` includes none of the others."""
 
     COMPILE = "compile"
     CACHE_READ = "cache:read"
@@ -36,10 +33,9 @@ def forbidden(what: str, needed: Collection[Scope], joined: str = " and ") -> Fo
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`name` is a key's id or a token's issuer and subject; `tenant` is charged for its work.
+    """`name` is a key's id or a token's issuer and subject; `namespace` is a tenant's part of the store, "" if shared.
 
-    `namespace` is its part of the store: the tenant's own, or "" for the shared one. `is_local` marks the caller of a
-    service that requires no credential: it may do and read everything.
+    `is_local` marks the caller of a service that requires no credential: it may do and read everything.
     """
 
     name: str
@@ -73,10 +69,7 @@ _current: ContextVar[Caller] = ContextVar("caller")
 
 
 def caller() -> Caller:
-    """The caller on whose behalf this context runs. A task inherits it from its creator.
-
-    AssertionError when none is set: work without a caller must not count as that of LOCAL.
-    """
+    """The caller on whose behalf this context runs. AssertionError when none is set."""
     current = _current.get(None)
     if current is None:
         raise AssertionError("work runs on behalf of nobody; wrap it in service.identity.caller.acting_as")

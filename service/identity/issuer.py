@@ -55,9 +55,8 @@ class Rule(BaseModel):
 class Issuer(BaseModel):
     """An issuer of tokens. The first of `rules` that matches decides; a token that matches none is refused.
 
-    Tokens that match one of `read_only` get at most `cache:read`, whatever the rule says: anybody may open a pull
-    request, or start a workflow by a comment or by another workflow. Without `jwks_url` the issuer's own description is
-    fetched for it.
+    Tokens that match one of `read_only` get at most `cache:read`: anybody may open a pull request, for one. Without
+    `jwks_url` the issuer's own description is fetched for it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

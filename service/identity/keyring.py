@@ -1,8 +1,7 @@
 """API keys and tenants in a directory: managed by an operator's command, read by running services.
 
-`register.json` has the records, `secret` 32 random bytes in hexadecimal. The keys' hashes and the tenants' salts depend
-on the secret: services that share a store share the directory too. A key as text is `kiln_<id>_<secret><checksum>`, all
-letters and digits, so that a double click selects one.
+`register.json` has the records, `secret` 32 random bytes in hexadecimal, on which the keys' hashes and the tenants'
+salts depend. A key as text is `kiln_<id>_<secret><checksum>`, all letters and digits.
 """
 
 from __future__ import annotations
@@ -89,10 +88,7 @@ def _checksum(identifier: str, secret: str) -> str:
 
 
 class Keyring:
-    """The keyring in `directory`, which need not exist. Changes by other processes are seen at the next call.
-
-    Every method raises UnavailableError when a file there cannot be read, or cannot be written if it has to be.
-    """
+    """The keyring in `directory`, which need not exist. UnavailableError when a file there cannot be used."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -42,12 +42,7 @@ class KeyRecord(_Record):
 
 
 class TenantRecord(_Record):
-    """The limits of a tenant. None is the default of the settings, 0 no limit.
-
-    Of two busy tenants, the one with twice the `weight` gets twice the processor time. `shared` puts the tenant in the
-    store that all such tenants share. `in_flight` limits running compile requests, `cpu_s` processor seconds per
-    window.
-    """
+    """The limits of a tenant: None is the default of the settings, 0 no limit; docs/identity.md describes them."""
 
     weight: float = Field(default=1.0, gt=0, le=1000)
     shared: bool = False

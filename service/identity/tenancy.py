@@ -63,9 +63,7 @@ class Tenancy:
     def request_digest(self, body_digest: str) -> str:
         """The digest by which this caller's answers to requests with the same body are found.
 
-        It depends on the caller: an answer is only as trustworthy as the process that wrote it, which may have read
-        other requests of its caller before. Answers from a time when no credential was required are not found: they
-        granted no right to read.
+        It depends on the caller: an answer is only as trustworthy as the process that wrote it.
         """
         if caller().is_local:
             return body_digest
@@ -105,20 +103,16 @@ class Tenancy:
 
 
 def salt_of(namespace: str, operator_salt: str, secret: bytes) -> str:
-    """The salt of a namespace; that of the shared one ("") is the operator's.
-
-    A tenant's salt depends on the keyring's secret, so it cannot be guessed from the tenant's name.
-    """
+    """The salt of a namespace, which cannot be guessed without the secret; of the shared one (""), the operator's."""
     if not namespace:
         return operator_salt
     return hmac.digest(secret, f"salt {namespace} {operator_salt}".encode(), sha256).hex()
 
 
 class Access:
-    """Rights to read stored bytes, kept in `records` so that all services of a store agree.
+    """Rights to read stored bytes, kept in `records` so that all services of a store agree: a digest is no password.
 
-    A digest is no password: it appears in logs, in answers, in other programs. A tenant may read an artifact or a
-    program that one of its own answers named. Only the sender of a request may read the reproducer of its crash.
+    A tenant may read what its own answers named; only the sender of a request may read the reproducer of its crash.
     """
 
     def __init__(self, records: Records) -> None:

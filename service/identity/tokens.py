@@ -52,14 +52,10 @@ _log = structlog.get_logger()
 PublicKey = RSAKey | ECKey | OKPKey
 MAX_TOKEN_CHARACTERS: Final = 16 << 10
 MAX_LEFT_S: Final = 86_400
-"""Most seconds until a token ends: a longer-lived one would be a key that nobody can revoke. RFC 7523 (section 3, rule
-4) allows refusing an `exp` that is unreasonably far away; tokens of workflows live minutes, or an hour.
-"""
+"""Most seconds until a token ends (RFC 7523, section 3, rule 4): a longer-lived one is a key that nobody can revoke."""
 _HOUR_S: Final = 3600
 _SUBJECT: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,2048}")
-"""A valid `sub`: text without control characters. OpenID Connect Core (section 2) allows 255 characters, but the `sub`
-of a GitHub workflow that is made of several claims may have more.
-"""
+"""A valid `sub`: text without control characters; that of a GitHub workflow may have more than OpenID Connect's 255."""
 
 
 class Jwks:

@@ -1,8 +1,4 @@
-"""Traces by OpenTelemetry: propagation of the trace context, and the export of spans.
-
-Only OpenTelemetry's API is needed, which FastAPI depends on. Until its SDK is installed and configured no span is
-recorded, and only the id of the trace remains, for log lines.
-"""
+"""Traces by OpenTelemetry: propagation of the trace context, and the export of spans where its SDK is installed."""
 
 from __future__ import annotations
 
@@ -36,10 +32,7 @@ TELEMETRY: Final[TelemetryConfig] = {
     "auto_configure": False,
     "exclude": lambda scope: scope.get("path") in _PROBES,
 }
-"""The telemetry of FastAPI: only spans of requests, where there is a tracer.
-
-The service makes its own metrics and log lines, without paths and texts of exceptions.
-"""
+"""The telemetry of FastAPI: only spans of requests, where there is a tracer."""
 
 
 def trace_id() -> str | None:
@@ -86,10 +79,7 @@ def traced(headers: Mapping[str, str]) -> Generator[str]:
 
 
 def record_spans() -> Callable[[], None]:
-    """Export the spans of this process as `OTEL_*` configures; return the function that stops it.
-
-    Call it after `require_exporter`, in the process that makes the spans: the exporter does not survive a fork.
-    """
+    """Export the spans of this process as `OTEL_*` configures, which no fork survives; the function that stops it."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor

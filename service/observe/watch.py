@@ -21,10 +21,7 @@ _SCOPE: Final = "tensorkiln.service"
 
 
 class TaskFigures:
-    """Counts and traces a task while the block runs; a stage lasts until the next one begins.
-
-    `kind` and `header` are those of the task, and `begins` passes each stage on to `on_stage`.
-    """
+    """Counts and traces a task while the block runs; `begins` ends a stage, and passes the next to `on_stage`."""
 
     def __init__(self, kind: str, header: Mapping[str, Any], on_stage: Callable[[str], None]) -> None:
         self._kind = kind

@@ -15,10 +15,7 @@ _OLD_MODELS: Final = "pydantic.v1"
 
 @contextmanager
 def frozen_heap() -> Generator[None]:
-    """Exclude the objects made in the block from garbage collection, now and later.
-
-    A start imports a hundred thousand objects; scanning them again and again takes a fifth of its time.
-    """
+    """Exclude the objects made in the block from garbage collection, which takes a fifth of the time of a start."""
     gc.disable()
     try:
         yield
@@ -28,10 +25,7 @@ def frozen_heap() -> Generator[None]:
 
 
 def end_process(status: int) -> NoReturn:
-    """End this process with an exit status, without running exit handlers.
-
-    The store's library sometimes aborts the process when the interpreter shuts down while its threads run.
-    """
+    """End this process without exit handlers: the store's library sometimes aborts when the interpreter shuts down."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -40,11 +34,7 @@ def end_process(status: int) -> NoReturn:
 
 
 def load_structlog() -> None:
-    """Import structlog without rich, unless one of them has been imported already.
-
-    Rich takes longer to load than the rest of structlog, and is never used: the log is JSON. It is installed beside the
-    service wherever the command line of the SDK is.
-    """
+    """Import structlog without rich, which takes longer to load than the rest and is never used: the log is JSON."""
     if "structlog" in sys.modules or "rich" in sys.modules:
         return
     # None makes the import of this module fail.

@@ -21,10 +21,7 @@ _M_MMAP_THRESHOLD: Final = -3  # malloc.h of glibc
 
 
 class MemoryLimit:
-    """Refuses allocations that would make this process larger than `most_mib`.
-
-    Nothing is reserved: concurrent allocations may exceed the limit together.
-    """
+    """Refuses allocations that would make this process larger than `most_mib`; nothing is reserved."""
 
     def __init__(self, most_mib: int) -> None:
         self._most = most_mib * MIB
@@ -54,8 +51,7 @@ class MemoryLimit:
 def give_back_large_blocks() -> None:
     """Make the C library map each block of 1 MiB or more separately, so that freeing it returns the memory.
 
-    By default glibc raises this threshold up to 32 MiB as such blocks are freed: bodies of requests then lie among
-    small blocks, and the process does not shrink. Other libraries have no such option.
+    By default glibc raises this threshold up to 32 MiB as such blocks are freed, and the process does not shrink.
     """
     with suppress(AttributeError):
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, MIB)

@@ -20,10 +20,7 @@ _log = structlog.get_logger()
 async def periodically(
     what: str, every_s: float, once: Callable[[], Awaitable[None]], *, at_once: bool = False
 ) -> None:
-    """Run `once` every `every_s` seconds, the first time after `every_s` seconds unless `at_once`.
-
-    A failed round is logged, and the next one follows.
-    """
+    """Run `once` every `every_s` seconds, from now on if `at_once`. A failed round is logged, and the next follows."""
     await asyncio.sleep(0 if at_once else every_s)
     while True:
         (error,) = await asyncio.gather(once(), return_exceptions=True)

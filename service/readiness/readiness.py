@@ -40,10 +40,7 @@ _MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a part fails: a public summary, and the reason for the operator.
-
-    With `in_part` the service may start nevertheless, because it can do part of its work.
-    """
+    """Why a part fails: for everybody, and for the operator. `in_part`: the service may start nevertheless."""
 
     summary: str
     reason: str
@@ -133,12 +130,9 @@ async def _ping(sandbox: Sandbox, limits: Limits) -> Failure | None:
 
 
 class Readiness:
-    """The checks `canary`, `store`, `disk` and `queue`.
+    """The checks `canary`, `store`, `disk` and `queue`; docs/observability.md describes them.
 
-    `disk_floor_mib` MiB have to be free on the disk of a store in a directory, and no compile may have waited longer
-    than `queue_age_s` seconds; `oldest_s` returns the longest wait. The canary compiles a small graph in `compiler`,
-    and forks a process in `reader`. In a farm `lacks_workers` returns why no worker can compile, or ""; the service
-    starts nevertheless.
+    `oldest_s` returns the longest wait of a compile. In a farm `lacks_workers` returns why no worker compiles, or "".
     """
 
     def __init__(
@@ -153,12 +147,6 @@ class Readiness:
         oldest_s: Callable[[], float],
         lacks_workers: Callable[[], str] | None,
     ) -> None:
-        async def disk() -> Failure | None:
-            return await _disk(store, disk_floor_mib)
-
-        async def queue() -> Failure | None:
-            return _queue(oldest_s(), queue_age_s)
-
         self._limits = AT_START
         looks = (*([] if compiler is None else [Canary(compiler).look]), partial(_ping, reader))
 
@@ -175,15 +163,14 @@ class Readiness:
         stored = Check("store", StoreLook(records).look, EVERY_S)
         self._vital = (here, stored)
         canary = here if lacks_workers is None else Check("canary", there)
+        disk, queue = partial(_disk, store, disk_floor_mib), partial(_queue, oldest_s, queue_age_s)
         self._checks = (canary, stored, Check("disk", disk), Check("queue", queue))
         assert tuple(check.name for check in self._checks) == CHECKS
 
     async def require_start(self, *, is_private: bool) -> None:
-        """Raise UnavailableError when the compiler or the store fails. It takes a little longer than the canary may.
+        """Raise UnavailableError when the compiler or the store fails; a full store can be read, and does not.
 
-        A full store does not fail it, because it can be read; the service is not ready then. The one caller of a
-        private service waits for its first compile, which shows as much as the canary: there the store alone is
-        checked.
+        Of a private service only the store is checked: its caller waits for a compile, which shows as much.
         """
         for check in self._vital[is_private:]:
             failure = await check.failure(_START_S)
@@ -244,8 +231,9 @@ async def _disk(store: ObjectStore, floor_mib: int) -> Failure | None:
     return Failure(low, low)
 
 
-def _queue(oldest_s: float, bound_s: float) -> Failure | None:
-    if oldest_s <= bound_s:
+async def _queue(oldest_s: Callable[[], float], bound_s: float) -> Failure | None:
+    waited_s = oldest_s()
+    if waited_s <= bound_s:
         return None
-    late = f"a compile has waited for {oldest_s:.0f} s, and KILN_READY_QUEUE_AGE_S is {bound_s:g}"
+    late = f"a compile has waited for {waited_s:.0f} s, and KILN_READY_QUEUE_AGE_S is {bound_s:g}"
     return Failure(late, late)

@@ -26,7 +26,7 @@ _REFUSED: Final = (errno.EPERM, errno.ENOSYS)
 # <linux/userfaultfd.h>, <linux/keyctl.h>, <linux/io_uring.h>, <linux/sched.h>
 _UFFD_USER_MODE_ONLY: Final = 1
 _KEYCTL_GET_KEYRING_ID, _KEY_SPEC_SESSION_KEYRING = 0, -3
-_IO_URING_PARAMS_BYTES: Final = 120
+_IO_URING_PARAMS: Final = ctypes.create_string_buffer(120)
 _CLONE_NEWUSER: Final = 0x10000000
 FORKS: Final = 1000
 _PTRACE_SEIZE: Final = 0x4206
@@ -37,10 +37,7 @@ _F_SETOWN: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """`planted` is a file outside the canary's directory that its user may write; `pid` is a process of that user.
-
-    The canary tries to write a file of `file_bytes` and to map `memory_bytes`.
-    """
+    """A file outside the canary's directory, a process of the same user, and sizes above the limits in bytes."""
 
     planted: Path
     pid: int
@@ -92,10 +89,6 @@ def _succeeds(attempt: Attempt, victim: Victim) -> bool:
     return True
 
 
-def _open_and_truncate(victim: Victim) -> None:
-    os.close(os.open(victim.planted, os.O_RDONLY | os.O_TRUNC))
-
-
 def _create(victim: Victim) -> None:
     made = victim.planted.with_name("made")
     made.write_bytes(b"made")
@@ -124,10 +117,11 @@ FILES: Final[Attempts] = {
     "list a directory that is not its own": lambda victim: os.listdir(victim.planted.parent),
     "write a file that is not its own": lambda victim: victim.planted.open("r+b").close(),
     "truncate a file that is not its own": lambda victim: os.truncate(victim.planted, 0),
-    "truncate a file by opening it": _open_and_truncate,
+    "truncate a file by opening it": lambda victim: os.close(os.open(victim.planted, os.O_RDONLY | os.O_TRUNC)),
     "make a file outside its directory": _create,
     "rename a file that is not its own": _rename,
     "link a file that is not its own": _link,
+    "make a directory": lambda _: os.mkdir("made"),
     "change the mode of a file": lambda victim: os.chmod(victim.planted, 0o600),
     "change the times of a file": lambda victim: os.utime(victim.planted),
     "read the environment of another process": lambda victim: Path(f"/proc/{victim.pid}/environ").read_bytes(),
@@ -204,14 +198,10 @@ SHARED: Final[Attempts] = {
 }
 
 
-def _set_up_ring(_victim: Victim) -> None:
-    os.close(call("io_uring_setup", 1, ctypes.create_string_buffer(_IO_URING_PARAMS_BYTES)))
-
-
 KERNEL: Final[Attempts] = {
     "have memory that no limit counts": lambda _: os.close(os.memfd_create("canary")),
     "handle its own page faults": lambda _: os.close(call("userfaultfd", os.O_CLOEXEC | _UFFD_USER_MODE_ONLY)),
-    "have a ring for system calls": _set_up_ring,
+    "have a ring for system calls": lambda _: os.close(call("io_uring_setup", 1, _IO_URING_PARAMS)),
     "use a keyring": lambda _: call("keyctl", _KEYCTL_GET_KEYRING_ID, _KEY_SPEC_SESSION_KEYRING, 1),
     "watch files": lambda _: os.close(call("inotify_init1", 0)),
 }

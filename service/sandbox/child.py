@@ -49,20 +49,14 @@ class Confinement:
         syscalls.prepare()
 
     def enter(self, own: Path) -> None:
-        """Confine this process for the rest of its life; in the directory `own` it may write.
-
-        Needs no_new_privs. OSError when the kernel refuses.
-        """
+        """Confine this process for the rest of its life; it may write in `own`. OSError when the kernel refuses."""
         if self.landlock_abi:
             landlock.restrict(self.landlock_abi, self.readable, (own, *paths.WRITABLE))
         syscalls.forbid_processes()
 
 
 class Outlet:
-    """The sending side of a task's channel. Each stage is sent at once, so that a crash can be attributed to it.
-
-    `level` is how strongly the task is confined.
-    """
+    """The sending side of a task's channel. Each stage is sent at once, so that a crash can be attributed to it."""
 
     def __init__(self, channel: socket.socket, level: Level = Level.PROCESS) -> None:
         self._channel = channel
@@ -93,10 +87,7 @@ Task = Callable[[Message, Outlet], Message]
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """The arguments of a child process. `scratch` is its private directory.
-
-    `channel` is the socket that carries the request and the answer. `gives_way` lowers the scheduling priority.
-    """
+    """The arguments of a child process. `channel` carries request and answer; `gives_way` lowers the priority."""
 
     parent: int
     order: Fork

@@ -44,10 +44,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def limit_resources(limits: Limits, baseline_bytes: int) -> None:
-    """Set every resource limit, none above the hard limit that this process already has.
-
-    `baseline_bytes` is the address space in use before the task.
-    """
+    """Set every resource limit; `baseline_bytes` is the address space in use before the task."""
     cpu_s = ceil(limits.deadline_s) * (os.cpu_count() or 1) + CPU_GRACE_S
     for kind, value in (
         (resource.RLIMIT_CORE, 0),

@@ -22,10 +22,7 @@ _T = TypeVar("_T")
 
 
 class Spending:
-    """The cost of some work, failed attempts included: processor `seconds`, and `run_s` of wall time outside queues.
-
-    `charge` is called with each amount of processor seconds, possibly long after the task's answer.
-    """
+    """The cost of some work: processor `seconds`, `charge`d as they are known, and `run_s` of time outside queues."""
 
     def __init__(self, charge: Callable[[float], None] = lambda _: None) -> None:
         self._charge = charge
@@ -100,10 +97,7 @@ class Connection:
         gives_way: bool = True,
         later: Sequence[str] = (),
     ) -> tuple[Connection, Ready]:
-        """Wait until a fork server is ready; UnavailableError after `timeout_s` or when it cannot start.
-
-        With `gives_way`, compiles run at a lower priority. The warm-ups in `later` run when the server is first idle.
-        """
+        """Wait until a fork server is ready; UnavailableError after `timeout_s` or when it cannot start."""
         spawned.begin(wall, gives_way=gives_way, later=later)
         spawned.orders.setblocking(False)
         connection = Connection(spawned.process, spawned.orders, spawned.scratch)
@@ -133,10 +127,9 @@ class Connection:
         return self._process.pid
 
     def fork(self, kind: str, limits: Limits, channel: socket.socket, spending: Spending) -> RunningTask:
-        """Order a task with `channel` as its socket.
+        """Order a task with `channel` as its socket; `spending` gets its processor seconds, or a lost task's seconds.
 
-        LostWorkerError when the fork server is gone, UnavailableError when it does not keep up. `spending` receives the
-        processor seconds of the task, or its wall-clock seconds if the fork server dies first.
+        LostWorkerError when the fork server is gone, UnavailableError when it does not keep up.
         """
         if self.is_lost:
             raise _lost()

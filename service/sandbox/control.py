@@ -29,8 +29,7 @@ class Limits:
 class Begin:
     """Prepare to serve: `scratch` is the directory of all tasks, `wall` the value of the `Wall` that confines them.
 
-    `namespaces` are those of the service. With `gives_way`, compiles run at a lower priority. The warm-ups in `later`
-    run when the server is first idle, the others before the first task.
+    `namespaces` are those of the service. The warm-ups in `later` run when the server is first idle.
     """
 
     scratch: str
@@ -58,10 +57,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The fork server has loaded what tasks need. `mechanisms` are the means of isolation that work on this machine.
-
-    `level` is the `Level` of isolation that they provide, `shortcomings` the reasons why it is not a stronger one.
-    """
+    """The fork server has loaded what tasks need, at this `Level`; `shortcomings` say why at no stronger one."""
 
     pid: int
     baseline_mib: int

@@ -86,11 +86,7 @@ class Forked:
 
 
 class Forker:
-    """Forks one process per task (one of `tasks`), each with its own directory below `scratch`.
-
-    A process gets the `confinement` set at its fork, a lower priority with `gives_way`, and its own cgroup if `cgroups`
-    is given.
-    """
+    """Forks one confined process per task, each with its own directory below `scratch`, and a cgroup, if possible."""
 
     def __init__(
         self, scratch: Path, tasks: Mapping[str, Task], confinement: Confinement, cgroups: Cgroups | None

@@ -1,8 +1,7 @@
 """The fork server: `python -m service.sandbox.forkserver CONTROL WARM_UP...`.
 
-It imports the warm-ups. On `Begin` it calls them, tests the confinement with a canary, then forks a process for each
-task, kills it at its deadline and reports how it ended. Some warm-ups wait until the server is idle. The fork server
-has one thread, keeps no MLIR context, reads no user input, and exits when the service closes its socket.
+On `Begin` it calls the warm-ups, tests the confinement with a canary, then forks a process for each task, kills it at
+its deadline and reports how it ended. It has one thread, reads no user input, and exits when its socket is closed.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from .child import Task
 from .control import Begin, Cancel, Expired, Fork, Ready, Refused, Unready
 from .forked import Forked, Forker
 from .levels import Wall
-from .removal import Remover, remove
+from .scratch import Remover, remove
 from .spawn import AFTERWARDS, COMPILING
 
 WarmUp: TypeAlias = Callable[[], object]
@@ -40,10 +39,7 @@ _NOT_QUIET_S = 5.0
 
 
 class ForkServer:
-    """Forks tasks through `forker` as orders arrive at `orders`; their files are in `scratch`.
-
-    The warm-ups in `later` run when the server is idle; a task that starts earlier loads those modules itself.
-    """
+    """Forks tasks as orders arrive. The warm-ups in `later` run when the server is idle."""
 
     def __init__(
         self,
@@ -165,10 +161,7 @@ class ForkServer:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve the socket whose descriptor is the first argument; the others are warm-ups.
-
-    Imports run before `Begin` arrives: the service starts this process before it has read its settings.
-    """
+    """Serve the socket whose descriptor is the first argument; the others are warm-ups, imported before `Begin`."""
     descriptor, *names = arguments
     # The service decides when this process ends: a Ctrl-C at the terminal reaches the whole process group.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

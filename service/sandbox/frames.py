@@ -80,10 +80,7 @@ def encode_part(name: str, content: bytes) -> tuple[bytes, bytes]:
 
 
 def gathered(pieces: Iterable[bytes]) -> Iterator[bytes | memoryview]:
-    """Regroup pieces for fewer system calls: join small ones, slice large ones without a copy.
-
-    A transport copies the bytes that its socket does not accept at once: at most one piece.
-    """
+    """Regroup pieces for fewer system calls and copies: join small ones, slice large ones without a copy."""
     small = bytearray()
     for piece in pieces:
         if len(small) + len(piece) < _WORTH_A_CALL:

@@ -29,15 +29,13 @@ _EXECUTE: Final = 1 << 0
 _WRITE_FILE: Final = 1 << 1
 _READ_FILE: Final = 1 << 2
 _READ_DIR: Final = 1 << 3
-_REMOVE_DIR: Final = 1 << 4
 _REMOVE_FILE: Final = 1 << 5
-_MAKE_DIR: Final = 1 << 7
 _MAKE_REG: Final = 1 << 8
 _REFER: Final = 1 << 13
 _TRUNCATE: Final = 1 << 14
 
 _READ: Final = _READ_FILE | _READ_DIR
-_WRITE: Final = _READ | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _REFER | _TRUNCATE
+_WRITE: Final = _READ | _WRITE_FILE | _REMOVE_FILE | _MAKE_REG | _REFER | _TRUNCATE
 _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 """The rights that a rule for a non-directory may name."""
 

@@ -23,11 +23,7 @@ class Level(StrEnum):
 
 
 class Wall(StrEnum):
-    """How the service confines tasks, in addition to one process per task.
-
-    `auto` is all that the kernel offers to any process; `process` leaves Landlock out; `bwrap` starts the fork server
-    itself inside bubblewrap, and confines its tasks as `auto` does.
-    """
+    """How the service confines tasks, in addition to one process per task; docs/sandbox.md describes them."""
 
     AUTO = "auto"
     PROCESS = "process"

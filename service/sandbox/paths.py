@@ -17,10 +17,7 @@ WRITABLE: Final = (Path("/dev/null"),)
 
 
 def readable() -> tuple[Path, ...]:
-    """Directories and files that tasks may read, none below another, given the modules loaded now.
-
-    Of PYTHONPATH only loaded packages count: it begins with the directory where the service was started.
-    """
+    """Directories and files that tasks may read, none below another; of PYTHONPATH only the packages loaded now."""
     return outermost(
         path
         for path in (*map(Path, (*_LIBRARIES, *_MACHINE)), *installation(), *_loaded(sys.modules.copy().items()))

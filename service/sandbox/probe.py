@@ -18,7 +18,7 @@ from .forked import Forker
 from .frames import FrameError, Message
 from .landlock import Support
 from .levels import Level, Wall
-from .removal import remove
+from .scratch import remove
 
 _LIMITS: Final = Limits(deadline_s=10.0, memory_mib=256, file_mib=1)
 _PLANTED: Final = "planted"
@@ -29,10 +29,7 @@ _LEFT_OUT: Final = Support(0, "KILN_ISOLATION=process leaves Landlock out")
 def choose_confinement(
     scratch: Path, tasks: Mapping[str, Task], wall: Wall, outside: tuple[str, ...]
 ) -> tuple[Forker, Ready]:
-    """Return a forker with the strongest confinement that works on this machine, and its report.
-
-    `outside` are the namespaces of the service.
-    """
+    """A forker with the strongest confinement that works here, and its report; `outside`: the service's namespaces."""
     support = _LEFT_OUT if wall is Wall.PROCESS else landlock.support()
     shortcomings = [support.reason] if support.reason else []
     cgroups = Cgroups.delegated()

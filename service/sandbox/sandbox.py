@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
 import structlog
@@ -34,46 +35,32 @@ REAP_S: Final = 0.02
 _log = structlog.get_logger()
 
 
+@dataclass(eq=False)
 class Sandbox:
-    """Runs tasks, each in a process forked from a fork server that has called `warm_ups`.
+    """Runs tasks, each in a process forked from a fork server that has called `warm_ups`, written `module:function`.
 
-    A warm-up is a function without arguments, written `module:function`; tasks inherit the modules it loads. A fork
-    server that dies is replaced and its tasks are retried once: a task depends only on its request. `max_output_mib`
-    bounds the answer of a task. Tasks are confined by `wall`, at the level `required` or a stronger one. Compiles run
-    at a lower priority unless `gives_way=False`. The warm-ups in `later` run when the fork server is first idle: it is
-    ready sooner, and tasks before that are a little slower. `spawn` may return a fork server that is already started.
+    A fork server that dies is replaced and its tasks are retried once: a task depends only on its request. Tasks are
+    confined by `wall`, at the level `required` or a stronger one, and compiles give way to others. The warm-ups in
+    `later` run when the fork server is first idle. `spawn` may return a fork server that is already started.
     """
 
-    def __init__(
-        self,
-        warm_ups: Sequence[str] = (),
-        *,
-        max_output_mib: int = 256,
-        wall: Wall = Wall.AUTO,
-        required: Level = Level.PROCESS,
-        gives_way: bool = True,
-        later: Sequence[str] = (AFTERWARDS,),
-        spawn: Callable[[], Spawned | None] = lambda: None,
-    ) -> None:
-        self._warm_ups = tuple(warm_ups)
-        self._spawn = spawn
-        self._max_output_mib = max_output_mib
-        self._wall = wall
-        self._required = required
-        self._gives_way = gives_way
-        self._later = tuple(later)
-        self._connection: Connection | None = None
-        self._ends: set[asyncio.Task[None]] = set()
-        self._lock = asyncio.Lock()
-        self._is_closed = False
-        self.ready: Ready | None = None
-        self.restarts = 0
+    warm_ups: Sequence[str] = ()
+    _: KW_ONLY
+    max_output_mib: int = 256
+    wall: Wall = Wall.AUTO
+    required: Level = Level.PROCESS
+    gives_way: bool = True
+    later: Sequence[str] = (AFTERWARDS,)
+    spawn: Callable[[], Spawned | None] = lambda: None
+    ready: Ready | None = field(default=None, init=False)
+    restarts: int = field(default=0, init=False)
+    _connection: Connection | None = field(default=None, init=False)
+    _ends: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _is_closed: bool = field(default=False, init=False)
 
     async def start(self) -> Ready:
-        """Start the fork server and return its report; remove files of dead services in the background.
-
-        UnavailableError when it does not get ready, or when its isolation is below the required level.
-        """
+        """Start the fork server; its report. UnavailableError when it does not get ready at the required level."""
         # Not awaited, and dropped when this process ends: there may be many files.
         threading.Thread(target=sweep, name="kiln-sweep", daemon=True).start()
         await self._connect()
@@ -89,12 +76,11 @@ class Sandbox:
         on_stage: Callable[[str], None] = lambda _: None,
         spending: Spending | None = None,
     ) -> Message:
-        """Run a task of this kind: return its answer, or raise its TensorkilnError.
+        """Run a task of this kind; `spending` receives its processor seconds, some of them after the answer.
 
-        `spending` receives its processor seconds, some of them after the answer.
-
-        CrashedError when its process died, DeadlineExceededError or ResourceExhaustedError when it reached a limit;
-        their `details` have `stage`, `signal` and further facts. LostWorkerError when the fork server died twice.
+        Raises the task's TensorkilnError; CrashedError when its process died, DeadlineExceededError or
+        ResourceExhaustedError at a limit, with `stage`, `signal` and more in `details`; LostWorkerError when the fork
+        server died twice.
         """
         with TaskFigures(kind, request.header, on_stage) as figures:
             asked = (kind, request, limits, figures.begins, spending or Spending())
@@ -126,12 +112,12 @@ class Sandbox:
                     self._ends.add(end)
                     end.add_done_callback(self._ends.discard)
                 # A replacement runs every warm-up before it is ready: a deferred one may have ended the last server.
-                later = self._later if self.ready is None else ()
+                later = self.later if self.ready is None else ()
                 connection, ready = await Connection.open(
-                    self._spawn() or Spawned(self._warm_ups, self._wall),
+                    self.spawn() or Spawned(self.warm_ups, self.wall),
                     START_TIMEOUT_S,
-                    wall=self._wall,
-                    gives_way=self._gives_way,
+                    wall=self.wall,
+                    gives_way=self.gives_way,
                     later=later,
                 )
                 self._connection = connection
@@ -146,11 +132,11 @@ class Sandbox:
     def _require(self, ready: Ready) -> None:
         """Refuse a fork server with weaker isolation than required, or than its predecessor reported."""
         level, because = Level(ready.level), "; ".join(ready.shortcomings)
-        if self._wall is Wall.BWRAP and level is not Level.EXTERNAL:
+        if self.wall is Wall.BWRAP and level is not Level.EXTERNAL:
             raise UnavailableError(f"KILN_ISOLATION=bwrap, but tasks get the level {level} only: {because}.")
-        if not level.reaches(self._required):
+        if not level.reaches(self.required):
             raise UnavailableError(
-                f"KILN_REQUIRE_ISOLATION={self._required}, but tasks get the level {level} only: {because}."
+                f"KILN_REQUIRE_ISOLATION={self.required}, but tasks get the level {level} only: {because}."
             )
         if self.ready is not None and not level.reaches(Level(self.ready.level)):
             raise UnavailableError(f"Tasks had the level of isolation {self.ready.level}, now {level} only: {because}.")
@@ -179,7 +165,7 @@ class Sandbox:
             connection.cancel(running)
             raise
         sending = asyncio.create_task(_send(writer, request))
-        reply = Reply(self._max_output_mib * MIB, on_stage)
+        reply = Reply(self.max_output_mib * MIB, on_stage)
         try:
             async with asyncio.timeout(limits.deadline_s + OVERDUE_S):
                 answer = await self._outcome(reply, reader, connection, running, limits)
@@ -210,7 +196,7 @@ class Sandbox:
                 )
             answer = reading.result()
         except TooMuchOutput:
-            return verdict.too_much_output(self._max_output_mib, reply.stage)
+            return verdict.too_much_output(self.max_output_mib, reply.stage)
         except FrameError as error:
             return verdict.garbled(error, reply.stage)
         finally:

@@ -1,7 +1,6 @@
 """Start a fork server's process before anything else: its imports take most of a service's start.
 
-This module imports nothing slow. Warm-ups, which a fork server calls before it forks, are strings here, because this
-process must not import their modules.
+This module imports nothing slow, and names warm-ups by strings.
 """
 
 from __future__ import annotations
@@ -123,10 +122,10 @@ def namespaces() -> tuple[str, ...]:
 
 
 def inside(program: Sequence[str], scratch: str, warm_ups: Iterable[str]) -> list[str]:
-    """Build the bubblewrap command that runs `program` with no network and its own PID and mount namespaces.
+    """The bubblewrap command that runs `program` with no network and namespaces of its own.
 
-    It sees, read-only, the system's libraries, Python with its installed packages, this compiler and the packages of
-    `warm_ups`; `scratch` is empty and writable. UnavailableError without bubblewrap.
+    It may read libraries, Python, this compiler and the packages of `warm_ups`, and write to `scratch`.
+    UnavailableError without bubblewrap.
     """
     bubblewrap = shutil.which("bwrap")
     if bubblewrap is None:

@@ -59,6 +59,8 @@ _NETWORK: Final = {
 """Create or use a socket."""
 
 _FILES: Final = {
+    "mkdir": (83, None),
+    "mkdirat": (258, 34),
     "chmod": (90, None),
     "fchmod": (91, 52),
     "fchmodat": (268, 53),
@@ -89,7 +91,7 @@ _FILES: Final = {
     "quotactl": (179, 60),
     "quotactl_fd": (443, 443),
 }
-"""Change or watch files in ways that Landlock does not check: it covers opening, creating and removing."""
+"""Make directories, or change or watch files in ways that Landlock does not check: it covers opening and removing."""
 
 _MOUNTS: Final = {
     "mount": (165, 40),

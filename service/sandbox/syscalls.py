@@ -61,10 +61,9 @@ class _Program(ctypes.Structure):
 
 
 def forbid_processes() -> None:
-    """Install the filter for the rest of this process; does nothing where `is_supported` is false.
+    """Install the filter, where `is_supported`; needs no_new_privs. A refused call fails with EPERM.
 
-    Needs no_new_privs to be set. A refused call fails with EPERM. Calls newer than the filter fail with ENOSYS, so the
-    C library falls back to older ones.
+    Calls newer than the filter fail with ENOSYS, so the C library falls back to older ones.
     """
     if not is_supported():
         return
@@ -98,10 +97,7 @@ def number(name: str) -> int | None:
 
 
 def program_for(machine: str, pid: int) -> bytes:
-    """The instructions of the filter for process `pid` on a machine of this kind.
-
-    The instructions common to all processes are cached.
-    """
+    """The instructions of the filter for process `pid` on a machine of this kind."""
     first, rest = _for_any_process(machine)
     own = [
         check

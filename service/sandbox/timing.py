@@ -1,8 +1,4 @@
-"""Time the candidate schedules of a graph's kernels, round-robin over whole programs.
-
-In the n-th program every kernel uses its n-th candidate, so the kernel with the most candidates sets the number of
-programs. Each candidate is timed in place, after the kernels that fill the caches before it.
-"""
+"""Time the candidate schedules of a graph's kernels, round-robin; program n has each kernel's n-th candidate."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
     # Each stream is a connection; half of the connections are left for other requests.
     app.state.streams = Shares(most_connections() // 2, "streams", "streams of events")
     app.add_middleware(RequestMemory, most=settings.intake_mib << 20)
-    public = PUBLIC | _also_public(settings)
+    public = PUBLIC | ({about.METRICS} if settings.metrics == "public" else set())
     app.add_middleware(Admission, tenant=authentication.keyring.tenant, public=public)
     app.add_middleware(Guard, authenticator=authentication, public=public)
     app.add_middleware(Requests)
@@ -98,7 +98,3 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
             app.include_router(module.router, tags=[group])
     app.openapi = lambda: document(app)
     return app
-
-
-def _also_public(settings: Settings) -> frozenset[str]:
-    return frozenset({about.METRICS}) if settings.metrics == "public" else frozenset()

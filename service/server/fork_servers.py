@@ -1,7 +1,6 @@
 """The fork servers of a service, which are started before the modules of the service are imported.
 
-One is for compiles, unless a farm does these, and one reads requests. A private service, which has one caller, uses the
-first for both.
+One compiles, unless a farm does, and one reads requests. A private service uses the first for both.
 """
 
 from __future__ import annotations

@@ -38,10 +38,7 @@ class Listener:
 
 
 def listen(host: str, port: int, uds: str | None) -> Listener:
-    """Bind `host`:`port` (0: any free port), or the Unix socket `uds`, which only this user can open.
-
-    UnavailableError when the address is in use or cannot be bound.
-    """
+    """Bind `host`:`port` (0: any port), or the Unix socket `uds` for this user. UnavailableError when that fails."""
     try:
         return _unix(Path(uds)) if uds is not None else _tcp(host, port)
     except OSError as error:

@@ -1,7 +1,6 @@
 """Several processes that serve at one address: each accepts when it is idle, and all share one store.
 
-This process binds the socket, hands it down to workers, and serves no requests. It passes signals on and restarts
-workers that die. No worker outlives it.
+This process binds the socket, hands it down to workers, passes signals on and restarts workers that die.
 """
 
 from __future__ import annotations

@@ -76,10 +76,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(settings: Settings, begun: ForkServers, host: str, port: int, uds: str | None) -> int:
-    """Serve until a signal, with fork servers that have `begun`; the exit status.
-
-    TensorkilnError or OSError when it cannot start.
-    """
+    """Serve until a signal; the exit status. TensorkilnError or OSError when it cannot start."""
     configure_log(settings.log)
     require_private_address(settings, host, uds)
     with closing(listen(host, port, uds)) as listener:

@@ -1,8 +1,7 @@
 """Attempts at compiles, by action, so that a graph that crashes the compiler is tried MAX_CRASHES times in all.
 
-An action has MAX_CRASHES places. A process starts a compile by creating the record of a place, which only one process
-can. It removes the record when the compile ends without a crash. With a crash in every place, the action is refused.
-Records are signed: one without a valid signature, or an old one that is written again, does not hold a place.
+An action has MAX_CRASHES places, each a signed record that only one process can create. It removes the record when the
+compile ends without a crash. With a crash in every place, the action is refused.
 """
 
 from __future__ import annotations
@@ -99,10 +98,7 @@ class Attempts:
         self._has_met_others = False
 
     async def begin(self) -> Attempt | Crash | None:
-        """A new attempt for the caller; the last crash if every place has one; None while others hold places.
-
-        UnavailableError when the store fails.
-        """
+        """A new attempt for the caller; the last crash if every place has one; None while others hold places."""
         found: list[Crash] = []
         for path in _paths(self._key):
             attempt = Attempt(self._crashes, self._key, path, len(found) + 1)
@@ -151,10 +147,7 @@ class Attempt:
         return self._crashes.holding(self._path, self._holder, 0)
 
     async def crash(self, problem: Awaitable[Mapping[str, Any]]) -> None:
-        """Count the attempt as crashed, even if the caller is cancelled. `problem` gives its problem document.
-
-        It is not counted if its lease is over and its place was given to another attempt.
-        """
+        """Count the attempt as crashed with `problem`, even if the caller is cancelled, unless its place was lost."""
         self._has_crashed = True
         await asyncio.shield(self._crashes.see_to(self._count(problem)))
 

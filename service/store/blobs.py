@@ -40,10 +40,7 @@ class Blobs:
         self._readers = asyncio.Semaphore(_AT_ONCE)
 
     async def put(self, content: bytes, *, durable: bool = False) -> str:
-        """Store `content`; its digest. With `durable`, it survives a power failure from then on.
-
-        UnavailableError when the store does not accept it.
-        """
+        """Store `content`, `durable` against a power failure; its digest. UnavailableError when that fails."""
         digest = await digest_of(content)
         async with self._writers:
             with explained("The store does not take a blob"):
@@ -76,10 +73,7 @@ class Blobs:
         return None
 
     async def holds(self, digests: Iterable[str]) -> bool:
-        """Whether all of them are there and undamaged.
-
-        A blob is read and hashed when it is new or its file has changed since; otherwise looking at the file is enough.
-        """
+        """Whether all of them are there and undamaged. A blob is read and hashed if its file is new or has changed."""
         wanted = list(dict.fromkeys(digests))
         with explained("The store does not answer"):
             found = await self._store.looks(map(_path, wanted))
@@ -105,10 +99,7 @@ class Blobs:
         return found
 
     async def _is_fresh(self, digest: str) -> bool:
-        """Whether the blob, which was verified, is safe from eviction for a while. A file is made safe by a new time.
-
-        It is not written again for that: the file may be durable already, and its replacement would not be.
-        """
+        """Whether the blob is safe from eviction for a while. Its file gets a new time: it may be durable already."""
         is_touched = self._store.touch(_path(digest), FRESH_S)
         found = await self._look(digest)
         if found is None or not is_touched:
@@ -136,10 +127,8 @@ async def digest_of(content: bytes) -> str:
 class Bodies:
     """Bodies in `blobs`, each prefixed with the `salt` of its caller.
 
-    Blobs are shared by content, and an existing one is not written again. Without the prefix, a tenant could tell by
-    the time of a write whether another had sent the same body.
-
-    While a body is written it is in memory twice; `memory_limit` must have room for it.
+    Blobs are shared by content. Without the prefix, a tenant could tell by the time of a write whether another had sent
+    the same body. While a body is written it is in memory twice.
     """
 
     def __init__(self, blobs: Blobs, salt: Callable[[], str], memory_limit: MemoryLimit) -> None:

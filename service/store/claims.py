@@ -1,8 +1,7 @@
 """Claims: the owner of some work, as a record in the store that only one process can create.
 
-The owner writes heartbeats, in the claim itself or elsewhere. After a lease without one, another process may replace
-the claim. It measures the lease by its own clock, so no two clocks have to agree. Orders, attempts at compiles and jobs
-are claimed this way.
+After a lease without a heartbeat of the owner, by its own clock, another process may replace the claim. Orders,
+attempts at compiles and jobs are claimed this way.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ class Claims:
     ) -> Record | None:
         """Claim `path` with the record of `mine`. None on success, otherwise the valid claim of another owner.
 
-        A claim that is not valid, by `stands`, is replaced. `known` is a claim that was read before.
-        UnavailableError when the store accepts no claim and does not return the existing one.
+        A claim that is not valid, by `stands`, is replaced; `known` was read before. UnavailableError when the store
+        accepts none.
         """
         for _ in range(_TRIES):
             if known is None and await self._records.create(path, mine()):

@@ -105,17 +105,11 @@ class Disk:
         return await _in_thread(lambda: _read(file))
 
     async def write(self, path: str, content: bytes, *, durable: bool) -> None:
-        """Write or replace the file at `path`.
-
-        With `durable`, a power failure meanwhile leaves either the old content or the new.
-        """
+        """Write or replace the file at `path`. `durable`: a power failure leaves the old content or the new."""
         await _in_thread(lambda: self._write(self.root / path, content, os.replace, durable), durable)
 
     async def create(self, path: str, content: bytes, *, durable: bool) -> bool:
-        """Write `content` to `path` unless there is a file; whether it was written.
-
-        With `durable`, an existing file is made durable too.
-        """
+        """Write `content` to `path` unless there is a file, which is made durable, too; whether it was written."""
         try:
             await _in_thread(lambda: self._write(self.root / path, content, os.link, durable), durable)
         except FileExistsError:
@@ -218,10 +212,7 @@ def _fsync(path: Path) -> None:
 
 
 def file_names(folder: Path) -> list[str]:
-    """The names of the files in a folder, except those that are too long for a record.
-
-    Empty for a missing folder. OSError when it cannot be listed.
-    """
+    """The names of the files in a folder that are not too long for a record. OSError when it cannot be listed."""
     return [
         entry.name
         for entry in _entries(folder)

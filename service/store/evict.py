@@ -64,11 +64,8 @@ class Evicted:
 async def evict(store: ObjectStore, bounds: Bounds, *, grace_s: float = GRACE_S) -> Evicted:
     """Remove records that are too old, then the oldest until the rest fits, then the blobs that no record names.
 
-    A crash is removed once it is older than REMEMBERED_S. An ended job and the programs of its answer are kept for
-    ENDED_KEPT_S; then they are records like others. A repeated answer or an ended job is removed before its programs,
-    and a record before the blobs that only it needs, so that no record outlives its blobs.
-    A right to read is removed when its target is neither stored nor named by a record that stays.
-    Objects that are used or written meanwhile stay.
+    An answer or an ended job is removed before its programs, a record before the blobs that only it needs, and a right
+    to read after its target. Objects that are used or written meanwhile stay. docs/trust.md has the bounds.
     """
     inventory = await take_inventory(store)
     now = clock.time()

@@ -45,8 +45,7 @@ class _Named(BaseModel):
 class Inventory:
     """The blobs by digest, the records by path, and the blobs that each record needs.
 
-    `others` are the blobs that any other object in the store names. `answers` has the programs of each repeated answer
-    and of the answer of each ended job. `rights` are the rights to read, by path.
+    `others` are the blobs that other objects name, `answers` the programs of each repeated answer and ended job.
     """
 
     blobs: Mapping[str, Item] = field(default_factory=dict[str, Item])
@@ -63,10 +62,7 @@ class Inventory:
 
 
 async def take_inventory(store: ObjectStore) -> Inventory:
-    """Everything in `store` at about this time. A record that cannot be read needs no blobs.
-
-    Nor does the progress of a job that is not open: a service wrote it after another had ended the job.
-    """
+    """Everything in `store` at about this time. An unreadable record, or progress of an ended job, needs no blobs."""
     records: dict[str, Item] = {}
     needs: dict[str, tuple[str, ...]] = {}
     answers: dict[str, tuple[str, ...]] = {}
@@ -121,10 +117,7 @@ async def read(store: ObjectStore, path: str) -> bytes | None:
 
 
 def needed_blobs(path: str, content: bytes, record: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The digests of the blobs that `record` needs; it is stored at `path`, as the bytes `content`.
-
-    None when it does not have the fields of such a record.
-    """
+    """The digests of the blobs that the record at `path`, with these bytes, needs; None when it lacks its fields."""
     if path.startswith(NEAREST):
         return ()
     if path.startswith(HISTORY):

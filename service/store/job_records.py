@@ -71,14 +71,11 @@ def _problem(error: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A job. `body` is the digest of its request, `answer` that of its answer; both are blobs. `caller` has sent it.
+    """A job. `body` and `answer` are digests of blobs; `blobs` and `programs` (action digests) are in the answer.
 
-    `blobs` and `programs` are what the answer names, the latter by their action digests.
-    `body_bytes` is an upper bound for the length of the request.
     `accepted` is in seconds since the epoch, `attempt` counts how often a service took it over or its compile was
-    restarted, `lost` the services that were lost while they worked on it. `owner` is the service that has it, empty for
-    none. `error` is a problem document. `trace` is the `traceparent` of the request. `body` and `caller` are empty for
-    a job whose record was damaged.
+    restarted, `lost` the services that were lost while they worked on it. `owner` is the service that has it. `body`
+    and `caller` are empty for a job whose record was damaged.
     """
 
     id: str
@@ -187,10 +184,7 @@ class JobRecords:
         return await self._records.names(OPEN_FOLDER.removesuffix("/"), MAX_OPEN)
 
     async def orphan(self, job: str, owner: str) -> JobRecord | None:
-        """Take over an open job of a lost service for `owner`; None when it cannot be taken over.
-
-        If it is a job of `owner` already, `owner` has abandoned it.
-        """
+        """Take over an open job of a lost service, or one that `owner` has abandoned; None when that cannot be."""
         record = await self._open(job)
         if record is None:
             return None

@@ -86,10 +86,7 @@ ObjectStore: TypeAlias = Disk | Bucket
 
 
 def open_store(location: str, *, make: bool = True) -> ObjectStore:
-    """The store at a path, or at a URL of the schemes memory, s3, gs, az (credentials come from the environment).
-
-    `make` a directory that does not exist. UnavailableError when it cannot be used.
-    """
+    """The store at a path, or at a URL of the schemes memory, s3, gs, az. UnavailableError when it cannot be used."""
     with explained(f"The store at {location} (KILN_STORE, or KILN_HOME) cannot be opened"):
         if urlsplit(location).scheme in ("", "file"):
             path = Path(urlsplit(location).path).expanduser().absolute()

@@ -1,8 +1,7 @@
 """The index of stored programs that explains misses by the nearest one: two small records for each program.
 
-One lists the programs of the same graph, one those for the same target and options; explaining a miss reads these two.
-Each namespace has records of its own, whose paths cannot be guessed. An entry is a hint: one whose program is gone is
-skipped and dropped, and one that is lost in a race of two services only costs an explanation.
+One lists the programs of the same graph, one those for the same target and options. Each namespace has records of its
+own. An entry is a hint: one whose program is gone is dropped, and one lost in a race only costs an explanation.
 """
 
 from __future__ import annotations
@@ -69,10 +68,7 @@ def shown_salt(salt: str) -> str:
 
 
 class Nearest:
-    """The index in `records`. `is_there` says whether the program of an action digest is stored and believed.
-
-    A `scope` is the part of the store that a caller works on; see `service.identity.tenancy`.
-    """
+    """The index in `records`. `is_there` says whether the program of an action digest is stored and believed."""
 
     def __init__(self, records: Records, is_there: Callable[[str], Awaitable[bool]]) -> None:
         self._records = records
@@ -93,8 +89,7 @@ class Nearest:
     async def to(self, action: Action, scope: str) -> Neighbour | None:
         """The stored program with the fewest components that differ: of the same graph, if there is one.
 
-        If none differ, the program itself was stored, and is now missing or not trusted. None when nothing is near, and
-        when the store fails.
+        If none differ, the program itself is missing or not trusted. None when nothing is near, or the store fails.
         """
         try:
             of_graph, of_target = await asyncio.gather(

@@ -28,8 +28,7 @@ _TIMES: Final = TypeAdapter(dict[str, Annotated[float, Field(ge=0.0, allow_inf_n
 class Entry:
     """A compiled program: digests of the program's record, of its artifacts, and of its stages' dumps by name.
 
-    `seconds` is the time of each stage, if known; it is not signed. `signature` is the `SignedRecord` of the rest, as
-    JSON; empty until the entry is saved. With `is_measured`, the program is measurements of schedules.
+    `seconds` is the time of each stage, not signed. `signature` is the `SignedRecord` of the rest, as JSON, once saved.
     """
 
     program: str
@@ -61,10 +60,7 @@ class Programs:
         self._notary = notary
 
     async def entry(self, digest: str) -> Entry | None:
-        """The entry of an action digest, whether or not its blobs are there.
-
-        None when its signature is not valid, and for measurements of schedules, which are not a program.
-        """
+        """The entry of an action digest, whether or not its blobs are there; None if not trusted, or measurements."""
         entry = await self._entry(digest)
         return None if entry is not None and entry.is_measured else entry
 

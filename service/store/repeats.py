@@ -25,11 +25,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """An answer, and what must be stored for it to be valid: blobs, and programs by their action digests.
-
-    `keys` are the ids of the keys that signed these: each must be valid. `isolation` is the minimum level with which
-    the programs were compiled: it must not be below the one that the service requires.
-    """
+    """An answer, and what it needs: stored blobs and programs (action digests), valid `keys`, enough `isolation`."""
 
     answer: bytes
     blobs: tuple[str, ...] = ()
@@ -50,32 +46,27 @@ class RepeatRecord(BaseModel):
     isolation: str
 
 
+@dataclass(eq=False)
 class Repeats:
-    """Answers in `records` and `blobs`, and up to `memory_bytes` of them in memory.
+    """Answers in `records` and `blobs`, sealed by `notary`, and up to `memory_bytes` of them in memory.
 
     `epoch` (the compiler's build and the operator's salt) is part of the key: answers of another build are not found.
-    Answers in the store are sealed by `notary`: others are ignored. So are answers from a time when less isolation was
-    enough.
     """
 
-    def __init__(self, records: Records, blobs: Blobs, epoch: str, memory_bytes: int, notary: Notary) -> None:
-        self._records = records
-        self._blobs = blobs
-        self._notary = notary
-        self._epoch = epoch
-        self._memory_bytes = memory_bytes
-        self._memory: OrderedDict[str, Repeat] = OrderedDict()
-        self._held = 0
+    _records: Records
+    _blobs: Blobs
+    _epoch: str
+    _memory_bytes: int
+    _notary: Notary
+    _memory: OrderedDict[str, Repeat] = field(default_factory=OrderedDict[str, Repeat], init=False)
+    _held: int = field(default=0, init=False)
 
     def key(self, body_digest: str) -> str:
         """The key of a body with this SHA-256."""
         return sha256(f"{self._epoch}\n{body_digest}".encode()).hexdigest()
 
     async def find(self, key: str) -> Repeat | None:
-        """The answer to an identical request, if everything that it names is there and undamaged; otherwise None.
-
-        Its programs count as used too: the caller may ask for them next.
-        """
+        """The answer to an identical request, if all that it names is undamaged; its programs count as used too."""
         repeat = self._memory.get(key) or await self._stored(key)
         if repeat is None:
             return None

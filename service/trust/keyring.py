@@ -88,11 +88,9 @@ def write_key(directory: Path, key: KeyFile) -> None:
 
 
 class Keyring:
-    """The keys in `directory`, read again when another process changes them.
+    """The keys in `directory`, for several processes; `public_directory` gets the public half of every key.
 
-    `public_directory` gets a copy of every key without its private half, for services that must not sign: a `Keyring`
-    there has the same public keys. Safe for several processes on one directory. Every method raises UnavailableError
-    when a directory or a key in it cannot be used.
+    Every method raises UnavailableError when a directory or a key in it cannot be used.
     """
 
     def __init__(self, directory: Path, *, public_directory: Path | None = None) -> None:
@@ -103,10 +101,9 @@ class Keyring:
         self._looked_at = self._tries_at = float("-inf")
 
     def signer(self) -> KeyFile:
-        """The key that signs now: the newest valid one, by a clock that may be CLOCK_SKEW_S behind the others.
+        """The key that signs now: the newest valid one, or a new one, if there is none with enough time left.
 
-        A new key is made when there is none, or none with enough time left; while that fails, the old key signs until
-        its end. UnavailableError when there is no key and none can be made, or when every key begins in the future.
+        UnavailableError when there is no key and none can be made, or when every key begins in the future.
         """
         newest = self._newest()
         if newest is not None and (self._has_time(newest) or clock.monotonic() < self._tries_at):

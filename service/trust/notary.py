@@ -32,10 +32,7 @@ _SIGNATURES: Final = TypeAdapter(tuple[SignedRecord | None, ...])
 
 
 class Notary:
-    """Signs programs with the keys of `keyring`, as `worker`, stating the isolation level `isolation`.
-
-    `isolation` is also the lowest level that is trusted in the store, and may be set once it is known.
-    """
+    """Signs programs as `worker`, compiled at `isolation`, which is also the lowest level that is trusted."""
 
     def __init__(self, keyring: Keyring, worker: str, isolation: str) -> None:
         self._keyring = keyring
@@ -83,10 +80,7 @@ class Notary:
         return True
 
     def doubt(self, stored: str, action: str) -> UntrustedArtifactError | None:
-        """Why this service distrusts a stored record (JSON) that another service or worker may trust.
-
-        None when it is trusted here, or would be trusted nowhere.
-        """
+        """Why this service distrusts a stored record (JSON) that others may trust; None if all agree."""
         try:
             signed = SignedRecord.model_validate_json(stored)
             self._verify(signed, action)

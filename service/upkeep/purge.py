@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -33,51 +33,30 @@ from tensorkiln.limits import SHA256_PATTERN
 _ORDER: Final = (REQUESTS, ENDED_FOLDER, CRASHES, PROGRAMS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Mark:
-    """Selects the records to remove; this base class selects none.
+    """Which records to remove.
 
-    `owners` are the names of folders whose rights to read are removed too.
+    A program is judged by its action digest and signed record, trusted or not; a neighbour, an entry of the index of
+    programs, by its components; a job, which has ended, by its caller; a crash by its name and reproducer. `owners` are
+    the folders whose rights to read are removed too.
     """
 
+    has_program: Callable[[str, Mapping[str, Any]], bool]
+    has_answer: Callable[[bytes], bool]
+    has_neighbour: Callable[[Mapping[str, Any]], bool]
+    has_job: Callable[[Any], bool] = lambda _: False
+    has_crash: Callable[[str, bytes], bool] = lambda _name, _reproducer: False
     owners: Collection[str] = ()
 
-    def has_program(self, action: str, record: Mapping[str, Any]) -> bool:
-        """Whether to remove the program of the action with this digest, by its signed record, trusted or not."""
-        return False
 
-    def has_answer(self, answer: bytes) -> bool:
-        """Whether to remove the answer of a request or of a job."""
-        return False
-
-    def has_job(self, caller: Any) -> bool:
-        """Whether to remove a job that has ended, by the record of its caller."""
-        return False
-
-    def has_crash(self, name: str, reproducer: bytes) -> bool:
-        """Whether to remove a crash, by the name of its record and its reproducer."""
-        return False
-
-    def has_neighbour(self, components: Mapping[str, Any]) -> bool:
-        """Whether to remove an entry of the nearest-program index, by components of `service.store.nearest.shown`."""
-        return False
-
-
-@dataclass(frozen=True, kw_only=True)
-class OfBuild(Mark):
-    """Selects what a build of the compiler made. It has no rights, and its crashes expire in minutes."""
-
-    build_id: str
-
-    def has_program(self, action: str, record: Mapping[str, Any]) -> bool:
-        return record.get("build_id") == self.build_id
-
-    def has_answer(self, answer: bytes) -> bool:
-        """As in `Mark`: every program of an answer states its build."""
-        return self.build_id.encode() in answer
-
-    def has_neighbour(self, components: Mapping[str, Any]) -> bool:
-        return components.get("build_id") == self.build_id
+def build_data(build_id: str) -> Mark:
+    """Select what a build of the compiler made. It has no rights, and its crashes expire in minutes."""
+    return Mark(
+        has_program=lambda _, record: record.get("build_id") == build_id,
+        has_answer=lambda answer: build_id.encode() in answer,  # every program of an answer states its build
+        has_neighbour=lambda components: components.get("build_id") == build_id,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +71,9 @@ class Purged:
 
 
 async def purge(store: ObjectStore, mark: Mark, *, dry_run: bool = False) -> Purged:
-    """Remove all records that `mark` selects, and count them. A `dry_run` only counts.
+    """Remove all records that `mark` selects, and count them; a `dry_run` only counts. Then evict their blobs.
 
-    An eviction removes the blobs that only they needed. Work in progress stays: open jobs, running attempts, and rights
-    younger than GRACE_S, because the service that granted one does not write it again for a while.
+    Work in progress stays: open jobs, running attempts, and rights younger than GRACE_S.
     """
     found = {folder: [path async for path in _found(store, folder, mark)] for folder in _ORDER}
     rights = [right for owner in mark.owners async for right in _old(store, f"{RIGHTS}{owner}/")]
@@ -160,11 +138,7 @@ async def _blob(store: ObjectStore, digest: Any) -> bytes | None:
 
 
 def tenant_data(keyring: Keyring, tenant: str, operator_salt: str) -> Mark:
-    """Select the data of `tenant` that was stored with this operator's salt.
-
-    RequestError when the tenant shares its part of the store with others, and for an invalid name: the empty name would
-    have the salt of the shared part.
-    """
+    """Select the data of `tenant` with this operator's salt. RequestError when its part of the store is shared."""
     if re.fullmatch(TENANT_PATTERN, tenant) is None:
         raise RequestError(f"No tenant is called {tenant!r}.")
     if keyring.tenant(tenant).shared:
@@ -177,38 +151,32 @@ def tenant_data(keyring: Keyring, tenant: str, operator_salt: str) -> Mark:
         raise RequestError("There are no tenants: KILN_IDENTITY, or KILN_HOME, has no secret to tell them apart by.")
     names = (key.holder for key in keyring.register.keys if key.tenant == tenant)
     salt = salt_of(tenant, operator_salt, keyring.secret)
-    return _OfTenant(owners=folders_of(tenant, names), tenant=tenant, salt=salt)
 
-
-@dataclass(frozen=True, kw_only=True)
-class _OfTenant(Mark):
-    """No record has the salt: an action is the tenant's when its components and the salt give its digest."""
-
-    tenant: str
-    salt: str
-
-    def has_program(self, action: str, record: Mapping[str, Any]) -> bool:
+    def has_program(action: str, record: Mapping[str, Any]) -> bool:
+        # No record has the salt: an action is the tenant's when its components and the salt give its digest.
         try:
-            components = {**record["request"], "build_id": record["build_id"], "salt": self.salt}
+            components = {**record["request"], "build_id": record["build_id"], "salt": salt}
             return Action.from_components(components).digest == action
         except (KeyError, TypeError):
             return False
 
-    def has_answer(self, answer: bytes) -> bool:
-        """As in `Mark`: an answer has the signed records of its programs."""
+    def has_answer(answer: bytes) -> bool:
         try:
             records = [signed["record"] for signed in json.loads(answer)["signatures"] if signed is not None]
-            return any(self.has_program(record["action"], record) for record in records)
+            return any(has_program(record["action"], record) for record in records)
         except (ValueError, KeyError, TypeError, RecursionError):
             return False
 
-    def has_job(self, caller: Any) -> bool:
-        return isinstance(caller, Mapping) and caller.get("namespace") == self.tenant
-
-    def has_crash(self, name: str, reproducer: bytes) -> bool:
-        """As in `Mark`, for crashes of this build only: those of other builds have expired."""
-        action = reproduced_action(reproducer, build().build_id, self.salt)
+    def has_crash(name: str, reproducer: bytes) -> bool:
+        # Of this build only: crashes of other builds have expired.
+        action = reproduced_action(reproducer, build().build_id, salt)
         return action is not None and sha256(action.digest.encode()).hexdigest() == name.partition(".")[0]
 
-    def has_neighbour(self, components: Mapping[str, Any]) -> bool:
-        return components.get("salt") == shown_salt(self.salt)
+    return Mark(
+        has_program=has_program,
+        has_answer=has_answer,
+        has_neighbour=lambda components: components.get("salt") == shown_salt(salt),
+        has_job=lambda caller: isinstance(caller, Mapping) and caller.get("namespace") == tenant,
+        has_crash=has_crash,
+        owners=folders_of(tenant, names),
+    )

@@ -1,9 +1,4 @@
-"""`python -m tensorkiln_server scrub`: verify everything in a store, and remove faulty entries.
-
-It prints JSON.
-
-Removed programs are compiled again when they are requested. It may run beside services that use the store.
-"""
+"""`python -m tensorkiln_server scrub`: verify everything in a store, remove faulty entries, and report in JSON."""
 
 from __future__ import annotations
 
@@ -52,7 +47,7 @@ from tensorkiln.limits import SHA256_PATTERN
 from tensorkiln.trust import LEVELS
 from tensorkiln.trust.keys import KeySet
 
-from .purge import Mark, OfBuild, purge, tenant_data
+from .purge import Mark, build_data, purge, tenant_data
 from .upkeep import bounds
 
 JUDGED: Final = (*RECORDS, *HISTORY, OPEN_FOLDER, PROGRESS_FOLDER, OWNERS_FOLDER, RIGHTS)
@@ -98,10 +93,7 @@ async def _is_there(store: ObjectStore, digest: str) -> bool:
 
 
 async def require_signer(store: ObjectStore, keys: KeySet, directory: Path) -> None:
-    """Raise RequestError when there are signed records, and none names one of `keys`, ended ones included.
-
-    `directory` is where the keys were read.
-    """
+    """Raise RequestError when there are signed records, and none names one of `keys` in `directory`."""
     kids = {key.kid for key in keys.keys}
     strangers: set[str] = set()
     for prefix in (PROGRAMS, REQUESTS):
@@ -148,8 +140,7 @@ class Report:
 async def scrub(store: ObjectStore, notary: Notary, *, dry_run: bool = False, quarantine: bool = False) -> Report:
     """Read and verify all blobs and records, and remove what is corrupt, untrusted or lacks a blob.
 
-    `notary` verifies signatures. `quarantine` keeps a copy below that name; `dry_run` only reports. Entries that are
-    rewritten meanwhile stay, and so do open jobs, which a service ends when it cannot read them.
+    Entries that are rewritten meanwhile stay, and so do open jobs, which a service ends when it cannot read them.
     """
     report = Report()
     present: set[str] = set()
@@ -253,7 +244,7 @@ def _mark(arguments: argparse.Namespace, settings: Settings) -> Mark | None:
     """What to purge, if anything. RequestError for a tenant without a part of the store of its own."""
     if arguments.purge_tenant is not None:
         return tenant_data(Tenants(settings.identity_directory), arguments.purge_tenant, settings.salt)
-    return OfBuild(build_id=arguments.purge_build) if arguments.purge_build is not None else None
+    return build_data(arguments.purge_build) if arguments.purge_build is not None else None
 
 
 def _mib(text: str) -> int:

@@ -40,10 +40,7 @@ def main() -> int:
 
 
 async def _work(settings: Settings) -> None:
-    """Work until SIGTERM, which lets started orders finish, or SIGQUIT, which does not.
-
-    UnavailableError when the isolation, the key or the store is not what a worker needs.
-    """
+    """Work until SIGTERM, which lets started orders finish, or SIGQUIT. UnavailableError when it cannot start."""
     move_into_leaf()
     bench, ending = Bench.on(settings), asyncio.Event()
     loop = asyncio.get_running_loop()

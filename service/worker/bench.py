@@ -50,10 +50,9 @@ _log = structlog.get_logger()
 
 
 class Heartbeat:
-    """Writes heartbeats to `roster` as `name`, and compiles the canary in `sandbox` periodically, when it has a place.
+    """Writes heartbeats as `name`, and compiles the canary periodically while one of the `places` for orders is free.
 
-    `places` is how many orders the worker does at a time. It `is_fit` if the last canary was compiled; otherwise it
-    starts no orders.
+    The worker `is_fit` if the last canary was compiled; otherwise it starts no orders.
     """
 
     def __init__(self, sandbox: Sandbox, roster: Roster, name: str, places: int) -> None:
@@ -131,10 +130,7 @@ class Heartbeat:
 
 
 class Bench:
-    """Takes orders from `store`, carries them out in `sandbox`, and signs the programs with the key of `keyring`.
-
-    The services of the farm trust only signed programs.
-    """
+    """Takes orders from `store`, carries them out in `sandbox`, and signs the programs with the key of `keyring`."""
 
     def __init__(self, settings: Settings, store: ObjectStore, keyring: Keyring, sandbox: Sandbox) -> None:
         self._settings = settings
@@ -212,10 +208,7 @@ class Bench:
             return None
 
     async def carry_out(self, task: Task) -> str:
-        """Carry out an order that this worker has claimed; its outcome, for the log.
-
-        If its result cannot be written, or a defect prevents it, the order is retried when the lease is over.
-        """
+        """Carry out a claimed order; its outcome, for the log. Without a result, it is retried after the lease."""
         outcome = "lost"
         with continuing(task.trace), self._heartbeat.at_work():
             try:

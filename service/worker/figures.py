@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def figures(address: str, is_ready: Callable[[], bool]) -> Generator[None]:
-    """Inside the block, /metrics at `address` has the metrics of this process; /readyz is 200 while it `is_ready`.
-
-    UnavailableError when the address is invalid or in use. With an empty address nothing is served.
-    """
+    """Inside the block, /metrics and /readyz are served at `address`, if any. UnavailableError if it cannot be used."""
     if not address:
         yield
         return

@@ -18,15 +18,7 @@ from tests.sandbox.boxes import LIMITS
 WARM_UP: Final = "tests.sandbox.litter:have_pings_leave_files"
 LEFT: Final = "left"
 """The stage at which all files are there."""
-_LEVELS: Final = 1500
 _FILES: Final = 4_000
-
-
-def _nest() -> None:
-    """More levels than Python has frames, with a path that no system call takes."""
-    for _ in range(_LEVELS):
-        os.mkdir("directory")
-        os.chdir("directory")
 
 
 def _fill() -> None:
@@ -34,20 +26,7 @@ def _fill() -> None:
         os.close(os.open(str(number), os.O_CREAT | os.O_WRONLY))
 
 
-def _hide() -> None:
-    """Directories that do not let their owner list them: jobs change no mode, but they make directories with any."""
-    for directory in ("hidden", "hidden/inner", "hidden/inner/empty"):
-        os.mkdir(directory, 0o300)
-        Path(directory, "file").write_bytes(b"x")
-    os.mkdir("closed", 0)
-
-
-DEEDS: Final[dict[str, Callable[[], None]]] = {
-    "nothing": lambda: None,
-    "levels": _nest,
-    "files": _fill,
-    "hidden": _hide,
-}
+DEEDS: Final[dict[str, Callable[[], None]]] = {"nothing": lambda: None, "files": _fill}
 
 
 def have_pings_leave_files() -> None:

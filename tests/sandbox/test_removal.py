@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.sandbox import confine
-from service.sandbox.removal import remove
+from service.sandbox.scratch import remove
 
 
 def test_all_that_is_in_a_directory_goes_and_what_it_points_to_stays(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from service.http.coded_bodies import zstd
 from tensorkiln import AsyncClient, Client, coding
-from tensorkiln.coding import CODED_FROM_BYTES, Payload
+from tensorkiln.coding import CODED_FROM_BYTES, coded
 from tensorkiln.embedded import Address
 from tensorkiln.errors import RequestError
 from tensorkiln.immediate import run
@@ -140,8 +140,7 @@ def test_what_a_coding_is_no_good_for_is_sent_as_it_is(
 
 
 def test_what_is_coded_is_the_same_for_the_same_bytes() -> None:
-    assert Payload(LARGE).coded() == Payload(LARGE).coded()
-    assert Payload(None).is_large is False
+    assert coded(LARGE) == coded(LARGE)
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from service.engine import known_crashes
-from service.engine.known_crashes import KNOWN_S, KnownCrashes
+from service.engine import answers
+from service.engine.answers import KNOWN_S, KnownCrashes
 from tensorkiln.errors import CrashedError, DiagnosticError, TensorkilnError
 from tests.clocks import HandClock, going_by
 from tests.identity.guarded import Guarded
@@ -70,7 +70,7 @@ def test_what_is_old_is_not_kept(clock: HandClock) -> None:
 
 
 def test_those_that_are_known_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_crashes, "MAX_KNOWN", 2)
+    monkeypatch.setattr(answers, "MAX_KNOWN", 2)
     known = KnownCrashes()
     for request in "abc":
         asked(known, request, REMEMBERED)

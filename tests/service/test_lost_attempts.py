@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from service.engine.farm.engine import Pending
 from service.engine.farm.ledger import State, Task
-from service.engine.farm.pending import Pending
 from service.engine.order import Order, Wanted
 from service.lease import LEASE_S
 from tests.simulation.alone import SIMULATED, alone

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 from unittest.mock import patch
 
-from service.engine.farm.pending import Pending
+from service.engine.farm.engine import Pending
 from service.store.job_records import JobRecord, JobRecords
 from tensorkiln.compiler_build import Build
 from tensorkiln.trust.verify import verify

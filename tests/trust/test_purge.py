@@ -13,7 +13,7 @@ from service.action import Action
 from service.store.evict import GRACE_S
 from service.store.programs import Entry
 from service.store.repeats import Repeat
-from service.upkeep.purge import OfBuild, Purged, purge
+from service.upkeep.purge import Purged, build_data, purge
 from service.upkeep.scrub import scrub
 from tests.trust.conftest import Ran, Scrubbed
 from tests.trust.stores import Stocked, action, age
@@ -90,7 +90,7 @@ async def test_what_nobody_believes_and_what_is_damaged_is_no_obstacle(stocked: 
     await stocked.records.put("jobs/ended/ab/x", {"answer": ["../../keys"]})
     await stocked.records.put("crashes/ab/x", {"problem": {"details": {"reproducer": 5}}})
     (stocked.root / "programs/ab/torn").write_bytes(b"")
-    assert await purge(stocked.store, OfBuild(build_id=BAD)) == Purged(programs=1)
+    assert await purge(stocked.store, build_data(BAD)) == Purged(programs=1)
     assert len(stocked.files("programs")) == 7
 
 

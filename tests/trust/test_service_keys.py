@@ -12,9 +12,8 @@ import pytest
 
 from service.trust.keyring import LIFETIME_S, OVERLAP_S, KeyFile, Keyring
 from tensorkiln.errors import UntrustedArtifactError
-from tensorkiln.trust.kept_keys import KeptKeys
 from tensorkiln.trust.keys import KeySet, PublicKey
-from tensorkiln.trust.service_keys import REFRESH_S, ServiceKeys
+from tensorkiln.trust.service_keys import REFRESH_S, KeptKeys, ServiceKeys
 from tensorkiln.trust.verify import CLOCK_SKEW_S
 from tests.clocks import HandClock, by
 

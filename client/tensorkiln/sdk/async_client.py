@@ -11,11 +11,8 @@ from .batch import BatchCalls
 class AsyncClient(BatchCalls):
     """`Client` in an asyncio event loop: the same arguments, methods and errors; its methods are coroutines.
 
-    Longer computations, such as reading a graph or verifying a program, run in threads, and so does an `api_key`
-    function. Several calls may run at once, and each is cancelled with its task. The returned programs are the same
-    as a `Client`'s and run in the thread that calls them.
-
-    Use it in an `async with` block, or await `close`.
+    Longer computations and an `api_key` function run in threads. Several calls may run at once, and each is cancelled
+    with its task. Use it in an `async with` block, or await `close`.
     """
 
     async def __aenter__(self) -> Self:

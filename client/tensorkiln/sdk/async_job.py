@@ -21,10 +21,9 @@ Finish = Callable[[bytes], Awaitable[tuple[CompiledProgram, ...]]]
 
 
 class AsyncJob:
-    """A compile that a service has accepted: `Job` in an event loop.
+    """A compile that a service has accepted: `Job` in an event loop. `latest` is the last status that was returned.
 
-    `accepted` is the status at acceptance; `finish` reads the programs from the answer, `programs` in number.
-    `latest` is the last status that the service returned.
+    `finish` reads the programs from the answer, `programs` in number.
     """
 
     def __init__(self, accepted: JobStatus, transport: Transport, finish: Finish, programs: int) -> None:

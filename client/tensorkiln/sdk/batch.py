@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from ..errors import RequestError, TensorkilnError
-from ..request import GraphSource
 from ..target import Target
 from .asked import OptionsSource, TargetSource
 from .calls import Calls
+from .connection import called
 
 if TYPE_CHECKING:
     import asyncio
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .job_records import JobStatus
     from .outcome import LaterGraph, Outcome
 
+_GIVES: Final = "The function that gives the graph"
 MAX_CONCURRENCY: Final = 64
 """Each running compile holds one connection for its events, and opens a second at times."""
 
@@ -97,7 +98,7 @@ class BatchCalls(Calls):
         status: JobStatus | None = None
         compiled, error = None, None
         try:
-            source = await self._runner.offload(lambda: _given(graph)) if callable(graph) else graph
+            source = await self._runner.offload(lambda: called(_GIVES, graph)) if callable(graph) else graph
             if from_store:
                 (compiled,) = await self.stored(source, target, options)
             else:
@@ -114,13 +115,3 @@ def _turns(graphs: Iterable[LaterGraph], targets: int) -> Iterator[tuple[int, La
     for place, graph in enumerate(graphs):
         for target in range(targets):
             yield place, graph, target
-
-
-def _given(graph: Callable[[], GraphSource]) -> GraphSource:
-    """Call the caller's graph function. RequestError for any exception that is not a TensorkilnError."""
-    try:
-        return graph()
-    except TensorkilnError:
-        raise
-    except Exception as failure:
-        raise RequestError(f"The function that gives the graph raised {type(failure).__name__}: {failure}") from failure

@@ -1,4 +1,4 @@
-"""The connection of a client to its service: transport, trusted keys, and cached answers."""
+"""The connection of a client to its service: transport, keys, and cached answers."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..cache import LocalCache
 from ..compiler_build import build
 from ..embedded import Address, EmbeddedService, embedded_service
-from ..errors import NotFoundError, TensorkilnError
+from ..errors import NotFoundError, RequestError, TensorkilnError
 from ..graph import Graph
 from ..runner import LoopRunner
-from ..settings import resolve_settings
+from ..settings import checked_key, resolve_settings
 from ..transport import Transport
 from ..trust.policy import Policy, resolve_policy
 from ..uncollected import uncollected
 from .asked import Asked
-from .key_function import given_key
 
 if TYPE_CHECKING:
     from ..artifacts import ArtifactCache
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from ..trust.programs import TrustedPrograms
     from ..trust.record import SignedRecord
     from .translations import Translations
+
+T = TypeVar("T")
 
 _TRANSLATION_BYTES: Final = 64 << 20
 
@@ -129,10 +130,7 @@ class Connection:
         return Translations(self._authority, ask, kept, self._runner.offload, build if self._is_private else None)
 
     async def _kept_of_this_build(self, asked: Asked) -> tuple[CompiledProgram, ...] | None:
-        """Cached programs of the installed compiler build, signed by a valid key; None unless all are cached.
-
-        Looks up only a `Graph` (not JSON) for one target. Every other request goes to a service.
-        """
+        """Cached programs of the installed compiler build, signed by a valid key; only for a `Graph` and one target."""
         graph = asked.graph
         # Only a service has stage dumps. KILN_SALT invalidates programs stored under another salt.
         is_plain = len(asked.targets) == 1 and not asked.options.dump_stages and not os.environ.get("KILN_SALT")
@@ -156,10 +154,7 @@ class Connection:
         return found if is_whole and is_current and is_settled else None
 
     async def _require_signed(self, compiled: CompiledProgram) -> SignedRecord:
-        """The signed record of the program, from the cache where possible, so that no embedded service is started.
-
-        UntrustedArtifactError when there is no valid one.
-        """
+        """The signed record of the program, if possible without starting a service. UntrustedArtifactError without."""
         from ..trust.keys import is_valid_in
 
         if self._kept is not None:
@@ -168,3 +163,21 @@ class Connection:
                 if is_valid_in(self._keys, signed.record.key):
                     return signed
         return await self._trusted.require(compiled)
+
+
+def called(what: str, function: Callable[[], T]) -> T:
+    """Call a function of the caller. RequestError for any exception that is not a TensorkilnError."""
+    try:
+        return function()
+    except TensorkilnError:
+        raise
+    except Exception as failure:
+        raise RequestError(f"{what} raised {type(failure).__name__}: {failure}") from failure
+
+
+def given_key(token: Callable[[], object]) -> str | None:
+    """Call the caller's key function. RequestError if it raises or does not return a valid key."""
+    key = called("The function api_key", token)
+    if not isinstance(key, str):
+        raise RequestError(f"The function api_key returned {type(key).__name__}: return a string.")
+    return checked_key(key)

@@ -16,11 +16,7 @@ JobId: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 
 
 class JobStatus(BaseModel):
-    """How a job stands.
-
-    `attempt` counts how often its work was taken up. `queue_ms` and `run_ms` are milliseconds, None while they are not
-    known. `error` is the problem (RFC 9457) of a job that has failed.
-    """
+    """How a job stands. `attempt` counts how often its work was taken up; `error` is a problem (RFC 9457)."""
 
     model_config = ConfigDict(frozen=True)
 

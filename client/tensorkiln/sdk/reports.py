@@ -26,10 +26,7 @@ async def report_of(
     profile: Sequence[ItemProfile] = (),
     sizes: Mapping[str, int] | None = None,
 ) -> Report:
-    """The report of a program, given as a record or by digest.
-
-    `artifact` gives bytes by SHA-256; without it, the report has no texts.
-    """
+    """The report of a program, given as a record or by digest; without `artifact`, which gives bytes, without texts."""
     compiled = await trusted.by_digest(program) if isinstance(program, str) else program
     signed = await trusted.signed(compiled.digest)
     dumps = signed.record.stages

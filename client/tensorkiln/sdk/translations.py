@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from hashlib import sha256
 from threading import Lock
 from typing import Final
@@ -30,34 +31,23 @@ class _Translated(msgspec.Struct):
 _answer: Final = msgspec.json.Decoder(_Translated).decode
 
 
+@dataclass(eq=False)
 class Translations:
     """Translations by the service `authority`. `ask` sends a request body and returns the answer; None when offline.
 
-    Offline, only the disk cache is read. `build` gives the build of the installed compiler, for an embedded service.
-    The cache key then includes it, so a cached answer is current and is read before the service is asked.
+    With `build`, that of an embedded service, the disk cache is current and read before the service is asked.
     """
 
-    def __init__(
-        self,
-        authority: str,
-        ask: Callable[[bytes], Awaitable[bytes]] | None,
-        kept: LocalCache,
-        offload: Offload,
-        build: Callable[[], Build] | None,
-    ) -> None:
-        self._authority = authority
-        self._ask = ask
-        self._kept = kept
-        self._offload = offload
-        self._build = build
-        self._memory: OrderedDict[str, Graph] = OrderedDict()
-        self._lock = Lock()
+    _authority: str
+    _ask: Callable[[bytes], Awaitable[bytes]] | None
+    _kept: LocalCache
+    _offload: Offload
+    _build: Callable[[], Build] | None
+    _memory: OrderedDict[str, Graph] = field(default_factory=OrderedDict[str, Graph], init=False)
+    _lock: Lock = field(default_factory=Lock, init=False)
 
     async def graph(self, module: StableHlo) -> Graph:
-        """The graph of a module.
-
-        NotFoundError when offline and not cached; the service's error for a module that it refuses.
-        """
+        """The graph of a module. NotFoundError when offline and not cached; else the service's errors."""
         body = await self._offload(module.body)
         name = await self._offload(lambda: self._name(body))
         with self._lock:

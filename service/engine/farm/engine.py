@@ -7,31 +7,111 @@ leader. If a service is lost, the service that takes over its jobs makes new ord
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
 from service import clock
 from service.engine.order import Made, OnProgress, Order, Wanted
-from service.lease import BEAT_S, LEASE_S
+from service.fairness.queue_time import queue_time
+from service.lease import BEAT_S, LEASE_S, Lease
 from service.observe.traces import traceparent
 from service.process.periodic import periodically
 from service.store.blobs import Blobs
 from service.store.programs import Entry, Miss, Programs
 from tensorkiln.errors import LostWorkerError, UnavailableError, UntrustedArtifactError, error_from_problem
 
-from .ledger import Ledger, Result, Task, is_of, new_id
-from .pending import Pending
+from .ledger import Ledger, Result, State, Task, is_of, new_id
 from .roster import Roster
+
+
+class Pending:
+    """An open order. `task` is its current attempt, as the store should have it; `result` is set at the end.
+
+    `worker` has claimed it, if it is not empty. `refused` counts the leases in which the only claim was invalid.
+    """
+
+    def __init__(self, order: Order, task: Task, on_progress: OnProgress) -> None:
+        self.order = order
+        self.task = task
+        self.result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._queue_time, self._is_waiting = queue_time(), False
+        self._set_waiting(True)
+        self._on_progress = on_progress
+        self._reset()
+
+    def _reset(self) -> None:
+        self.worker = ""
+        self.refused = self._reported = 0
+        self.lease = Lease()
+        self._begun_at = self.lease.renewed_at
+
+    @property
+    def lease_is_over(self) -> bool:
+        return self.lease.is_over
+
+    def claimed_by(self, worker: str) -> None:
+        if not self.worker:
+            self._set_waiting(False)
+            self.worker = worker
+            self.lease.renew()
+            self._begun_at = self.lease.renewed_at
+
+    @property
+    def run_s(self) -> float:
+        """Seconds for which a worker has had the current attempt, until a lease after its last heartbeat."""
+        return min(clock.monotonic(), self.lease.renewed_at + LEASE_S) - self._begun_at if self.worker else 0.0
+
+    def heartbeat(self, state: State) -> None:
+        """Renew the lease by a heartbeat, unless it is an old one: an attacker may have written it again."""
+        if self.lease.heartbeat(state.beat):
+            self.report(state.news)
+
+    def report(self, news: Sequence[Mapping[str, Any]]) -> None:
+        """Report the events of this attempt that are new; `news` has all of them."""
+        for each in news[self._reported :]:
+            self._on_progress(each)
+        self._reported = max(self._reported, len(news))
+
+    def charge(self, result: Result) -> None:
+        self.order.cost.run_s += result.run_s
+        self.order.cost.add(result.cpu_s)
+
+    def finish(self, result: Result) -> None:
+        """Set the result, unless the order was cancelled meanwhile."""
+        if not self.result.done():
+            self._set_waiting(False)
+            self.result.set_result(result)
+
+    def abandon(self) -> None:
+        self._set_waiting(False)
+        self.result.cancel()
+
+    def next_attempt(self, result: Result | None) -> None:
+        """Charge the current attempt, which failed with `result` or was lost (None), and begin the next."""
+        if result is None:
+            self.order.cost.lose(self.run_s)
+        else:
+            self.charge(result)
+        self._set_waiting(True)
+        self.task = replace(self.task, attempt=self.task.attempt + 1)
+        self._reset()
+        self._on_progress({"stage": "retry", "attempt": self.task.attempt})
+
+    def _set_waiting(self, yes: bool) -> None:
+        """Count time as waiting for a worker, or as running."""
+        if yes != self._is_waiting:
+            self._is_waiting = yes
+            change = 1 if yes else -1
+            self._queue_time.change(waiting=change, running=-change)
+
 
 MAX_ATTEMPTS: Final = 5
 """How many workers may be lost over an order."""
 LOOK_EVERY_S: Final = {True: 0.02, False: 0.25}
-"""Seconds between looks for orders and results, by whether the store is a directory.
-
-Listing a directory takes a tenth of a millisecond, listing a bucket tens of milliseconds.
-"""
+"""Seconds between looks for orders and results, by whether the store is a directory, which is listed faster."""
 _WATCH_EVERY_S: Final = 0.25
 _RESTORE_EVERY_S: Final = 1.0
 _PAUSE_S: Final = 1.0
@@ -42,10 +122,7 @@ _log = structlog.get_logger()
 
 
 class FarmEngine:
-    """Keeps orders in `ledger`; the results are in `programs` and `blobs`, and the workers in `roster`.
-
-    `deadline_s` is the deadline of one attempt of a compile, `is_near` whether the store is a directory.
-    """
+    """Carries orders out by workers. `deadline_s` is for one attempt; `is_near`: the store is a directory."""
 
     def __init__(
         self, ledger: Ledger, roster: Roster, programs: Programs, blobs: Blobs, *, deadline_s: float, is_near: bool
@@ -72,10 +149,7 @@ class FarmEngine:
         self._watching = [asyncio.create_task(periodically(*each, at_once=True)) for each in loops]
 
     async def make(self, order: Order, on_progress: OnProgress) -> Made:
-        """See `CompileEngine.make`. An attempt whose worker is lost is repeated, MAX_ATTEMPTS times in all.
-
-        A worker notices within half a second that its order was cancelled.
-        """
+        """See `CompileEngine.make`. An attempt whose worker is lost is repeated, MAX_ATTEMPTS times in all."""
         wanted = order.wanted
         task = Task(
             id=new_id(self._owner),
@@ -99,8 +173,7 @@ class FarmEngine:
     async def _outcome(self, order: Order, result: Result, attempt: int) -> Made:
         """The program of the result of this attempt. Raises its error, if it is one.
 
-        UnavailableError when the program is not in the store. UntrustedArtifactError when settings or keys of the farm
-        differ, so that the program is not trusted here.
+        UnavailableError when the program is not in the store, UntrustedArtifactError when it is not trusted here.
         """
         gone = UnavailableError("The program that the farm compiled is not in the store; send the request again.")
         error = gone if result.problem is None else error_from_problem(result.problem)
@@ -211,10 +284,7 @@ class FarmEngine:
                     await self._offer(pending)
 
     async def _retry(self, pending: Pending, result: Result | None = None) -> None:
-        """Offer another attempt, or end the order after MAX_ATTEMPTS.
-
-        `result` is that of the current attempt, None if its worker was lost or gave it back.
-        """
+        """Offer another attempt, or end the order after MAX_ATTEMPTS. `result` is that of the current one, if any."""
         if pending.result.done():
             return  # it has ended or was cancelled, and is charged already
         if pending.task.attempt < MAX_ATTEMPTS:

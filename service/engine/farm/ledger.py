@@ -41,11 +41,7 @@ def is_of(owner: str, task: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An attempt at an order: the components of its action, whose graph is a blob. `id` is that of the order.
-
-    `deadline_s` is the deadline of one attempt of the compile. `trace` is the trace context of the request, as in the
-    header `traceparent`.
-    """
+    """An attempt at the order `id`: the components of its action, whose graph is a blob, and a `traceparent`."""
 
     id: str
     attempt: int
@@ -157,11 +153,7 @@ class Ledger:
         return await self._claims.take(_path("claims", task.id), mine, stands) is None
 
     async def worker(self, task: Task) -> str:
-        """The worker that has claimed a task, alive or lost; empty without a valid claim.
-
-        The age of the claim does not count: the service that owns the order declares the worker lost, so that attempts
-        are counted.
-        """
+        """The worker that has claimed a task, alive or lost: only the owner of the order says which. Empty for none."""
         content = await self._stated("claim", task, at_any_time=True)
         return content["worker"] if content is not None else ""
 

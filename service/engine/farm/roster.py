@@ -27,10 +27,7 @@ _LEAST: Final = 2
 
 
 class Roster:
-    """The members with the same build of the compiler as this process: others get no orders from here.
-
-    `statements` signs and verifies the heartbeats of workers.
-    """
+    """The members with the same build of the compiler as this process: others get no orders from here."""
 
     def __init__(self, store: ObjectStore, records: Records, statements: Statements) -> None:
         self._store = store
@@ -109,8 +106,7 @@ class Roster:
     def width(self, most: int, ahead: float) -> int:
         """How many orders this service should hand out: its share of `ahead` for each place of the workers.
 
-        Orders that are handed out come before all later ones, of any tenant. The others wait in the service, where
-        tenants take turns. At most `most`, which is also the answer without a worker.
+        At most `most`, which is also the answer without a worker.
         """
         places = self._places("worker")
         if not places:

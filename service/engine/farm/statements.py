@@ -59,8 +59,7 @@ class Statements:
     ) -> dict[str, Any] | None:
         """The content of the record at `path` about this subject, with its time as `at`; None when it is not valid.
 
-        A heartbeat must be recent, except with `at_any_time`. A refused record is counted and logged only once. It
-        becomes valid when its key becomes known.
+        A heartbeat must be recent, except with `at_any_time`. A refused record is counted and logged only once.
         """
         if record is None:
             return None
@@ -78,10 +77,7 @@ class Statements:
         return None
 
     def has_lived(self, kind: Kind, about: Mapping[str, Any], record: Mapping[str, Any] | None, written: float) -> bool:
-        """Whether a record is left over from a lost member.
-
-        It was valid when its file was last `written`, in seconds since the epoch, and is too old now.
-        """
+        """Whether a record of a lost member is left: valid when `written`, in seconds since the epoch, too old now."""
         if record is None or self._doubt(kind, about, record, written) is not None:
             return False
         return clock.time() - _stated(record)["at"] > FRESH_S

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
-from functools import cache
 from typing import Any, Final, cast
 
-import msgspec
 from pydantic import ValidationError
 from pydantic_core import from_json
 
@@ -26,9 +23,6 @@ _LIMITS: Final = {"nodes": "nodes", "symbolic_vars": "symbols"}
 MOST_FIELDS: Final = 64
 """Most fields of an object in a request: objects of the contract have less than half as many, except vars_metadata."""
 
-
-_UNKNOWN: Final = re.compile("^Object contains unknown field `(.*)`$", re.DOTALL)
-"""The message of msgspec about an unknown field."""
 
 OF_COMPILE: Final = (("graph", "target"), ("options",))
 """The required and the optional fields of a compile request."""
@@ -50,42 +44,7 @@ _DEPTH_EXCEEDED: Final = "recursion limit"
 
 def parse_envelope(body: bytes, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
     """The fields of a body; RequestError when one is missing or unknown."""
-    _refuse_many_fields(body, _known(required, optional))
     return check_fields(parse_object(body), required, optional)
-
-
-def _known(required: Collection[str], optional: Collection[str]) -> tuple[str, ...]:
-    """Every field that a body may have, each once."""
-    sources = [source for name in required for source in _SOURCES.get(name, ())]
-    beside = (DIMS, SHAPES) if MODULE in sources else ()
-    return tuple(dict.fromkeys((*required, *optional, *sources, *beside)))
-
-
-def _refuse_many_fields(body: bytes, known: tuple[str, ...]) -> None:
-    """Refuse a body with many fields at the first unknown one, before the others are parsed.
-
-    A body with few fields is left to the checks that follow.
-    """
-    if body.count(b":") <= MOST_FIELDS:
-        return
-    try:
-        _decoder(known).decode(body)
-    except msgspec.ValidationError as error:
-        name = _UNKNOWN.search(str(error))
-        if name is not None:
-            raise _unknown_field(name[1], known) from None
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        pass  # the checks that follow report other errors
-
-
-def _unknown_field(name: str, known: Collection[str]) -> RequestError:
-    return RequestError(f"The body has a field {name[:64]!r}; it takes {', '.join(known)}.")
-
-
-@cache
-def _decoder(known: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
-    fields = [(name, msgspec.Raw, msgspec.Raw(b"null")) for name in known]
-    return msgspec.json.Decoder(msgspec.defstruct("Fields", fields, forbid_unknown_fields=True))
 
 
 def check_fields(fields: Any, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
@@ -107,7 +66,7 @@ def check_fields(fields: Any, required: Collection[str], optional: Collection[st
         raise RequestError(f"The body lacks {', '.join(missing)}.", pointers=[f"/{name}" for name in missing])
     unknown = fields.keys() - set(required) - set(optional)
     if unknown:
-        raise _unknown_field(min(unknown), (*required, *optional))
+        raise RequestError(f"The body has a field {min(unknown)[:64]!r}; it takes {', '.join((*required, *optional))}.")
     return fields
 
 
@@ -217,11 +176,7 @@ def parse_options(value: Any) -> CompileOptions:
 
 
 def parse_object(text: bytes) -> dict[str, Any]:
-    """The object that `text` spells.
-
-    RequestError when it is not the JSON of an object, or repeats a key; LimitExceededError when it is
-    nested too deep.
-    """
+    """The object in `text`. RequestError unless it is one without repeated keys; LimitExceededError if it is deep."""
     try:
         # Unlike Python's parser, this one has a limit of depth and takes no unpaired surrogates.
         content = from_json(with_signed_zeros(text), allow_inf_nan=False)

@@ -20,9 +20,7 @@ from .validate import validate
 _SAMPLE: Final = Path(__file__).with_name("sample.json")
 """A request, and the program that it was once compiled to."""
 _TRANSLATING: Final = (dialect, stablehlo)
-"""Packages that a task imports modules of when a request has a StableHLO module. They are loaded here because a
-confined task can read only packages that are loaded already; neither imports anything else.
-"""
+"""Loaded here because a confined task can read only packages that are loaded; neither imports anything else."""
 
 
 def rehearse() -> None:

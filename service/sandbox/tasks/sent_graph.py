@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from service.wire.places import in_terms_of_source
+from service.wire.body import in_terms_of_source
 from tensorkiln.errors import RequestError, TensorkilnError
 from tensorkiln.graph import Graph
 
@@ -19,10 +19,7 @@ _FORMS: Final = ("artifact", "text")
 
 @dataclass(frozen=True, slots=True)
 class SentGraph:
-    """A valid graph. `places` names the source of each node; it is empty for a graph sent as JSON.
-
-    `field` is the request field that it came from.
-    """
+    """A valid graph, from this `field` of a request. `places` names the source of each node, if it was no graph."""
 
     graph: Graph
     places: Sequence[str] = ()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Generator
 from typing import Any, Final
+
+import msgspec
 
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
@@ -15,7 +14,10 @@ from tensorkiln.errors import LimitExceededError, RequestError
 from .envelope import OF_COMPILE, check_fields, parse_object
 
 REQUESTS: Final = "requests"
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
+
+
+class _Batch(msgspec.Struct):
+    requests: list[msgspec.Raw]
 
 
 def split(request: Message, outlet: Outlet) -> Message:
@@ -40,30 +42,12 @@ def split(request: Message, outlet: Outlet) -> Message:
         )
     refused: dict[str, Any] = {}
     parts: dict[str, bytes] = {}
-    for position, (each, text) in enumerate(zip(requests, _elements(body.decode()), strict=True)):
+    texts = msgspec.json.decode(body, type=_Batch).requests
+    for position, (each, text) in enumerate(zip(requests, texts, strict=True)):
         try:
             check_fields(each, *OF_COMPILE)
         except RequestError as error:
             refused[str(position)] = error.to_problem()
         else:
-            parts[str(position)] = text.encode()
+            parts[str(position)] = bytes(text)
     return Message({"refused": refused}, parts)
-
-
-def _elements(text: str) -> Generator[str]:
-    """The texts of the elements of the only value, a list, of the JSON object in `text`, which must be valid."""
-    decoder = json.JSONDecoder()
-    begin = _after_space(text, _after_space(text, 0) + 1)
-    _, key_end = decoder.raw_decode(text, begin)
-    at = _after_space(text, _after_space(text, key_end) + 1)
-    while text[at] != "]":
-        begin = _after_space(text, at + 1)
-        _, end = decoder.raw_decode(text, begin)
-        yield text[begin:end]
-        at = _after_space(text, end)
-
-
-def _after_space(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    assert match is not None
-    return match.end()

@@ -16,10 +16,7 @@ from .sent_graph import sent_graph
 
 
 def validate(request: Message, outlet: Outlet) -> Message:
-    """Validate the part `body`: a `graph`, a module in `stablehlo` or a text in `builder`.
-
-    The part `answer` is a `ValidationReport`.
-    """
+    """Validate the graph, module or text in the part `body`. The part `answer` is a `ValidationReport`."""
     outlet.stage("parse")
     fields = parse_envelope(request.parts["body"], *OF_VALIDATE)
     outlet.stage("validate")
@@ -45,10 +42,7 @@ def _value(graph: Graph, var: int) -> ValueReport:
 
 
 def translate(request: Message, outlet: Outlet) -> Message:
-    """Translate the part `body`: a module in `stablehlo` with optional `dims` and `shapes`, or a text in `builder`.
-
-    The part `answer` is a `Translation` with a valid graph.
-    """
+    """Translate the module or the text in the part `body`. The part `answer` is a `Translation` with a valid graph."""
     outlet.stage("parse")
     fields = parse_envelope(request.parts["body"], *OF_TRANSLATE)
     outlet.stage("translate")
