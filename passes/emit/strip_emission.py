@@ -27,6 +27,8 @@ from .memory import Memory, strided_view
 from .regions import branches, loop
 from .vector_emission import VectorEmitter
 
+WINDOW_BYTES: Final = 4
+"""Most bytes of an element of a window that has code without its conditions."""
 UNROLLED_TERMS: Final = 9
 """Most points of an unrolled window: expressions that depend on only some of its loops are then computed once."""
 UNROLLED_VECTORS: Final = 8
@@ -98,10 +100,15 @@ class StripEmitter:
                 self._stored(inside if is_inside else stage, strip, reduced, points, here)
 
     def _least(self, stage: Stage, strip: Loop, reduced: Sequence[Loop]) -> dict[Dim, Dim]:
-        """The least value in a window of each condition that is the same for all points of a vector."""
+        """The least value in a window of each condition that is the same for all points of a vector.
+
+        None of 64-bit elements: where a masked load of two registers needs only the first, LLVM 22 loaded the second
+        without a mask behind such a branch.
+        """
         found: dict[Dim, Dim] = {}
         names = [each.name for each in (strip, *reduced)]
-        for node in walk(stage.elements, self.nodes) if reduced else ():
+        is_wide = any(load.dtype.itemsize > WINDOW_BYTES for load in loads(stage.elements, self.nodes))
+        for node in walk(stage.elements, self.nodes) if reduced and not is_wide else ():
             for condition in conditions_on_indices(node):
                 form = linear_form(condition, names)
                 if form is None or not free_symbols(condition).isdisjoint(self.nodes.dynamic):
