@@ -74,13 +74,22 @@ def assemble(ptx: str, arch: str, *, timeout_s: float = TIMEOUT_S) -> Assembly:
         raise UnsupportedGraphError(
             "there is no ptxas to assemble a cubin with: install one, or set KILN_PTXAS", pointers=["/options/cubin"]
         )
-    with tempfile.TemporaryDirectory(prefix="kiln-ptxas-") as folder:
+    try:
+        temporary = tempfile.TemporaryDirectory(prefix="kiln-ptxas-")
+    except PermissionError as error:
+        # A confined process may make no directory.
+        raise _not_started(error) from error
+    with temporary as folder:
         source, result = Path(folder, "kernels.ptx"), Path(folder, "kernels.cubin")
         source.write_text(ptx, "utf-8")
         # The cubin repeats the command line, so names must not differ from run to run.
         command = [str(program.absolute()), "-arch", arch, "-v", "-o", result.name, source.name]
         log = _run(command, folder, arch, timeout_s)
         return assembly_of(result.read_bytes(), log)
+
+
+def _not_started(error: OSError) -> UnsupportedGraphError:
+    return UnsupportedGraphError(f"ptxas cannot be started: {error}", pointers=["/options/cubin"])
 
 
 def _run(command: list[str], folder: str, arch: str, timeout_s: float) -> str:
@@ -102,7 +111,7 @@ def _run(command: list[str], folder: str, arch: str, timeout_s: float) -> str:
             details={"stage": "assemble"},
         ) from error
     except OSError as error:
-        raise UnsupportedGraphError(f"ptxas cannot be started: {error}", pointers=["/options/cubin"]) from error
+        raise _not_started(error) from error
     if _UNKNOWN_ARCHITECTURE.search(done.stderr):
         raise UnsupportedGraphError(
             f"ptxas {version(Path(command[0]))} does not assemble for {arch}: use its PTX", pointers=["/target"]

@@ -62,10 +62,13 @@ def test_other_convolutions_are_summed_directly(given: dict[str, int]) -> None:
     assert winograd.NAME not in strategies(convolution(**given))
 
 
-def test_weights_that_are_no_parameters_are_not_filtered() -> None:
+@pytest.mark.parametrize(("extent", "is_filtered"), [(14, False), (28, True)])
+def test_weights_that_are_no_parameters_are_filtered_if_they_are_stored_in_blocks(
+    extent: int, is_filtered: bool
+) -> None:
     b = Builder("inputs")
-    x, weights = b.input("float32", (1, 64, 28, 28)), b.input("float32", (64, 64, 3, 3))
-    assert winograd.NAME not in strategies(output(b, conv2d(x, weights, padding=1)))
+    x, weights = b.input("float32", (1, 64, extent, extent)), b.input("float32", (64, 64, 3, 3))
+    assert (winograd.NAME in strategies(output(b, conv2d(x, weights, padding=1)))) == is_filtered
 
 
 def test_targets_without_blocks_of_channels_have_no_filtering() -> None:

@@ -105,7 +105,7 @@ def test_a_wall_that_does_not_hold_is_not_called_one(tmp_path: Path, monkeypatch
 @needs_landlock
 def test_a_fork_server_that_is_weaker_than_the_first_does_not_replace_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async def weakens(sandbox: Sandbox) -> None:
-        monkeypatch.setattr(sandbox, "_wall", Wall.PROCESS)
+        monkeypatch.setattr(sandbox, "wall", Wall.PROCESS)
         first = sandbox.pid
         assert first is not None
         os.kill(first, signal.SIGKILL)

@@ -32,6 +32,8 @@ def one_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @contextmanager
 def occupied(server: Server, rows: int) -> Generator[None]:
     """Somebody else's compile has the only place until it is cancelled."""
+    while server.jobs("compile"):
+        time.sleep(0.01)
     job = submit(server, encoded(compile_body(graph(rows=rows))), fails="hang").json()["id"]
     while not server.jobs("compile"):
         time.sleep(0.01)
