@@ -69,7 +69,9 @@ class Process:
     def send_signal(self, number: int) -> None:
         """A signal, unless it has ended."""
         if self.poll() is None:
-            signal.pidfd_send_signal(self._pidfd, number)
+            # It may end before the signal arrives.
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, number)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
