@@ -46,8 +46,8 @@ class Prefetches(NamedTuple):
 
 
 class Results(NamedTuple):
-    """How tiles are stored: in whole rows of the block or, as rows of a `run` of columns that follow each other; as a
-    whole, or only the part inside a block that `is_exact`.
+    """How tiles are stored. With a `run`, the block holds so many columns of all its rows, then the next ones; without,
+    row after row. If the block `is_exact`, only the part of a tile inside it is stored.
     """
 
     run: int = 0
