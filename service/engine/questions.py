@@ -51,7 +51,7 @@ class Questions:
         return await self._read("translate", body, described)
 
     async def explain(self, body: Body) -> bytes:
-        """The body of the answer whether a compile request would hit the cache, for callers who may read programs."""
+        """The body that says whether a request would hit the cache; its caller needs the right to read programs."""
         salt = self._tenancy.salt
         read = partial(Prepared.from_message, salt=salt)
         prepared = await self._read("prepare", body, read, of_actions(body, salt))

@@ -57,7 +57,7 @@ class Submissions:
     async def submit(self, body: Body, key: str | None = None) -> Job:
         """The job of a compile request, the same for the same body and `key`; over already when its answer is stored.
 
-        ForbiddenError for a caller who may not have programs compiled and stored.
+        ForbiddenError for a caller without the right to compile and store programs.
         """
         self._tenancy.require_compile()
         begin = partial(self._submitted, body)

@@ -186,7 +186,7 @@ async def test_what_is_given_up_is_nobodys_to_wait_for(service: Service) -> None
     first = await service.ask("a")
     first.cancel()
     await asyncio.wait({first})
-    # It is being given up yet, and whoever comes now begins anew.
+    # The work is still being cancelled: a new request begins anew.
     second = await service.ask("b")
     assert (service.engine.given_up, len(service.engine.begun)) == (1, 2)
     service.engine.goes_on.set()

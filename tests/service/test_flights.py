@@ -55,7 +55,7 @@ async def test_work_goes_on_while_anybody_waits_and_is_cancelled_with_the_last()
     await asyncio.wait([one])
     assert not cancelled.is_set()
     two.cancel()
-    # Whoever comes now gets work of their own, not what is being cancelled.
+    # A new request gets work of its own, not the work that is being cancelled.
     await asyncio.wait([two])
 
     async def other(tell: Callable[[str], None]) -> int:

@@ -54,7 +54,7 @@ async def test_what_is_damaged_of_them_is_told_and_removed_but_for_open_jobs(tmp
     assert sorted(report.corrupt) == sorted(str(path.relative_to(stocked.root)) for path in (*damaged, opened))
     assert not any(path.exists() for path in damaged)
     assert opened.exists()
-    # Whoever asked hears of it: a service ends the job when it comes to it.
+    # The job ends with an error when a service takes it up.
     assert await jobs.orphan(JOB, "another") is None
     ended = await jobs.find(JOB)
     assert ended is not None
