@@ -15,6 +15,7 @@ from tensorkiln.target import Target
 from .function_attributes import attach
 from .llvm_targets import initialize
 from .machine import Machine, machine_of
+from .vectorised import vectorised
 
 NARROW_ACCESSES = frozenset({"llvm.masked.load.v8i8.p0", "llvm.masked.store.v8i8.p0"})
 
@@ -93,9 +94,33 @@ def _optimised(llvm_ir: str, machine: Machine, handle: llvm.TargetMachine) -> ll
     # It costs compile time, and gains on straight-line code only.
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(handle, options)
-    for manager in (_inliner(), builder.getModulePassManager()):
-        manager.run(module, builder)
+    _inliner().run(module, builder)
+    names, few = vectorised(llvm_ir), _few_passes()
+    defined = [function for function in module.functions if not function.is_declaration]
+    done = [function for function in defined if function.name in names]
+    for function in done:
+        few.run(function, builder)
+    if len(done) < len(defined):
+        # The pipeline skips functions with this attribute. It is text, since llvmlite has no call to remove it, and the
+        # code generator would skip them too.
+        for function in done:
+            function.add_function_attribute("noinline")
+            function.add_function_attribute("optnone")
+        builder.getModulePassManager().run(module, builder)
+        module = llvm.parse_assembly(str(module).replace(" optnone", "")) if done else module
     return _mended(module, machine)
+
+
+def _few_passes() -> llvm.FunctionPassManager:
+    """The passes for functions that are `vectorised`: loops as the code generator expects them, and folded sizes."""
+    manager = llvm.create_new_function_pass_manager()
+    manager.add_simplify_cfg_pass()
+    manager.add_loop_simplify_pass()
+    manager.add_lcssa_pass()
+    manager.add_loop_rotate_pass()
+    manager.add_instruction_combine_pass()
+    manager.add_simplify_cfg_pass()
+    return manager
 
 
 def _inliner() -> llvm.ModulePassManager:
