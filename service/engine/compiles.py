@@ -80,6 +80,7 @@ class Compiles:
 
     async def close(self) -> None:
         await self._flights.close()
+        await self._nearest.settle()
 
     async def _find_or_compile(
         self, wanted: Wanted, on_progress: OnProgress, work: Hashable, own: Hashable
@@ -141,7 +142,7 @@ class Compiles:
             finally:
                 turn.cost_s = cost.run_s
         if wanted.action.tuned != MEASURE:
-            await self._nearest.add(wanted.action, self._tenancy.scope)
+            self._nearest.add(wanted.action, self._tenancy.scope)
         return Compiled(wanted.action, made.program, made.entry, cache, made.rendered)
 
 

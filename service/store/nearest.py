@@ -74,9 +74,19 @@ class Nearest:
         self._records = records
         self._is_there = is_there
         self._locks = tuple(asyncio.Lock() for _ in range(_LOCKS))
+        self._adding: set[asyncio.Task[None]] = set()
 
-    async def add(self, action: Action, scope: str) -> None:
-        """Add `action`, which is stored. A failure is only logged: the program is stored all the same."""
+    def add(self, action: Action, scope: str) -> None:
+        """Add `action`, which is stored, in the background: its answer does not wait. A failure is only logged."""
+        adding = asyncio.create_task(self._add_to_both(action, scope))
+        self._adding.add(adding)
+        adding.add_done_callback(self._adding.discard)
+
+    async def settle(self) -> None:
+        """Wait until everything is added."""
+        await asyncio.gather(*self._adding, return_exceptions=True)
+
+    async def _add_to_both(self, action: Action, scope: str) -> None:
         entry = _Entry(digest=action.digest, components=shown(action))
         try:
             await asyncio.gather(
@@ -91,6 +101,7 @@ class Nearest:
 
         If none differ, the program itself is missing or not trusted. None when nothing is near, or the store fails.
         """
+        await self.settle()
         try:
             of_graph, of_target = await asyncio.gather(
                 self._entries(_of_graph(action, scope)), self._entries(_of_target(action, scope))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -58,7 +57,7 @@ async def test_the_nearest_is_of_the_same_graph_and_differs_least(stocked: Stock
     far = replace(wanted, abi=2, build_id="other", schema=2)
     near = replace(wanted, abi=2, build_id="other")
     for each in (near, far, replace(wanted, graph="0" * 64)):
-        await nearest.add(each, "")
+        nearest.add(each, "")
     found = await nearest.to(wanted, "")
     assert found is not None
     assert found.digest == near.digest
@@ -71,14 +70,15 @@ async def test_nothing_is_near_where_graph_and_target_are_new(stocked: Stocked) 
 
 async def test_what_another_namespace_stores_is_near_to_nothing(stocked: Stocked) -> None:
     stored = await stocked.save(1)
-    await stocked.nearest.add(replace(stored, abi=3), "another's")
+    stocked.nearest.add(replace(stored, abi=3), "another's")
     for scope in ("mine", ""):
         found = await stocked.nearest.to(replace(stored, abi=3), scope)
         assert found is None or found.digest == stored.digest
 
 
 async def test_salts_are_neither_stored_nor_told(stocked: Stocked) -> None:
-    await stocked.nearest.add(replace(action(1), salt="geheim"), "")
+    stocked.nearest.add(replace(action(1), salt="geheim"), "")
+    await stocked.nearest.settle()
     found = await trusting(stocked.records).to(action(1), "")
     assert found is not None
     assert "geheim" not in str(found)
@@ -112,7 +112,8 @@ async def test_records_are_bounded_and_keep_the_newest(stocked: Stocked) -> None
     nearest = trusting(stocked.records)
     base = action(1)
     for number in range(MAX_OF_GRAPH + 5):
-        await nearest.add(of_graph(base, number), "")
+        nearest.add(of_graph(base, number), "")
+    await nearest.settle()
     sizes = [len(entries_of(await stocked.records.get(str(path.relative_to(stocked.root)))))
              for path in stocked.files("nearest")]  # fmt: skip
     assert max(sizes) == MAX_OF_GRAPH
@@ -122,7 +123,8 @@ async def test_records_are_bounded_and_keep_the_newest(stocked: Stocked) -> None
     assert found.digest == newest.digest
     others = [replace(base, graph=f"{number:064}") for number in range(MAX_OF_TARGET + 3)]
     for other in others:
-        await nearest.add(other, "")
+        nearest.add(other, "")
+    await nearest.settle()
     found = await nearest.to(replace(base, graph="f" * 64), "")
     assert found is not None
     assert found.digest == others[-1].digest
@@ -136,7 +138,7 @@ async def test_a_damaged_record_explains_nothing_and_is_written_anew(
     for path in stocked.files("nearest"):
         damage(path)
     assert await stocked.nearest.to(replace(stored, abi=2), "") is None
-    await stocked.nearest.add(stored, "")
+    stocked.nearest.add(stored, "")
     assert await stocked.nearest.to(replace(stored, abi=2), "") is not None
 
 
@@ -155,7 +157,8 @@ async def test_a_record_of_another_form_explains_nothing(stocked: Stocked, conte
 async def test_programs_that_are_stored_at_once_are_all_remembered(stocked: Stocked) -> None:
     nearest = trusting(stocked.records)
     variants = [of_graph(action(1), number) for number in range(MAX_OF_GRAPH)]
-    await asyncio.gather(*(nearest.add(each, "") for each in variants))
+    for each in variants:
+        nearest.add(each, "")
     for each in variants:
         found = await nearest.to(replace(each, abi=2), "")
         assert found is not None

@@ -55,7 +55,8 @@ class Stocked:
         digests = [await self.blobs.put(content) for content in (*contents, shared)]
         made = action(number)
         await self.programs.save(made, Entry(digests[0], tuple(digests[1:])))
-        await self.nearest.add(made, "")
+        self.nearest.add(made, "")
+        await self.nearest.settle()
         return made
 
     async def is_whole(self, wanted: Action) -> bool:

@@ -27,7 +27,8 @@ async def made(stocked: Stocked, number: int, build: str) -> Action:
     told = json.dumps({"number": number, "provenance": {"build_id": build}}).encode()
     program, shared = await stocked.blobs.put(told), await stocked.blobs.put(b"shared")
     await stocked.programs.save(wanted, Entry(program, (shared,)))
-    await stocked.nearest.add(wanted, "")
+    stocked.nearest.add(wanted, "")
+    await stocked.nearest.settle()
     answer = b'{"programs":[%s]}' % told
     await stocked.repeats.save(
         stocked.repeats.key(wanted.digest), Repeat(answer, (program, shared), (wanted.digest,), isolation="process")

@@ -70,7 +70,8 @@ class Home:
         told = json.dumps({"digest": wanted.digest}).encode()
         program, shared = await stocked.blobs.put(told), await stocked.blobs.put(b"shared")
         entry = await stocked.programs.save(wanted, Entry(program, (shared,)))
-        await stocked.nearest.add(wanted, self.scope(tenant))
+        stocked.nearest.add(wanted, self.scope(tenant))
+        await stocked.nearest.settle()
         answer = with_signatures(b'{"programs":[%b]}' % told, [entry.signature])
         await stocked.repeats.save(
             stocked.repeats.key(wanted.digest), Repeat(answer, entry.blobs, (wanted.digest,), isolation="process")
