@@ -36,6 +36,8 @@ OPS: dict[str, type[KilnOp]] = {
 """The class of each op by the name of its node kind."""
 
 _LOADING = Lock()
+_PREPARED: Final[list[ir.Context]] = []
+"""At most one context, which nobody uses yet."""
 
 # The bindings look for a Python module of the dialect for every op they return, and cache only success: without a
 # package that contains `kiln`, each op costs a failed import of 14 microseconds.
@@ -78,6 +80,19 @@ def new_context() -> ir.Context:
     Passes query the effects of kiln ops in Python. A pool's thread would deadlock on the interpreter lock, which the
     thread in `PassManager.run` holds.
     """
+    try:
+        return _PREPARED.pop()
+    except IndexError:
+        return _created()
+
+
+def prepare_context() -> None:
+    """Create the context that `new_context` returns next. A process that forks inherits it, and it has no threads."""
+    if not _PREPARED:
+        _PREPARED.append(_created())
+
+
+def _created() -> ir.Context:
     context = ir.Context(load_on_create_dialects=_DIALECTS)
     context.enable_multithreading(False)
     for name in _WITHOUT_CLASSES:

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from dialect.kiln import prepare_context
 from dialect.mlir import ir
 from tensorkiln.graph import Graph
 from tensorkiln.target import Target
@@ -31,12 +32,13 @@ def graph() -> Graph:
 def warm_up() -> tuple[Compilation, ...]:
     """Compile a small graph for each of TARGETS; returns the results in that order.
 
-    No MLIR context and no thread is left, so the process can fork. Raises the errors of a compile, and RuntimeError if
-    a context is left.
+    No thread is left, so the process can fork, and the one MLIR context that is left is unused: the first compile of a
+    forked process takes it. Raises the errors of a compile, and RuntimeError if a compile leaves its context.
     """
     compilations = tuple(compile_request(CompileRequest(graph(), Target.parse(target))) for target in TARGETS)
     # Reference cycles of a compile keep its context alive.
     gc.collect()
     if left := ir.Context._get_live_count():
         raise RuntimeError(f"{left} MLIR contexts are left")
+    prepare_context()
     return compilations
