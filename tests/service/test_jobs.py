@@ -169,7 +169,7 @@ def test_a_repeated_request_is_one_job_however_often_it_comes_and_with_whatever_
     body = encoded(compile_body(graph("log2", rows=29)))
     assert server.compile(body).status_code == 200
     before, found = stored(), set[str]()
-    for number in range(5):
+    for number in range(2):
         key = {"Idempotency_Key": f"again-{number}"}
         for headers in ({}, key, key):
             answer = server.post("/compile", body, Prefer="respond-async", **headers)
@@ -288,11 +288,11 @@ def test_jobs_beyond_the_queue_are_refused_before_they_are_accepted(short: Serve
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_what_was_accepted_is_done_after_a_restart(home: Path, number: signal.Signals) -> None:
-    bodies = [encoded(compile_body(graph("exp2", rows=rows))) for rows in range(20, 26)]
+    bodies = [encoded(compile_body(graph("exp2", rows=rows))) for rows in range(20, 24)]
     server = Server(home, fails=True, concurrency=1)
     hanging = accepted(server, encoded(compile_body()), "hang")
-    waiting = [accepted(server, body) for body in bodies[:3]]
-    waiting += [job["id"] for job in batch(server, bodies[3:])]
+    waiting = [accepted(server, body) for body in bodies[:2]]
+    waiting += [job["id"] for job in batch(server, bodies[2:])]
     server.stop(number)
     with Server(home, fails=True, concurrency=2) as again:
         found = [ended(again, job) for job in waiting]
