@@ -23,11 +23,6 @@ def complaints(log: str) -> list[str]:
     return [line for line in log.splitlines() if "no credential is required" not in line]
 
 
-def test_health_and_readiness_are_ok(server: Server) -> None:
-    assert server.http.get("/healthz").json() == {"status": "ok"}
-    assert server.http.get("/readyz").json() == {"status": "ok"}
-
-
 def test_capabilities_state_what_the_contract_lists(server: Server) -> None:
     stated = server.http.get("/capabilities").json()
     assert stated["node_kinds"] == list(NODE_KINDS)
