@@ -90,6 +90,7 @@ import signal, sys
 for number, status in ((signal.SIGTERM, 0), (signal.SIGINT, 130)):
     signal.signal(number, lambda *_, status=status: sys.exit(status))
 print(sys.argv[1], flush=True)
+signal.alarm(60)  # so long a test may take, whatever becomes of it
 signal.pause()
 """
 
