@@ -132,19 +132,3 @@ def test_a_release_that_the_index_has_dropped_is_taken_from_the_wheelhouse(
         done = in_stage(images, stage)
         assert done.returncode == status, done.stderr
     assert [path.name for path in (stage / "wheels").iterdir()] == [wheel.name]
-
-
-@pytest.mark.parametrize("is_another", [False, True])
-def test_pip_takes_no_file_but_those_that_are_locked(stage: Path, is_another: bool) -> None:
-    (tools, _) = next(rest for word, rest in stages()["wheels"] if word == "RUN").split(" && ")
-    entry = lock("tools")["pluggy"]
-    hashes = [digest[::-1] if is_another else digest for digest in entry.hashes]
-    options = "".join(f" --hash=sha256:{digest}" for digest in hashes)
-    (stage / "src/docker/lock/tools.txt").write_text(f"pluggy=={entry.version}{options}\n")
-    done = in_stage(tools, stage)
-    if is_another and "THESE PACKAGES DO NOT MATCH THE HASHES" in done.stderr:
-        assert done.returncode == 1
-        assert list((stage / "tools").iterdir()) == []
-    else:
-        need(done)
-        assert not is_another

@@ -26,16 +26,15 @@ def main() -> int:
     parser.add_argument("--services", type=int, default=2, help="processes that answer HTTP (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=4, help="processes that compile (default: %(default)s)")
     parser.add_argument("--home", type=Path, help="directory of store, keys and logs (default: a new one)")
-    parser.add_argument("--check", action="store_true", help="compile one graph by each service, and stop")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kiln-farm-") as temporary:
         home: Path = arguments.home or Path(temporary)
         print("The services and the workers start; that takes some 10 s.", flush=True)
         with Farm(home, services=arguments.services, workers=arguments.workers, anew=True) as farm:
-            return _stay(farm, arguments.check)
+            return _stay(farm)
 
 
-def _stay(farm: Farm, only_check: bool) -> int:
+def _stay(farm: Farm) -> int:
     for url in farm.urls:
         begin = time.monotonic()
         answer = answered(url, body(0))
@@ -44,11 +43,10 @@ def _stay(farm: Farm, only_check: bool) -> int:
             print(answer.text, file=sys.stderr)
             return 1
     print(f"{len(farm.workers)} workers, store {farm.store}, logs {farm.home}/*.log")
-    if not only_check:
-        with suppress(KeyboardInterrupt):
-            print("Ctrl-C stops it.", flush=True)
-            while True:
-                signal.pause()
+    with suppress(KeyboardInterrupt):
+        print("Ctrl-C stops it.", flush=True)
+        while True:
+            signal.pause()
     # Its end is not to be interrupted: nothing would be left to end what it has not come to.
     _heed_no_signal()
     print("The farm stops; that takes some 15 s.", flush=True)

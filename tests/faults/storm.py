@@ -16,10 +16,12 @@ from service.action import Action
 from service.store.records import unsealed
 from tests.farm.members import Member
 from tests.farm.topology import Farm
-from tests.faults.size import sized
+from tests.faults.size import FULL, sized
 
 EVERY_S = sized(4.0, 2.0)
 """At the small size there are half as many workers, which take as long to begin again."""
+ROUND = sized(2, 4)
+"""So many strikes, the second half by freezing, before a service is killed."""
 _FROZEN_S = 1.0
 
 
@@ -56,17 +58,18 @@ class Storm:
         return sum(each.was_frozen for each in self.strikes)
 
     def rage(self) -> None:
-        """Strike a worker again and again until `over`; kill a service after every fourth strike, so many times."""
+        """Strike a worker again and again until `over`; kill a service after every round of strikes, so many times."""
         chance = random.Random(self.seed)
         struck = 0
         while not self.over.wait(EVERY_S):
             every = range(len(self.farm.workers))
-            # Half of the strikes are at random. The others look for a worker that has something to lose, and nothing
-            # that another has lost before: an order over which five are lost is given up, as it should be.
-            new = [place for place in every if struck % 2 and self._has_new(place)]
-            self._strike(chance.choice(new or every), freeze=struck // 2 % 2 == 1)
+            # Half of the strikes of a long storm are at random. The others look for a worker that has something to
+            # lose, and nothing that another has lost before: an order over which five are lost is given up, as it
+            # should be.
+            new = [place for place in every if (struck % 2 or not FULL) and self._has_new(place)]
+            self._strike(chance.choice(new or every), freeze=struck % ROUND >= ROUND // 2)
             struck += 1
-            if struck % 4 == 0 and len(self.services_killed) < self.restarts:
+            if struck % ROUND == 0 and len(self.services_killed) < self.restarts:
                 self._restart(self.farm.services[len(self.services_killed) % len(self.farm.services)])
 
     def _strike(self, place: int, *, freeze: bool) -> None:

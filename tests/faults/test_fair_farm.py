@@ -18,12 +18,12 @@ from tests.faults.size import figures
 from tests.service.server import JSON
 
 pytestmark = pytest.mark.xdist_group("farm")
-FLOOD = 60
+FLOOD = 40
 # The share of one service with one worker, and what begins and ends while somebody looks.
 FEW = 10
 
 
-def test_an_order_is_done_soon_though_another_tenant_has_sixty_before_it(tmp_path: Path) -> None:
+def test_an_order_is_done_soon_though_another_tenant_has_forty_before_it(tmp_path: Path) -> None:
     keyring = Keyring(tmp_path / "farm" / "identity")
     flooder, other = (
         {**JSON, "Authorization": f"Bearer {keyring.make('test', tenant, list(Scope), None).text}"}

@@ -58,19 +58,19 @@ def test_a_failed_compile_is_told_with_a_reproducer(farm: Farm) -> None:
     assert (problem["code"], problem["pointers"]) == ("compile.diagnostic", ["/nodes/1/in_var"])
     problem = answered(farm.urls[0], body(2), "abort").json()
     assert (problem["code"], problem["details"]["signal"]) == ("compile.crashed", "SIGABRT")
-    reproducer = httpx2.get(f"{farm.urls[1]}/artifacts/{problem['details']['reproducer']}")
+    reproducer = httpx2.get(f"{farm.urls[1]}/artifacts/{problem['details']['reproducer']}", verify=False)
     # What fails is in the graph: it does so for whoever tries it again.
     assert answered(farm.urls[1], reproducer.content).json()["code"] == "compile.crashed"
 
 
 def test_progress_is_told_by_the_service_that_does_not_have_the_job(farm: Farm) -> None:
     identifier = accept(farm.urls[0], body(3), "hang")
-    with httpx2.stream("GET", f"{farm.urls[1]}/jobs/{identifier}/events", timeout=60) as stream:
+    with httpx2.stream("GET", f"{farm.urls[1]}/jobs/{identifier}/events", timeout=60, verify=False) as stream:
         lines = stream.iter_lines()
         while STAGE not in next(lines):
             continue
         assert job(farm.urls[1:], identifier)["state"] == "running"
-        cancelled = httpx2.delete(f"{farm.urls[1]}/jobs/{identifier}").json()
+        cancelled = httpx2.delete(f"{farm.urls[1]}/jobs/{identifier}", verify=False).json()
         assert cancelled["state"] == "cancelled"
         assert any("cancelled" in line for line in lines)
     assert ended(farm.urls[:1], identifier)["state"] == "cancelled"
@@ -82,7 +82,7 @@ def test_a_cancelled_compile_leaves_its_worker(farm: Farm) -> None:
         while job(farm.urls, identifier)["state"] != "running":
             time.sleep(0.05)
     for identifier in hanging:
-        httpx2.delete(f"{farm.urls[1]}/jobs/{identifier}")
+        httpx2.delete(f"{farm.urls[1]}/jobs/{identifier}", verify=False)
     assert answered(farm.urls[0], body(5)).status_code == 200
 
 
@@ -91,24 +91,9 @@ def test_nothing_is_left_of_orders_that_are_over(farm: Farm) -> None:
     assert left_of_orders(farm) == []
 
 
-def test_no_service_loads_the_compiler_and_no_worker_process_does(tmp_path: Path) -> None:
-    with Farm(tmp_path, services=1, workers=1, anew=True) as small:
-        for member in (*small.services, *small.workers):
-            for pid in [member.pid, *children(member.pid)]:
-                command = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-                loaded = "libLLVM" in (maps := Path(f"/proc/{pid}/maps").read_text()) or "torch_mlir" in maps
-                is_compiler = "rehearsal" in command or "kiln" in Path(f"/proc/{pid}/comm").read_text()
-                assert not loaded or is_compiler, command
-
-
 def left_of_orders(farm: Farm) -> list[Path]:
     """What the store has of orders, once that is nothing or after half a minute."""
     end = time.monotonic() + 30
     while (left := [path for path in (farm.store / "farm").rglob("*") if path.is_file()]) and time.monotonic() < end:
         time.sleep(0.1)
     return left
-
-
-def children(pid: int) -> list[int]:
-    """The children of a process."""
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

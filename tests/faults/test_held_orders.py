@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
@@ -14,28 +14,28 @@ from tests.faults.requests import accept, begun, body, ended
 pytestmark = pytest.mark.xdist_group("farm")
 
 
-def test_sigterm_lets_a_worker_finish_what_it_has_begun(tmp_path: Path) -> None:
-    with Farm(tmp_path, services=1, workers=1, compile_deadline_s=10, fails=True) as farm:
-        held = begun(farm, body(1), "hang")
-        waiting = accept(farm.urls[0], body(2))
-        os.kill(farm.workers[0].pid, signal.SIGTERM)
-        assert farm.workers[0].stop() == 0
-        found = ended(farm.urls, held)
-        assert (found["state"], found["error"]["code"]) == ("failed", "compile.deadline_exceeded")
-        farm.workers[0].start()
-        farm.workers[0].await_ready()
-        assert ended(farm.urls, waiting)["state"] == "done"
-        assert farm.services[0].lines("a worker was lost") == []
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
+    """One service and one worker, whose compiles have little time."""
+    with Farm(tmp_path_factory.mktemp("small"), services=1, workers=1, compile_deadline_s=5, fails=True) as running:
+        yield running
 
 
-def test_sigquit_has_a_worker_give_back_what_it_has_begun(tmp_path: Path) -> None:
-    with Farm(tmp_path, services=1, workers=1, compile_deadline_s=8, fails=True) as farm:
-        held = begun(farm, body(1), "hang")
-        os.kill(farm.workers[0].pid, signal.SIGQUIT)
-        assert farm.workers[0].stop() == 0
-        farm.workers[0].start()
-        farm.workers[0].await_ready()
-        found = ended(farm.urls, held)
-        assert farm.services[0].lines("a worker was lost") == [], "nobody had to wait for the end of a lease"
+@pytest.mark.parametrize(
+    ("number", "signal_", "outcome"),
+    [(1, signal.SIGTERM, "compile.deadline_exceeded"), (3, signal.SIGQUIT, "given back")],
+)
+def test_a_worker_ends_or_gives_back_what_it_has_begun(
+    small: Farm, number: int, signal_: signal.Signals, outcome: str
+) -> None:
+    (worker,), before = small.workers, len(small.workers[0].lines("an order ended"))
+    held, waiting = begun(small, body(number), "hang"), accept(small.urls[0], body(number + 1))
+    os.kill(worker.pid, signal_)
+    assert worker.stop() == 0
+    assert worker.lines("an order ended")[before]["outcome"] == outcome
+    worker.start()
+    worker.await_ready()
+    found = ended(small.urls, held)
     assert (found["state"], found["error"]["code"]) == ("failed", "compile.deadline_exceeded")
-    assert next(line["outcome"] for line in farm.workers[0].lines("an order ended")) == "given back"
+    assert ended(small.urls, waiting)["state"] == "done"
+    assert small.services[0].lines("a worker was lost") == [], "nobody had to wait for the end of a lease"

@@ -21,10 +21,12 @@ from tests.trust.test_identical import DIGESTS, output
 
 
 def test_a_graph_has_one_digest_in_every_form_and_with_every_hash_seed(size: Callable[[int, int], int]) -> None:
-    graphs, seeds = size(20, 500), size(4, SEEDS)
+    graphs, seeds = size(32, 500), size(3, SEEDS)
     found = digests_by_seed(graphs, seeds)
     assert len({tuple(digests) for digests in found}) == 1
     assert [len(digests) for digests in found] == [graphs] * seeds
+    # A few have nothing but an input left once what is dead is gone, and are the same then.
+    assert len({*found[0]}) > 3 * graphs / 4
     print(f"{graphs} of {graphs} graphs have one digest in 4 forms and with {seeds} hash seeds")
 
 
@@ -67,12 +69,12 @@ def test_every_target_option_build_and_salt_makes_a_digest_of_its_own(size: Call
 def test_a_graph_has_the_same_bytes_from_every_service(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: Callable[[int, int], int]
 ) -> None:
-    graphs = size(8, 200)
+    graphs = size(4, 200)
     with ExitStack() as running:
         services: list[Server] = []
         for number in ("1", "2"):
-            monkeypatch.setenv("PYTHONHASHSEED", number)
-            services.append(running.enter_context(Server(tmp_path / number, anew=True, worker=f"worker {number}")))
+            services.append(running.enter_context(Server(tmp_path / number, worker=f"worker {number}")))
+            monkeypatch.setenv("PYTHONHASHSEED", "3")
         compiled = alike = 0
         for seed in range(graphs):
             plain = random_graph(Random(seed))

@@ -14,7 +14,7 @@ from tests.faults.requests import accept, answered, body, ended
 from tests.faults.size import figures, sized
 
 pytestmark = pytest.mark.xdist_group("farm")
-PER_SECOND = 50.0
+PER_SECOND = sized(20.0, 50.0)
 
 
 def test_a_rolling_restart_fails_no_request_and_loses_no_job(farm: Farm) -> None:

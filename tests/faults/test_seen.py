@@ -48,7 +48,7 @@ BREAKS: dict[str, tuple[str, Break]] = {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A service that is whole again after each test."""
-    with Server(tmp_path_factory.mktemp("kiln")) as running:
+    with Server(tmp_path_factory.mktemp("kiln"), fails=True) as running:
         yield running
 
 
@@ -74,7 +74,7 @@ def test_what_breaks_in_a_service_is_seen(server: Server, tmp_path: Path, check:
 @pytest.fixture(scope="module")
 def small_farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
     """One service and one worker."""
-    with Farm(tmp_path_factory.mktemp("small"), services=1, workers=1) as running:
+    with Farm(tmp_path_factory.mktemp("small"), services=1, workers=1, fails=True) as running:
         yield running
 
 
@@ -95,40 +95,34 @@ def without_compiler(farm: Farm) -> Any:
         yield
 
 
-FARM_BREAKS: dict[str, tuple[str, str, Callable[[Farm], AbstractContextManager[Any]]]] = {
-    "worker": ("canary", "no worker of the farm is alive", without_worker),
-    "compiler": ("canary", "none of them compiles", without_compiler),
-    "store": ("store", "refuses writes", lambda farm: without_store(farm.home)),
+FARM_BREAKS: dict[str, tuple[str, Callable[[Farm], AbstractContextManager[Any]]]] = {
+    "worker": ("no worker of the farm is alive", without_worker),
+    "compiler": ("none of them compiles", without_compiler),
 }
 
 
 @pytest.mark.xdist_group("farm")
 @pytest.mark.parametrize("part", FARM_BREAKS)
-def test_what_breaks_in_a_farm_is_seen(small_farm: Farm, tmp_path: Path, part: str) -> None:
-    check, reason, break_ = FARM_BREAKS[part]
+def test_what_breaks_in_a_farm_is_seen_and_no_order_is_begun_until_it_is_whole(
+    small_farm: Farm, tmp_path: Path, part: str
+) -> None:
+    reason, break_ = FARM_BREAKS[part]
     (url,) = small_farm.urls
     await_green(url)
     assert doctor(url, tmp_path)[0] == 0
     with break_(small_farm):
-        see(url, check)
-        assert reason in failed(url)[check]
+        see(url, "canary")
+        assert reason in failed(url)["canary"]
         status, found = doctor(url, tmp_path)
         assert status == 1
-        assert f"{check}: " in found
-    await_green(url)
-    assert doctor(url, tmp_path)[0] == 0
-
-
-@pytest.mark.xdist_group("farm")
-def test_a_worker_that_does_not_compile_begins_no_order_until_it_does(small_farm: Farm) -> None:
-    (url,) = small_farm.urls
-    await_green(url)
-    with without_compiler(small_farm):
-        see(url, "canary")
+        assert "canary: " in found
         begin = time.time()
-        identifier = accept(url, body(30))
+        identifier = accept(url, body(30 + [*FARM_BREAKS].index(part)))
         time.sleep(3)
         assert claimers(small_farm, begin) == []
+        assert [each for each in small_farm.workers[0].lines("an order ended") if each["at"] > begin] == []
+    await_green(url)
+    assert doctor(url, tmp_path)[0] == 0
     assert ended([url], identifier)["state"] == "done"
     assert small_farm.services[0].lines("a worker was lost") == []
 

@@ -27,7 +27,7 @@ from tests.faults.storm import Storm
 from tests.service.bodies import compile_body, encoded
 
 pytestmark = pytest.mark.xdist_group("farm")
-JOBS = sized(16, 1000)
+JOBS = sized(8, 1000)
 STRUCK = sized(1, 20)
 """At least so many workers are killed, and so many frozen, in the middle of an order."""
 MOST_S = sized(120.0, 2400.0)

@@ -25,7 +25,7 @@ from tests.service.failing import failing
 FLOOD: Final = sized(1000, 10_000)
 CLIENTS: Final = 24
 # In one round, of which there are as many as fit beside the whole flood at full size.
-HITS, COMPILES = sized((10, 4), (40, 12))
+HITS, COMPILES = sized((5, 2), (40, 12))
 # Seconds; at the small size, room for a machine of two cores that runs other tests beside this one.
 HIT_P95_S: Final = sized(1.0, 0.05)
 COMPILE_P95_S: Final = sized(5.0, 1.0)

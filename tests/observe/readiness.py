@@ -38,7 +38,7 @@ def await_red(url: str, check: str) -> str:
     begin = time.monotonic()
     while check not in (found := failed(url)):
         assert time.monotonic() - begin < RED_WITHIN_S
-        time.sleep(0.1)
+        time.sleep(0.2)
     assert time.monotonic() - begin < RED_WITHIN_S
     return found[check]
 
@@ -46,7 +46,7 @@ def await_red(url: str, check: str) -> str:
 def await_green(url: str) -> None:
     """Come back when nothing fails any more; never is for the time-out of the test."""
     while failed(url):
-        time.sleep(0.1)
+        time.sleep(0.2)
 
 
 @contextmanager

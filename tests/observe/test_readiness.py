@@ -18,7 +18,7 @@ from tests.service.server import Server
 
 
 def test_a_fork_server_that_stands_still_is_seen_and_replaced(tmp_path: Path) -> None:
-    with Server(tmp_path / "one") as one, Server(tmp_path / "two") as two:
+    with Server(tmp_path / "one", fails=True) as one, Server(tmp_path / "two", fails=True) as two:
         stopped = {one: "reader", two: "fork_server"}
         first = {server: getattr(server, which) for server, which in stopped.items()}
         for pid in first.values():
@@ -78,7 +78,7 @@ def test_the_canary_is_compiled_at_most_once_in_ten_seconds_and_is_not_stored(ho
         while time.monotonic() - begin < 3:
             assert failed(server.url) == {}
             compiled |= set(server.jobs("trial"))
-            time.sleep(0.02)
+            time.sleep(0.1)
         assert compiled == set()
         assert 'kiln_job_seconds_count{kind="trial",outcome="ok"} 1.0' in server.http.get("/metrics").text
         stored = [path for path in (home / "store").rglob("*") if path.is_file()]

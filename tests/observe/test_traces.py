@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.observe.collector import collector
+from tests.farm.ports import free_port
 from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server
 from tests.snippets import ROOT
@@ -71,14 +71,8 @@ def test_without_tracing_nothing_of_it_is_imported() -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
 
 
-def test_spans_are_sent_to_a_collector_and_one_that_is_away_fails_no_request(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with collector() as spans:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", spans.url)
-        with Server(home, tracing="1") as server:
-            assert server.compile(encoded(compile_body())).status_code == 200
-    assert {"POST /compile", "sandbox compile", "stage codegen"} <= {span.name for span in spans.received}
+def test_a_collector_that_is_away_fails_no_request(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{free_port()}")
     with Server(home, tracing="1") as server:
-        assert server.compile(encoded(compile_body(fast_math=True))).status_code == 200
+        assert server.compile(encoded(compile_body())).status_code == 200
         assert server.stop() == 0

@@ -35,7 +35,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Wall]
             if wall not in made:
                 walled: dict[str, Any] = {"isolation": wall.value, "require_isolation": LEVELS[wall].value}
                 home = tmp_path_factory.mktemp(wall.value)
-                made[wall] = running.enter_context(Server(home, fails=True, anew=True, compile_deadline_s=10, **walled))
+                made[wall] = running.enter_context(Server(home, fails=True, compile_deadline_s=10, **walled))
             return made[wall]
 
         yield service

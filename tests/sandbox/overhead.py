@@ -108,7 +108,8 @@ async def measure(runs: int) -> tuple[dict[str, list[float]], dict[str, float]]:
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     processor: dict[str, float] = dict.fromkeys(ways, 0.0)
     try:
-        for number in range(runs + 3):
+        warm = min(3, runs)
+        for number in range(runs + warm):
             names = list(ways)
             first = number % len(names)
             for name in names[first:] + names[:first]:
@@ -117,7 +118,7 @@ async def measure(runs: int) -> tuple[dict[str, list[float]], dict[str, float]]:
                 await way(message)
                 took = time.perf_counter() - begun
                 await asyncio.sleep(0.05)  # the job is reaped
-                if number >= 3:
+                if number >= warm:
                     seconds[name].append(took)
                     processor[name] += (processor_s(fork_server) - used) / runs
     finally:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
@@ -13,9 +12,6 @@ from tensorkiln import Graph, reference
 from tensorkiln.build import Builder
 from tensorkiln.spec import CompiledProgram
 from tests.sdk.conftest import Kiln
-
-if TYPE_CHECKING:
-    pass
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,12 @@ def test_what_doctor_finds_is_its_exit_status_whoever_reads_it(
     assert redirected(redirection, *arguments, KILN_URL="http://127.0.0.1:1") == (1, "")
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("arguments", [*COMMANDS, ("doctor", "--json")], ids=" ".join)
+DOCTOR = ("doctor", "--json")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unbuffered"), [*((each, "") for each in (*COMMANDS, DOCTOR)), (COMMANDS[0], "1"), (DOCTOR, "1")]
+)
 def test_a_full_output_is_one_line(redirected: Redirected, arguments: tuple[str, ...], unbuffered: str) -> None:
     assert redirected(FULL, *arguments, PYTHONUNBUFFERED=unbuffered) == (2, NO_ROOM)
 

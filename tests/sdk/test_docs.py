@@ -85,6 +85,6 @@ def serving(command: list[str], url: str, environment: dict[str, str]) -> Genera
 
 def ready(url: str) -> bool:
     try:
-        return httpx2.get(f"{url}/readyz").status_code == 200
+        return httpx2.get(f"{url}/readyz", verify=False).status_code == 200
     except httpx2.TransportError:
         return False

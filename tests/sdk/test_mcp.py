@@ -66,7 +66,7 @@ def documented(where: str) -> list[str]:
 
 def page(url: str) -> str:
     """What a browser gets there."""
-    answer = httpx2.get(url)
+    answer = httpx2.get(url, verify=False)
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
     return answer.text
 

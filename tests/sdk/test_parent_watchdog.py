@@ -10,21 +10,8 @@ from pathlib import Path
 
 import pytest
 
-
-def alive(pid: int) -> bool:
-    """Whether the process runs; a zombie that nobody reaped yet does not."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def await_end(pid: int) -> None:
-    """Wait until the process has ended; one that never does is for the time-out of the test."""
-    while alive(pid):
-        time.sleep(0.02)
-
+from tests.sandbox.processes import alive
+from tests.service.server import await_end
 
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="reads the state of a process from /proc")
 

@@ -68,7 +68,10 @@ def failing(body: bytes, how: str) -> bytes:
 
 
 if __name__ == "__main__":
+    from service.readiness import readiness
     from service.server.command import main
 
+    # Tests that wait for readiness to change wait less; tests/observe/test_readiness.py has the time that users wait.
+    readiness.__dict__["EVERY_S"] = 1.0
     Spawned.besides = (INSTALL,)
     sys.exit(main())

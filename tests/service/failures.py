@@ -59,22 +59,22 @@ def install() -> None:
     jobs["prepare"] = heeding(READ, jobs["prepare"])
 
 
-def _segfault(outlet: Outlet) -> None:
+def segfault(outlet: Outlet) -> None:
     ctypes.string_at(0)
 
 
-def _abort(outlet: Outlet) -> NoReturn:
+def abort(outlet: Outlet) -> NoReturn:
     os.abort()
 
 
-def _illegal_instruction(outlet: Outlet) -> None:
+def illegal_instruction(outlet: Outlet) -> None:
     """Machine code whose first instruction is defined to be none: ud2, or udf."""
     code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     code.write(b"\x0f\x0b" if platform.machine() == "x86_64" else bytes(4))
     ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
 
 
-def _bus_error(outlet: Outlet) -> None:
+def bus_error(outlet: Outlet) -> None:
     """A page of a file that has been cut off."""
     with Path("cut").open("w+b") as file:
         file.truncate(mmap.PAGESIZE)
@@ -83,36 +83,36 @@ def _bus_error(outlet: Outlet) -> None:
         pages.read(1)
 
 
-def _throw(outlet: Outlet) -> None:
+def throw(outlet: Outlet) -> None:
     """A C++ exception that nobody catches."""
     ctypes.PyDLL("libstdc++.so.6")._ZSt21__throw_runtime_errorPKc(b"thrown on purpose")
 
 
-def _spin(outlet: Outlet) -> None:
+def spin(outlet: Outlet) -> None:
     """A native loop without end that keeps the interpreter's lock: a jump to itself."""
     spin = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     spin.write(b"\xeb\xfe" if platform.machine() == "x86_64" else b"\x00\x00\x00\x14")
     ctypes.PYFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(spin)))()
 
 
-def _hang(outlet: Outlet) -> None:
+def hang(outlet: Outlet) -> None:
     """PyDLL keeps the interpreter's lock, as a pass manager does: nothing in Python can interrupt it."""
     ctypes.PyDLL(None).pause()
 
 
-def _eat_memory(outlet: Outlet) -> NoReturn:
+def eat_memory(outlet: Outlet) -> NoReturn:
     held: list[bytearray] = []
     while True:
         held.append(bytearray(16 * MIB))
 
 
-def _eat_8_gib(outlet: Outlet) -> NoReturn:
+def eat_8_gib(outlet: Outlet) -> NoReturn:
     """Page by page, as a graph that grows does."""
     held = [bytearray(MIB) for _ in range(8 << 10)]
     raise AssertionError(f"the process has {len(held)} MiB")
 
 
-def _eat_native_memory(outlet: Outlet) -> NoReturn:
+def eat_native_memory(outlet: Outlet) -> NoReturn:
     """operator new, whose std::bad_alloc nobody catches."""
     allocate = ctypes.CDLL("libstdc++.so.6")._Znwm
     allocate.argtypes = [ctypes.c_size_t]
@@ -120,7 +120,7 @@ def _eat_native_memory(outlet: Outlet) -> NoReturn:
         allocate(64 * MIB)
 
 
-def _overflow_stack(outlet: Outlet) -> None:
+def overflow_stack(outlet: Outlet) -> None:
     """qsort whose comparison sorts again, all on the C stack."""
     libc = ctypes.PyDLL(None)
     items = (ctypes.c_int * 2)(1, 2)
@@ -130,11 +130,11 @@ def _overflow_stack(outlet: Outlet) -> None:
     libc.qsort(items, 2, 4, callback)
 
 
-def _exit(outlet: Outlet) -> NoReturn:
+def exit(outlet: Outlet) -> NoReturn:
     os._exit(3)
 
 
-def _output(outlet: Outlet) -> NoReturn:
+def output(outlet: Outlet) -> NoReturn:
     chunk = bytes(MIB)
     number = 0
     while True:
@@ -142,47 +142,47 @@ def _output(outlet: Outlet) -> NoReturn:
         number += 1
 
 
-def _stderr(outlet: Outlet) -> NoReturn:
+def stderr(outlet: Outlet) -> NoReturn:
     for _ in range(1024):
         os.write(2, b"x" * (64 << 10))
     os.write(2, b"the last words")
     os.abort()
 
 
-def _garbage(outlet: Outlet) -> NoReturn:
+def garbage(outlet: Outlet) -> NoReturn:
     outlet.raw(b"\xff" * 64)
     os._exit(0)
 
 
-def _garbled_json(outlet: Outlet) -> NoReturn:
+def garbled_json(outlet: Outlet) -> NoReturn:
     outlet.raw(frames.encode(frames.DONE, b"[" * 100_000))
     os._exit(0)
 
 
-def _garbled_error(outlet: Outlet) -> NoReturn:
+def garbled_error(outlet: Outlet) -> NoReturn:
     """A problem that is the service's, not the request's, with details that are none."""
     outlet.raw(frames.encode_json(frames.FAILED, {"code": "infra.unavailable", "details": 3}))
     os._exit(0)
 
 
-def _half_a_frame(outlet: Outlet) -> NoReturn:
+def half_a_frame(outlet: Outlet) -> NoReturn:
     outlet.raw(frames.encode(frames.PART, bytes(64))[:32])
     os._exit(0)
 
 
-def _close_socket(outlet: Outlet) -> None:
+def close_socket(outlet: Outlet) -> None:
     """And go on, so that the end of the process does not tell."""
     os.closerange(3, 64)
     ctypes.PyDLL(None).pause()
 
 
-def _big_file(outlet: Outlet) -> NoReturn:
+def big_file(outlet: Outlet) -> NoReturn:
     with Path("big").open("wb") as file:
         while True:
             file.write(bytes(MIB))
 
 
-def _many_files(outlet: Outlet) -> NoReturn:
+def many_files(outlet: Outlet) -> NoReturn:
     """None above its limit, but more than a process may have, where files are memory."""
     number = 0
     while True:
@@ -190,45 +190,20 @@ def _many_files(outlet: Outlet) -> NoReturn:
         number += 1
 
 
-def _stop(outlet: Outlet) -> None:
+def stop(outlet: Outlet) -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
-def _refuse(outlet: Outlet) -> NoReturn:
+def refuse(outlet: Outlet) -> NoReturn:
     """What a pass does that cannot lower the third node of the canonical graph."""
     raise DiagnosticError("The compiler refuses /nodes/2.", pointers=["/nodes/2/in_var"], details={"stage": STAGE})
 
 
-def _few_operations(outlet: Outlet) -> None:
+def few_operations(outlet: Outlet) -> None:
     """The compile that follows reaches the limit of its module's operations, which no small graph does."""
     from passes import boundary
 
     boundary.__dict__["MAX_OPERATIONS"] = 20
 
 
-FAILURES: Final[dict[str, Callable[[Outlet], None]]] = {
-    "segfault": _segfault,
-    "abort": _abort,
-    "illegal_instruction": _illegal_instruction,
-    "bus_error": _bus_error,
-    "throw": _throw,
-    "spin": _spin,
-    "hang": _hang,
-    "stop": _stop,
-    "eat_memory": _eat_memory,
-    "eat_8_gib": _eat_8_gib,
-    "eat_native_memory": _eat_native_memory,
-    "overflow_stack": _overflow_stack,
-    "exit": _exit,
-    "output": _output,
-    "stderr": _stderr,
-    "garbage": _garbage,
-    "garbled_json": _garbled_json,
-    "garbled_error": _garbled_error,
-    "half_a_frame": _half_a_frame,
-    "close_socket": _close_socket,
-    "big_file": _big_file,
-    "many_files": _many_files,
-    "refuse": _refuse,
-    "few_operations": _few_operations,
-}
+FAILURES: Final[dict[str, Callable[[Outlet], None]]] = {name: globals()[name] for name in NAMES}

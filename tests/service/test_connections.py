@@ -148,7 +148,7 @@ def test_a_request_without_a_body_keeps_its_connection_whatever_it_expects(serve
 
 def test_bodies_that_are_held_back_take_a_bounded_part_of_the_memory(tmp_path: Path) -> None:
     body = b" " * (40 << 20)
-    with Guarded(tmp_path, intake_mib=96, arrival_s=60, anew=True) as server, ExitStack() as held:
+    with Guarded(tmp_path, intake_mib=96, arrival_s=60) as server, ExitStack() as held:
         key, other = server.key("hog"), server.key("other")
         before = held_mib(server.pid)
         head = f"{HEAD.decode()}Authorization: Bearer {key}\r\nContent-Length: {len(body) + 1}\r\n\r\n"

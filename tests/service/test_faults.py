@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -13,10 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.chain import chain
-from tests.observe.figures import Figures
 from tests.observe.readiness import await_green
-from tests.sandbox.processes import alive
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.failing import STAGE, failing
 from tests.service.server import Server, await_end, cache, jobs
@@ -100,28 +96,6 @@ def test_nothing_survives_a_service_that_is_killed(home: Path) -> None:
     server.stop()
     for pid in (*fork_servers, child):
         await_end(pid)
-
-
-def test_a_service_that_is_asked_to_stop_finishes_what_it_has_and_leaves_nothing(home: Path) -> None:
-    server = Server(home, fails=True)
-    fork_servers = server.fork_servers
-    answers: list[Any] = []
-    bodies = [encoded(compile_body(chain(4, length))) for length in (225, 250)]
-    threads = [threading.Thread(target=lambda body=body: answers.append(server.compile(body))) for body in bodies]
-    for thread in threads:
-        thread.start()
-    # Both have been received, and neither is done: the one that asks is in flight as well.
-    while Figures(server)("kiln_http_requests_in_flight") < 3:
-        time.sleep(0.01)
-    _await_compile(server.fork_server)
-    os.kill(server.pid, signal.SIGTERM)
-    for thread in threads:
-        thread.join()
-    assert [answer.status_code for answer in answers] == [200, 200]
-    assert server.stop() == 0
-    assert not any(map(alive, fork_servers))
-    with Server(home) as again:
-        assert [cache(again.compile(body)) for body in bodies] == [("hit", "same request")] * 2
 
 
 @pytest.mark.xdist_group("narrow")

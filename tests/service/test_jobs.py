@@ -169,7 +169,7 @@ def test_a_repeated_request_is_one_job_however_often_it_comes_and_with_whatever_
     body = encoded(compile_body(graph("log2", rows=29)))
     assert server.compile(body).status_code == 200
     before, found = stored(), set[str]()
-    for number in range(5):
+    for number in range(2):
         key = {"Idempotency_Key": f"again-{number}"}
         for headers in ({}, key, key):
             answer = server.post("/compile", body, Prefer="respond-async", **headers)
@@ -185,8 +185,7 @@ def test_a_wait_that_is_too_short_is_answered_with_the_job(server: Server) -> No
     assert answer.status_code == 202
     assert time.monotonic() - begin >= 1
     assert answer.headers["Retry-After"] == "1"
-    job = ended(server, answer.json()["id"])
-    assert (job["state"], job["error"]["code"]) == ("failed", "compile.deadline_exceeded")
+    assert server.http.delete(f"/jobs/{answer.json()['id']}").json()["state"] == "cancelled"
 
 
 def test_a_failed_compile_is_a_failed_job_and_a_problem_to_those_who_wait(server: Server) -> None:
@@ -288,11 +287,11 @@ def test_jobs_beyond_the_queue_are_refused_before_they_are_accepted(short: Serve
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_what_was_accepted_is_done_after_a_restart(home: Path, number: signal.Signals) -> None:
-    bodies = [encoded(compile_body(graph("exp2", rows=rows))) for rows in range(20, 26)]
+    bodies = [encoded(compile_body(graph("exp2", rows=rows))) for rows in range(20, 24)]
     server = Server(home, fails=True, concurrency=1)
     hanging = accepted(server, encoded(compile_body()), "hang")
-    waiting = [accepted(server, body) for body in bodies[:3]]
-    waiting += [job["id"] for job in batch(server, bodies[3:])]
+    waiting = [accepted(server, body) for body in bodies[:2]]
+    waiting += [job["id"] for job in batch(server, bodies[2:])]
     server.stop(number)
     with Server(home, fails=True, concurrency=2) as again:
         found = [ended(again, job) for job in waiting]
@@ -315,7 +314,7 @@ def stored(home: Path, folder: str) -> list[Path]:
 
 
 def test_a_service_that_stops_lets_those_who_wait_go(home: Path) -> None:
-    server = Server(home, fails=True)
+    server = Server(home, fails=True, concurrency=2)
     job = accepted(server, encoded(compile_body()), "hang")
     with ThreadPoolExecutor(2) as pool:
         watched = pool.submit(events, server, job)

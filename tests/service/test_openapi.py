@@ -15,7 +15,7 @@ from service.settings import Settings
 from tests.faults.size import sized
 from tests.service.server import Server
 
-EXAMPLES = sized(10, 25)
+EXAMPLES = sized(5, 25)
 
 # A graph that the schema allows is seldom a valid one: the rules between its nodes are beyond a schema.
 REFUSALS = ["2xx", 400, 404, 413, 422]

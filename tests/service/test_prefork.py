@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,12 +15,15 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from service.server.listen import READY, listen
+from service.server.prefork import Workers
 from service.settings import Settings
 from tests.sandbox.processes import alive
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import JSON, Server, cache, children
 from tests.service.test_start import SERVICE, failed
 
+pytestmark = pytest.mark.xdist_group("workers")
 PLACE = re.compile(r'process="(\d)"')
 
 
@@ -32,7 +37,7 @@ def asked_of(server: Server, place: str) -> httpx2.Client:
     """A connection to the worker at this place; an idle worker takes each new one, once it has started."""
     until = time.monotonic() + 120
     while time.monotonic() < until:
-        client = httpx2.Client(base_url=server.url, timeout=60)
+        client = httpx2.Client(base_url=server.url, timeout=60, verify=False)
         found = PLACE.search(client.get("/metrics").text)
         if found is not None and found[1] == place:
             return client
@@ -44,7 +49,6 @@ def post(client: httpx2.Client, body: bytes, **headers: str) -> httpx2.Response:
     return client.post("/compile", content=body, headers={**JSON, **headers})
 
 
-@pytest.mark.xdist_group("workers")
 def test_what_one_has_compiled_and_accepted_the_other_has(two: Server) -> None:
     with closing(asked_of(two, "0")) as first, closing(asked_of(two, "1")) as second:
         body = encoded(compile_body(graph("sin")))
@@ -54,52 +58,60 @@ def test_what_one_has_compiled_and_accepted_the_other_has(two: Server) -> None:
         while (state := second.get(f"/jobs/{job}").json()["state"]) != "done":
             assert state in ("queued", "running")
             time.sleep(0.02)
-
-
-@pytest.mark.xdist_group("workers")
-def test_each_tells_its_own_figures_in_series_of_its_own(two: Server) -> None:
-    for place in "01":
-        with closing(asked_of(two, place)) as client:
+        for place, client in enumerate((first, second)):
             lines = [line for line in client.get("/metrics").text.splitlines() if not line.startswith("#")]
-        assert all(f'process="{place}"' in line for line in lines)
-        assert any(line.startswith("kiln_queue_depth{") for line in lines)
+            assert all(f'process="{place}"' in line for line in lines), "figures in series of its own"
+            assert any(line.startswith("kiln_queue_depth{") for line in lines)
 
 
-def test_one_that_is_killed_is_started_again_and_the_other_serves(home: Path) -> None:
-    with Server(home, workers=2) as server:
-        before = frozenset(children(server.pid))
-        killed = min(before)
-        os.kill(killed, signal.SIGKILL)
-        while len(now := frozenset(children(server.pid))) < 2 or killed in now:
-            assert httpx2.get(f"{server.url}/healthz").status_code == 200
-            time.sleep(0.02)
-        asked_of(server, "0").close()
-        asked_of(server, "1").close()
-        assert "a worker process died and is restarted" in server.log()
-        ends_them_all(server, signal.SIGTERM, 0)
+def test_one_that_is_killed_is_started_again_and_the_other_serves_and_none_outlives_the_process_that_started_them(
+    two: Server,
+) -> None:
+    before = frozenset(children(two.pid))
+    killed = min(before)
+    os.kill(killed, signal.SIGKILL)
+    while len(now := frozenset(children(two.pid))) < 2 or killed in now:
+        assert httpx2.get(f"{two.url}/healthz", verify=False).status_code == 200
+        time.sleep(0.02)
+    asked_of(two, "0").close()
+    asked_of(two, "1").close()
+    assert "a worker process died and is restarted" in two.log()
+    workers = children(two.pid)
+    assert len(workers) == 2
+    two.stop(signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while any(map(alive, workers)):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
-def test_an_interrupt_ends_them_all(home: Path) -> None:
-    with Server(home, workers=2) as server:
-        ends_them_all(server, signal.SIGINT, 130)
+WORKER = """
+import signal, sys
+for number, status in ((signal.SIGTERM, 0), (signal.SIGINT, 130)):
+    signal.signal(number, lambda *_, status=status: sys.exit(status))
+print(sys.argv[1], flush=True)
+signal.alarm(60)  # so long a test may take, whatever becomes of it
+signal.pause()
+"""
 
 
-def ends_them_all(server: Server, number: signal.Signals, status: int) -> None:
-    workers = children(server.pid)
-    assert server.compile(encoded(compile_body())).status_code == 200
-    assert server.stop(number) == status
-    assert not any(map(alive, workers))
-
-
-def test_none_outlives_the_process_that_started_them(home: Path) -> None:
-    with Server(home, workers=2) as server:
-        workers = children(server.pid)
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+async def test_a_signal_ends_them_all_and_their_status_is_that_of_the_service(
+    capfd: pytest.CaptureFixture[str], number: signal.Signals, status: int
+) -> None:
+    with closing(listen("127.0.0.1", 0, None)) as listener:
+        serving = asyncio.create_task(Workers([sys.executable, "-c", WORKER, READY], 2, listener).serve())
+        while READY not in capfd.readouterr().out:
+            await asyncio.sleep(0.01)
+        workers = [child for child in children(os.getpid()) if WORKER.encode() in _command(child)]
         assert len(workers) == 2
-        server.stop(signal.SIGKILL)
-        deadline = time.monotonic() + 10
-        while any(map(alive, workers)):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        os.kill(os.getpid(), number)
+        assert await serving == status
+        assert not any(map(alive, workers))
+
+
+def _command(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def test_what_keeps_them_from_starting_is_told_once(home: Path) -> None:

@@ -17,8 +17,8 @@ from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server
 from tests.service.test_jobs import ended, events, submit
 
-DEADLINE_S = 8.0
-OCCUPIED_S = 4.0
+DEADLINE_S = 5.0
+OCCUPIED_S = 2.0
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,6 @@ import os
 import re
 import signal
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import httpx2
@@ -16,17 +14,13 @@ from service.wire.body import MAX_TARGETS
 from tensorkiln.dtypes import DType
 from tensorkiln.nodes import NODE_KINDS
 from tests.service.bodies import compile_body, encoded, graph
+from tests.service.forked import forked_services
 from tests.service.server import Server, await_end
 
 
 def complaints(log: str) -> list[str]:
     """The lines of a log, less the one that a service on the loopback asks for no credential."""
     return [line for line in log.splitlines() if "no credential is required" not in line]
-
-
-def test_health_and_readiness_are_ok(server: Server) -> None:
-    assert server.http.get("/healthz").json() == {"status": "ok"}
-    assert server.http.get("/readyz").json() == {"status": "ok"}
 
 
 def test_capabilities_state_what_the_contract_lists(server: Server) -> None:
@@ -85,10 +79,10 @@ def test_only_its_user_can_open_its_socket_which_goes_with_it(home: Path) -> Non
     home.mkdir()
     path = home / "s"
     environment = {**os.environ, "KILN_HOME": str(home)}
-    command = [sys.executable, "-m", "service", "--uds", str(path)]
     for end, status, is_left in ((signal.SIGKILL, -signal.SIGKILL, True), (signal.SIGTERM, 0, False)):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-            assert process.stdout is not None
+        process = forked_services().start("service", "--uds", str(path), cwd=home, env=environment, stderr=2)
+        assert process.stdout is not None
+        with process.stdout:
             assert process.stdout.readline() == f"tensorkiln is ready on unix:{path}\n"
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
             with httpx2.Client(transport=httpx2.HTTPTransport(uds=str(path), verify=False)) as client:

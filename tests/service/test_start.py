@@ -19,6 +19,7 @@ from service.readiness.readiness import LIMITS, PATIENCE_S
 from service.server.listen import listen
 from service.settings import read_settings
 from tensorkiln.errors import UnavailableError
+from tests.forked import Process
 from tests.service.forked import forked_services
 from tests.service.server import children, jobs
 from tests.service.test_service import complaints
@@ -127,19 +128,22 @@ def test_a_defect_shows_its_traceback(home: Path) -> None:
 
 
 @contextmanager
-def starting(home: Path) -> Generator[tuple[subprocess.Popen[str], int]]:
+def starting(home: Path) -> Generator[tuple[Process, int]]:
     """A service that has not started yet, and the process that compiles its first small graph, which stands still."""
-    line = [sys.executable, "-W", "error", *SERVICE]
-    pipe, environment = subprocess.PIPE, environment_in(home)
-    with subprocess.Popen(line, stdout=pipe, stderr=pipe, text=True, env=environment) as service:
-        try:
-            while not (found := trials(service.pid)):
-                assert service.poll() is None
-                time.sleep(0.005)
-            os.kill(found[0], signal.SIGSTOP)
-            yield service, found[0]
-        finally:
-            service.kill()
+    home.mkdir()
+    with (home / "log").open("wb") as log:
+        service = forked_services().start(*SERVICE[1:], cwd=Path.cwd(), env=environment_in(home), stderr=log.fileno())
+    assert service.stdout is not None
+    try:
+        while not (found := trials(service.pid)):
+            assert service.poll() is None
+            time.sleep(0.005)
+        os.kill(found[0], signal.SIGSTOP)
+        yield service, found[0]
+    finally:
+        service.kill()
+        service.wait(30)
+        service.stdout.close()
 
 
 def trials(service: int) -> list[int]:
@@ -161,8 +165,9 @@ def test_a_check_that_keeps_a_service_from_starting_is_named_in_one_line(home: P
     with starting(home) as (service, trial):
         for number in (signal.SIGABRT, signal.SIGCONT):
             os.kill(trial, number)
-        output, told = service.communicate(timeout=120)
-        assert (service.returncode, output) == (1, "")
-    *_, line = complaints(told)
+        assert service.wait(120) == 1
+        assert service.stdout is not None
+        assert service.stdout.read() == ""
+    *_, line = complaints((home / "log").read_text())
     assert "the check canary fails: a small graph is not compiled" in line
     assert line.count("cannot start") == 1

@@ -17,6 +17,7 @@ from service.action import Action
 from service.observe.instruments import REGISTRY
 from service.settings import Settings
 from service.store.blobs import Blobs
+from service.store.evict import GRACE_S
 from service.store.location import ObjectStore, open_store
 from service.store.nearest import Nearest
 from service.store.programs import Entry, Programs
@@ -66,6 +67,17 @@ class Stocked:
 
     def path(self, wanted: Action) -> Path:
         return self.root / "programs" / wanted.digest[:2] / wanted.digest
+
+    async def entry(self, digest: str) -> Entry:
+        """What is stored of a program, which is there."""
+        found = await self.programs.entry(digest)
+        assert found is not None
+        return found
+
+    def age(self, *folders: str, seconds: float = 2 * GRACE_S) -> None:
+        """Have all files of these folders be as old as that, by default older than what may be about to be named."""
+        for path in (path for folder in folders for path in self.files(folder)):
+            age(path, seconds)
 
     def files(self, folder: str = "") -> list[Path]:
         """The finished files: those with # are being written."""

@@ -8,7 +8,7 @@ import pytest
 
 from service.action import Action
 from service.store.blobs import Blobs
-from service.store.evict import GRACE_S, Bounds, evict
+from service.store.evict import Bounds, evict
 from service.store.location import open_store
 from service.store.programs import Entry, Programs
 from service.store.records import Records
@@ -27,8 +27,7 @@ async def answered(stocked: Stocked, number: int, size: int = 1000) -> Action:
 
 
 async def repeat_of(stocked: Stocked, wanted: Action) -> Repeat:
-    entry = await stocked.programs.entry(wanted.digest)
-    assert entry is not None
+    entry = await stocked.entry(wanted.digest)
     return Repeat(b"answer about " + wanted.digest.encode(), entry.blobs, (wanted.digest,), isolation="process")
 
 
@@ -37,14 +36,9 @@ def answer_of(stocked: Stocked, wanted: Action) -> Path:
     return stocked.root / "requests" / key[:2] / key
 
 
-def age_blobs(stocked: Stocked) -> None:
-    for path in stocked.files("blobs"):
-        age(path, 2 * GRACE_S)
-
-
 async def test_a_program_that_repeated_answers_use_is_not_evicted_for_its_age(stocked: Stocked) -> None:
     used, unused = await answered(stocked, 1), await answered(stocked, 2)
-    age_blobs(stocked)
+    stocked.age("blobs")
     for wanted in (used, unused):
         age(stocked.path(wanted), 30 * HOUR_S)
     age(answer_of(stocked, unused), 30 * HOUR_S)
@@ -58,7 +52,7 @@ async def test_a_program_that_repeated_answers_use_is_not_evicted_for_its_age(st
 
 async def test_the_programs_that_repeated_answers_use_most_go_last_for_want_of_room(stocked: Stocked) -> None:
     wanted = [await answered(stocked, number, 10_000) for number in range(4)]
-    age_blobs(stocked)
+    stocked.age("blobs")
     for number, each in enumerate(wanted):
         # The longer ago it was made, the more it is used.
         age(stocked.path(each), (40 - number) * HOUR_S)

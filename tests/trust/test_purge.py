@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from service.action import Action
-from service.store.evict import GRACE_S
 from service.store.programs import Entry
 from service.store.repeats import Repeat
 from service.upkeep.purge import Purged, build_data, purge
 from service.upkeep.scrub import scrub
 from tests.trust.conftest import Ran, Scrubbed
-from tests.trust.stores import Stocked, action, age
+from tests.trust.stores import Stocked, action
 
 GOOD, BAD = "a" * 64, "b" * 64
 
@@ -50,11 +49,6 @@ async def is_there(stocked: Stocked, wanted: Action) -> list[bool]:
     ]
 
 
-def age_blobs(stocked: Stocked) -> None:
-    for path in stocked.files("blobs"):
-        age(path, 2 * GRACE_S)
-
-
 @pytest.mark.parametrize("is_forgotten", [False, True])
 def test_all_of_a_build_goes_and_all_of_another_stays(scrubbed: Scrubbed, stocked: Stocked, is_forgotten: bool) -> None:
     async def fill() -> tuple[Action, Action]:
@@ -62,7 +56,7 @@ def test_all_of_a_build_goes_and_all_of_another_stays(scrubbed: Scrubbed, stocke
         bad, good = await made(stocked, 1, BAD), await made(stocked, 2, GOOD)
         if is_forgotten:  # the program was evicted, and its answer was not
             await stocked.records.delete(str(stocked.path(bad).relative_to(stocked.root)))
-        age_blobs(stocked)
+        stocked.age("blobs")
         return bad, good
 
     bad, good = asyncio.run(fill())

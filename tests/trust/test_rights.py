@@ -30,8 +30,7 @@ ANN, BOB = (Caller(name, f"{name}s", f"{name}s", EVERYTHING) for name in ("ann",
 
 async def grant(stocked: Stocked, who: Caller, wanted: Action) -> list[str]:
     """What an answer about a program names, which `who` may read from now on."""
-    entry = await stocked.programs.entry(wanted.digest)
-    assert entry is not None
+    entry = await stocked.entry(wanted.digest)
     named = [wanted.digest, *entry.blobs]
     await Access(stocked.records).grant(who, named)
     return named
@@ -43,16 +42,10 @@ async def may_read(store: ObjectStore, who: Caller, digests: list[str]) -> list[
     return [await access.allows(who, digest) for digest in digests]
 
 
-def age_all(stocked: Stocked, *folders: str) -> None:
-    for folder in folders:
-        for path in stocked.files(folder):
-            age(path, 2 * GRACE_S)
-
-
 async def test_rights_go_with_what_they_are_to_and_not_before(stocked: Stocked) -> None:
     old, new = await stocked.save(1), await stocked.save(2)
     mine, others = await grant(stocked, ANN, old), await grant(stocked, BOB, new)
-    age_all(stocked, "blobs", "access")
+    stocked.age("blobs", "access")
     age(stocked.path(old), 3 * HOUR_S)
     assert await may_read(stocked.store, ANN, mine) == [True] * 4
     evicted = await evict(stocked.store, Bounds(max_age_s=2.5 * HOUR_S))
@@ -69,7 +62,7 @@ async def test_the_bytes_of_rights_count_and_go_with_their_program(stocked: Stoc
     for number in range(40):
         for wanted in actions:
             await grant(stocked, Caller("x", f"{number}", f"{number}", EVERYTHING), wanted)
-    age_all(stocked, "blobs", "access")
+    stocked.age("blobs", "access")
     for number, wanted in enumerate(actions):
         age(stocked.path(wanted), (20 - number) * HOUR_S)
     held = sum(path.stat().st_size for path in stocked.files())
@@ -90,7 +83,7 @@ async def test_a_right_that_is_younger_than_what_it_is_to_stays(stocked: Stocked
 async def test_a_right_to_what_a_record_names_stays_though_the_bytes_are_gone_for_now(stocked: Stocked) -> None:
     wanted = await stocked.save(1)
     named = await grant(stocked, ANN, wanted)
-    age_all(stocked, "blobs", "access")
+    stocked.age("blobs", "access")
     (stocked.root / "blobs" / named[1][:2] / named[1]).unlink()
     assert (await evict(stocked.store, Bounds(max_age_s=HOUR_S))).rights == 0
     assert await may_read(stocked.store, ANN, named) == [True] * 4
@@ -101,7 +94,7 @@ async def test_what_is_compiled_again_after_it_went_may_be_read_again_through_ev
 ) -> None:
     access = Access(stocked.records)
     await access.grant(ANN, ["0" * 64])
-    age_all(stocked, "access")
+    stocked.age("access")
     assert (await evict(stocked.store, Bounds(max_bytes=0))).rights == 1
     then = time.monotonic() + FRESH_S + 1
     monkeypatch.setattr(time, "monotonic", lambda: then)
@@ -111,7 +104,7 @@ async def test_what_is_compiled_again_after_it_went_may_be_read_again_through_ev
 
 async def test_a_right_that_was_only_looked_at_is_written_again_when_it_is_given_again(stocked: Stocked) -> None:
     await Access(stocked.records).grant(ANN, ["0" * 64])
-    age_all(stocked, "access")
+    stocked.age("access")
     service = Access(stocked.records)
     assert await service.allows(ANN, "0" * 64)
     await service.grant(ANN, ["0" * 64])
@@ -125,7 +118,7 @@ async def test_a_right_whose_target_comes_while_it_is_removed_is_there_afterward
     entry = await made.programs.entry((await made.save(1)).digest)
     assert entry is not None
     await Access(stocked.records).grant(ANN, [entry.program])
-    age_all(stocked, "access")
+    stocked.age("access")
     remove: Callable[..., Awaitable[bool]] = evicting.remove
 
     async def slowly(store: ObjectStore, item: Any) -> bool:

@@ -18,19 +18,13 @@ from tests.trust.stores import Stocked, age, counted, problem
 HOUR_S = 3600.0
 
 
-def age_blobs(stocked: Stocked) -> None:
-    for path in stocked.files("blobs"):
-        age(path, 2 * GRACE_S)
-
-
 def stock(home: Path) -> Stocked:
     """Four programs, of which one has a damaged artifact, one an untrusted record and one a damaged record."""
     stocked = Stocked.at(home / "store")
 
     async def run() -> None:
         actions = [await stocked.save(number) for number in range(4)]
-        entry = await stocked.programs.entry(actions[0].digest)
-        assert entry is not None
+        entry = await stocked.entry(actions[0].digest)
         flip(home / "store" / "blobs" / entry.program[:2] / entry.program)
         await stocked.records.put(f"programs/{actions[1].digest[:2]}/{actions[1].digest}", {"signed": "{}"})
         flip(stocked.path(actions[2]))
@@ -72,7 +66,7 @@ def test_a_store_that_cannot_be_used_is_an_error_of_its_own(ran: Ran, tmp_path: 
 
 async def test_a_program_in_use_is_the_last_to_go(stocked: Stocked) -> None:
     actions = [await stocked.save(number, 10_000) for number in range(10)]
-    age_blobs(stocked)
+    stocked.age("blobs")
     for number, wanted in enumerate(actions):
         age(stocked.path(wanted), (20 - number) * HOUR_S)
     assert await stocked.is_whole(actions[0])
@@ -108,7 +102,7 @@ async def test_a_crash_that_is_forgotten_goes_with_its_reproducer_and_one_that_i
             await attempt.crash(problem(told))
         name = sha256(key.encode()).hexdigest()
         age(stocked.root / "crashes" / name[:2] / name, seconds)
-    age_blobs(stocked)
+    stocked.age("blobs")
     evicted = await evict(stocked.store, Bounds(max_bytes=0))
     assert (evicted.records, evicted.blobs) == (1, 1)
     kept = await stocked.records.get(f"crashes/{name[:2]}/{name}")
@@ -135,7 +129,7 @@ async def test_a_job_that_has_ended_is_kept_for_a_day_and_then_like_a_program(
         answers[job] = await stocked.blobs.put(job.encode())
         await stocked.records.put(f"jobs/ended/{job[:2]}/{job}", {"answer": answers[job]})
         age(stocked.root / "jobs" / "ended" / job[:2] / job, hours * HOUR_S)
-    age_blobs(stocked)
+    stocked.age("blobs")
     await evict(stocked.store, bounds)
     assert {path.name for path in stocked.files("jobs/ended")} == left
     assert {job for job, answer in answers.items() if await stocked.blobs.get(answer)} == left
