@@ -7,16 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tensorkiln.elf import read_object
+from tensorkiln.elf import ElfObject, read_object
 from tensorkiln.errors import DiagnosticError
 from tensorkiln.spec import Resources
 
 _ENTRY: Final = re.compile(r"Compiling entry function '([^']+)' for '[^']+'")
 _STACK: Final = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-_USED: Final = re.compile(r"\bUsed (\d+) registers(.*)")
-_SHARED: Final = re.compile(r"(\d+) bytes smem")
+_USED: Final = re.compile(r"\bUsed (\d+) registers")
 
 _CODE: Final = ".text."
+_SHARED: Final = ".nv.shared."
+_RESERVED: Final = ".nv.reservedSmem."
+"""What the symbols begin with that say that the driver uses the first shared memory of each block."""
+RESERVED_BYTES: Final = 1024
+"""How much that is: CUDA's programming guide, compute capability 9.0 and later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +57,11 @@ class Assembly:
 
 
 def assembly_of(cubin: bytes, log: str) -> Assembly:
-    """The assembly of a cubin and its verbose ptxas log. Raises DiagnosticError if either cannot be parsed."""
-    codes = _code_sizes(cubin)
+    """The assembly of a cubin and its verbose ptxas log. Raises DiagnosticError if either cannot be parsed.
+
+    Shared memory is what the cubin reserves: nvJitLink 13.5 logs 16 bytes too many for kernels with at most 16.
+    """
+    codes, shared = _sizes(cubin)
     usage: dict[str, Usage] = {}
     entries = list(_ENTRY.finditer(log))
     ends = [*(entry.start() for entry in entries[1:]), len(log)]
@@ -63,10 +70,9 @@ def assembly_of(cubin: bytes, log: str) -> Assembly:
         stack, used = _STACK.search(text), _USED.search(text)
         if stack is None or used is None or name not in codes:
             raise DiagnosticError(f"the assembler's report on {name} is not understood", details={"stage": "assemble"})
-        shared = _SHARED.search(used[2])
         usage[name] = Usage(
             registers=int(used[1]),
-            static_shared_bytes=int(shared[1]) if shared else 0,
+            static_shared_bytes=shared.get(name, 0),
             stack_bytes=int(stack[1]),
             spill_store_bytes=int(stack[2]),
             spill_load_bytes=int(stack[3]),
@@ -77,10 +83,17 @@ def assembly_of(cubin: bytes, log: str) -> Assembly:
     return Assembly(cubin, usage)
 
 
-def _code_sizes(cubin: bytes) -> dict[str, int]:
-    """Bytes of instructions by function: the sizes of the sections `.text.NAME`."""
+def _sizes(cubin: bytes) -> tuple[dict[str, int], dict[str, int]]:
+    """Bytes of instructions and of shared memory by function: the sizes of `.text.NAME` and `.nv.shared.NAME`."""
     try:
-        sections = read_object(cubin).sections
+        read = read_object(cubin)
     except ValueError as error:
         raise DiagnosticError(f"the cubin cannot be read: {error}", details={"stage": "assemble"}) from error
-    return {section.name.removeprefix(_CODE): section.size for section in sections if section.name.startswith(_CODE)}
+    codes, shared = (_by_function(read, prefix) for prefix in (_CODE, _SHARED))
+    reserved = RESERVED_BYTES if any(symbol.name.startswith(_RESERVED) for symbol in read.symbols) else 0
+    return codes, {name: max(size - reserved, 0) for name, size in shared.items()}
+
+
+def _by_function(read: ElfObject, prefix: str) -> dict[str, int]:
+    """The sizes of the sections `prefix` plus the name of a function."""
+    return {each.name.removeprefix(prefix): each.size for each in read.sections if each.name.startswith(prefix)}

@@ -19,8 +19,8 @@ STRATEGIES: Strategies[Machine, Frame] = {
         contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=8
     ),
     winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise),
-    transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise),
-    loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=5),
+    transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise, version=2),
+    loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=6),
 }
 UNSCHEDULED: Strategies[Machine, Frame] = upstream.strategies(
     lambda name, _: kernel_item(name, (), on_processors(1)),

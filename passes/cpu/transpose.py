@@ -216,8 +216,7 @@ class _Tiles:
             with where(arith.cmpi(arith.CmpIPredicate.sgt, index(rows), index(row)), corner) as inside:
                 emit = self._made(row, columns, inside, points)
                 for entry, view in zip(self.stage.stores, results, strict=True):
-                    value = emit(entry.element)
-                    vector.MaskedStoreOp(view, [inside(row), inside(0)], emit.mask, value)
+                    emit.store(entry.root.dtype, emit(entry.element), view, [row, 0])
 
     def _corner(
         self, index: IndexEmitter, points: tuple[Dim, Dim] | None
@@ -262,7 +261,8 @@ class _Tiles:
         along = (self.last.name, self.lanes)
         # Another emitter, since an inner one must not rebind a name.
         index = IndexEmitter(corner.space, {**corner.names, **at})
-        emit = VectorEmitter(self.body.nodes, self.memory, self.traits, along, points, index, loaded)
+        register = self.lanes * self.reads[0].dtype.itemsize
+        emit = VectorEmitter(self.body.nodes, self.memory, self.traits, along, points, index, register, loaded)
         for element in self.stage.elements:
             emit(element)
         return emit

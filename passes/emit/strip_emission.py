@@ -25,10 +25,8 @@ from .accumulation import combined, identity
 from .index_emission import IndexEmitter
 from .memory import Memory, strided_view
 from .regions import branches, loop
-from .vector_emission import VectorEmitter
+from .vector_emission import WORD, VectorEmitter
 
-WINDOW_BYTES: Final = 4
-"""Most bytes of an element of a window that has code without its conditions."""
 UNROLLED_TERMS: Final = 9
 """Most points of an unrolled window: expressions that depend on only some of its loops are then computed once."""
 UNROLLED_VECTORS: Final = 8
@@ -100,15 +98,10 @@ class StripEmitter:
                 self._stored(inside if is_inside else stage, strip, reduced, points, here)
 
     def _least(self, stage: Stage, strip: Loop, reduced: Sequence[Loop]) -> dict[Dim, Dim]:
-        """The least value in a window of each condition that is the same for all points of a vector.
-
-        None of 64-bit elements: where a masked load of two registers needs only the first, LLVM 22 loaded the second
-        without a mask behind such a branch.
-        """
+        """The least value in a window of each condition that is the same for all points of a vector."""
         found: dict[Dim, Dim] = {}
         names = [each.name for each in (strip, *reduced)]
-        is_wide = any(load.dtype.itemsize > WINDOW_BYTES for load in loads(stage.elements, self.nodes))
-        for node in walk(stage.elements, self.nodes) if reduced and not is_wide else ():
+        for node in walk(stage.elements, self.nodes) if reduced else ():
             for condition in conditions_on_indices(node):
                 form = linear_form(condition, names)
                 if form is None or not free_symbols(condition).isdisjoint(self.nodes.dynamic):
@@ -135,10 +128,7 @@ class StripEmitter:
         for entry, value in zip(stage.stores, values, strict=True):
             address = self.memory.address(entry.operand, stage.domain.address)
             view = strided_view(self.memory.bases[entry.operand], address, (self.lanes,), (1,), index)
-            if emit.mask is None:
-                vector.StoreOp(value, view, [index(0)])
-            else:
-                vector.MaskedStoreOp(view, [index(0)], emit.mask, value)
+            emit.store(entry.root.dtype, value, view, [0])
 
     def _window(
         self,
@@ -168,7 +158,8 @@ class StripEmitter:
         return terms_left.results[0]
 
     def _points(self, strip: Loop, points: Dim | None, index: IndexEmitter) -> VectorEmitter:
-        return VectorEmitter(self.nodes, self.memory, self.traits, (strip.name, self.lanes), points, index)
+        along, register = (strip.name, self.lanes), self.lanes * WORD.itemsize
+        return VectorEmitter(self.nodes, self.memory, self.traits, along, points, index, register)
 
 
 def _lowest(stride: Dim, extent: Dim) -> int | None:

@@ -8,7 +8,7 @@ from dialect.mlir import arith, ir, vector
 from passes import scalar
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
-from tensorkiln.expr import Dim, free_symbols
+from tensorkiln.expr import Dim, free_symbols, symbol
 
 from ..loops.index_space import linear_form
 from ..loops.scalar_dag import (
@@ -42,8 +42,8 @@ class VectorEmitter(NodeWriter):
     """Emits nodes at the current insertion point, each once, for consecutive points of a loop that begin at `index`.
 
     `along` is the name of the loop, in which all indices are linear with constant steps, and the number of lanes. Only
-    the first `points` of these exist (None: all). `loaded` has known values of loads, by `id`. The program must have no
-    16-bit floats, and no bools in memory.
+    the first `points` of these exist (None: all). Loads and stores take at most `register` bytes. `loaded` has known
+    values of loads, by `id`. The program must have no 16-bit floats, and no bools in memory.
     """
 
     def __init__(
@@ -54,14 +54,49 @@ class VectorEmitter(NodeWriter):
         along: tuple[str, int],
         points: Dim | None,
         index: IndexEmitter,
+        register: int,
         loaded: Mapping[int, ir.Value] | None = None,
     ) -> None:
         super().__init__(nodes, index, loaded or {})
-        self.memory, self.traits, self.index = memory, traits, index
+        self.memory, self.traits, self.index, self.register = memory, traits, index, register
         self.loop, self.lanes = along
         self.points: Dim = self.lanes if points is None else points
         self.mask = None if points is None else self._first(points)
         self._scalars = Emitter(nodes, index, memory, traits)
+        self._in_parts: dict[int, list[VectorEmitter]] = {}
+
+    def store(self, dtype: DType, value: ir.Value, view: ir.Value, places: Sequence[int]) -> None:
+        """Store the points that exist of a vector of `dtype` in a view, from the element at `places` on."""
+        *outer, first = places
+        for number, part in enumerate(self._parts(dtype)):
+            start = number * part.lanes
+            own = value if part is self else vector.ShuffleOp(value, value, range(start, start + part.lanes)).result
+            at = [self.index(place) for place in (*outer, first + start)]
+            if part.mask is None:
+                vector.StoreOp(own, view, at)
+            else:
+                vector.MaskedStoreOp(view, at, part.mask, own)
+
+    def _parts(self, dtype: DType) -> list[VectorEmitter]:
+        """Emitters for parts of the vector, of which each takes at most a register of `dtype`.
+
+        LLVM splits wider vectors and, with AVX2, their masks. If it finds only then that a part has no points, LLVM 22
+        may replace its mask by ones, whose sign bits are 0, take these for true, and load the part without a mask.
+        """
+        lanes = min(self.register // dtype.itemsize, self.lanes)
+        if lanes == self.lanes:
+            return [self]
+        if lanes not in self._in_parts:
+            self._in_parts[lanes] = [self._part(start, lanes) for start in range(0, self.lanes, lanes)]
+        return self._in_parts[lanes]
+
+    def _part(self, start: int, lanes: int) -> VectorEmitter:
+        index, points = self.index, None if self.mask is None else expr.sub(self.points, start)
+        if start:
+            # Another emitter of indices, since an inner one must not rebind a name.
+            names = {**index.names, self.loop: index(expr.add(symbol(self.loop), start))}
+            index = IndexEmitter(index.space, names)
+        return VectorEmitter(self.nodes, self.memory, self.traits, (self.loop, lanes), points, index, self.register)
 
     def _write(self, node: Node) -> ir.Value:
         if any(self.loop in free_symbols(dim) for each in walk([node], self.nodes) for dim in indices(each)):
@@ -107,6 +142,14 @@ class VectorEmitter(NodeWriter):
         return arith.addi(self._spread(arith.index_cast(element, self.index(start))), lane)
 
     def _load(self, node: Load) -> ir.Value:
+        parts = self._parts(node.dtype)
+        if parts == [self]:
+            return self._at_once(node)
+        first, second = (part(node) for part in parts)
+        return vector.ShuffleOp(first, second, range(self.lanes)).result
+
+    def _at_once(self, node: Load) -> ir.Value:
+        """Load a vector of at most a register."""
         address = self.memory.address(node.operand, node.address)
         step = self._step(address)
         if step == 2 and all(self._step(condition) % 2 == 0 for condition in _dims(node.conditions)):

@@ -80,6 +80,14 @@ def test_what_a_kernel_takes_is_told(assemble: cubin.Assembler) -> None:
 
 
 @each
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
+@pytest.mark.parametrize("floats", [4, 8, 256])
+def test_shared_memory_is_what_the_kernel_declares(assemble: cubin.Assembler, arch: str, floats: int) -> None:
+    usage = assemble(ptx(KERNELS.replace("[256 x float]", f"[{floats} x float]"), arch), arch).usage
+    assert [usage[name].static_shared_bytes for name in ("scale", "shared")] == [0, 4 * floats]
+
+
+@each
 def test_the_record_of_a_program_says_the_same(assemble: cubin.Assembler) -> None:
     one = assemble(ptx(KERNELS), "sm_90").usage["shared"]
     resources = one.resources

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from passes.attributes import encode
+from passes.codegen.object_code import optimised_ir
 from passes.cpu.realise import realise_kernels
 from passes.schedule.attach import SCHEDULE, kernel_functions, schedule_of
 from tensorkiln.build import (
@@ -34,6 +36,7 @@ from tensorkiln.expr import Dim
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
 from tensorkiln.schedule import KernelItem, Vectorize
+from tensorkiln.target import Target
 from tests import checked
 from tests.bounds import accesses
 from tests.compiled import compiled, runs_here
@@ -129,6 +132,49 @@ def test_every_dtype_is_right(name: str, dtype: str) -> None:
     graph = graph_of(write, *shapes, dtype=dtype)
     arrays = draw(graph, 0)
     np.testing.assert_array_equal(checked.run(compiled(graph), *arrays)[0], evaluate(graph, *arrays)[0])
+
+
+def mixed(x: Tensor, y: Tensor) -> Tensor:
+    return max_pool2d(x.cast("float64") + y.cast("float64"), 3, 2, 1)
+
+
+def transposed(x: Tensor, y: Tensor) -> Tensor:
+    """Columns in vectors of 32-bit elements, and rows of padding."""
+    return x.permute([1, 0]).cast("float64") + pad(y, [(2, 1), (3, 2)]).cast("float64")
+
+
+WIDE: dict[str, tuple[Write, tuple[tuple[str, tuple[int, ...]], ...]]] = {
+    "windows, one vector": (lambda x: max_pool2d(x, 3, 2, 1), (("int64", (1, 2, 13, 9)),)),
+    "windows, some vectors": (lambda x: max_pool2d(x, 3, 1, 1), (("float64", (1, 2, 9, 21)),)),
+    "windows of two dtypes": (mixed, (("float32", (1, 2, 13, 11)), ("int64", (1, 2, 13, 11)))),
+    "padded": (padded, (("float64", (3, 5, 7)),)),
+    "transposed": (transposed, (("float32", (21, 11)), ("float64", (8, 16)))),
+}
+"""Kernels with 64-bit elements under masks, and the dtypes and shapes of their inputs."""
+MASKED = re.compile(r"call [^@]*@llvm\.masked\.[a-z]+\.v(\d+)[if](\d+)")
+
+
+def wide(name: str) -> Graph:
+    write, inputs = WIDE[name]
+    b = Builder("wide")
+    return output(b, write(*(b.input(dtype, shape) for dtype, shape in inputs)))
+
+
+@pytest.mark.parametrize("target", [target for target in TARGETS if target != "cpu:x86-64-v2"])
+@pytest.mark.parametrize("name", WIDE)
+def test_64_bit_elements_are_read_inside_their_memory(name: str, target: str) -> None:
+    graph = wide(name)
+    arrays = draw(graph, 0)
+    np.testing.assert_array_equal(checked.run(compiled(graph, target), *arrays)[0], evaluate(graph, *arrays)[0])
+
+
+@pytest.mark.parametrize(("target", "register"), [(V3, 256), (V4, 512)])
+@pytest.mark.parametrize("name", WIDE)
+def test_masked_accesses_take_at_most_a_register(name: str, target: str, register: int) -> None:
+    text = compiled(wide(name), target, texts=["translate"]).dumps["translate"]
+    bits = [int(lanes) * int(size) for lanes, size in MASKED.findall(optimised_ir(text, Target.parse(target)))]
+    assert bits
+    assert max(bits) <= register
 
 
 NUMBERS = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64")

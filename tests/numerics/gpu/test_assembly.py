@@ -1,6 +1,10 @@
-"""Every kind and dtype through NVIDIA's assembler, for three architectures by turns: accepted, nothing spilled."""
+"""Every kind and dtype through NVIDIA's assembler, for three architectures by turns: accepted, nothing spilled, and as
+much shared memory reserved as the PTX declares and the record of a program says.
+"""
 
 from __future__ import annotations
+
+import re
 
 from passes.compile import CompileRequest, compile_request
 from tensorkiln.dtypes import DType
@@ -25,6 +29,20 @@ def test_every_kind_and_dtype_is_assembled_for_every_architecture() -> None:
         }
 
 
+def shared_arrays(ptx: str) -> dict[str, dict[str, int]]:
+    """By kernel, the bytes of each shared array that it names."""
+    arrays = {found[2]: int(found[1]) // 8 * int(found[3] or 1) for found in _ARRAY.finditer(ptx)}
+    found = list(_ENTRY.finditer(ptx))
+    ends = [*(entry.start() for entry in found[1:]), len(ptx)]
+    names = {entry[1]: set(_NAME.findall(ptx, entry.end(), end)) for entry, end in zip(found, ends, strict=True)}
+    return {kernel: {name: arrays[name] for name in used if name in arrays} for kernel, used in names.items()}
+
+
+_ENTRY = re.compile(r"\.entry (\w+)")
+_NAME = re.compile(r"\w+")
+_ARRAY = re.compile(r"^\s*\.shared \.align \d+ \.b(\d+) (\w+)(?:\[(\d+)\])?;", re.MULTILINE)
+
+
 @needs_assembler
 @parametrize(("kind", "dtype", "arch"), ASSEMBLED, drawn=2)
 def test_a_kernel_is_assembled_without_spills(kind: str, dtype: DType, arch: str) -> None:
@@ -33,11 +51,11 @@ def test_a_kernel_is_assembled_without_spills(kind: str, dtype: DType, arch: str
         compilation = compile_request(request)
         for kernel in compilation.program.kernels:
             assert compilation.artifacts[str(kernel.binary)][:4] == b"\x7fELF"
+            declared = shared_arrays(compilation.artifacts[str(kernel.artifact)].decode())[kernel.entry]
             assert kernel.resources is not None
-            assert (kernel.resources.spill_bytes, kernel.resources.shared_memory_bytes) == (
-                0,
-                kernel.static_shared_bytes,
-            )
+            reserved = kernel.resources.shared_memory_bytes
+            assert sum(declared.values()) == kernel.static_shared_bytes == reserved, (kernel.entry, declared)
+            assert kernel.resources.spill_bytes == 0
             assert 0 < (kernel.resources.registers or 0) <= 255
 
     for_each_of(1, graph_for(kind, dtype, symbolic=True), assembles)
