@@ -8,7 +8,7 @@ from dialect.mlir import arith, ir, vector
 from passes import scalar
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
-from tensorkiln.expr import Dim, free_symbols, symbol
+from tensorkiln.expr import Dim, free_symbols, substitute, symbol
 
 from ..loops.index_space import linear_form
 from ..loops.scalar_dag import (
@@ -91,7 +91,10 @@ class VectorEmitter(NodeWriter):
         return self._in_parts[lanes]
 
     def _part(self, start: int, lanes: int) -> VectorEmitter:
-        index, points = self.index, None if self.mask is None else expr.sub(self.points, start)
+        index, points = self.index, None if self.mask is None else self.points
+        if start and points is not None:
+            # In terms of the part's own index, which is `start` more.
+            points = expr.sub(substitute(points, {self.loop: expr.sub(symbol(self.loop), start)}), start)
         if start:
             # Another emitter of indices, since an inner one must not rebind a name.
             names = {**index.names, self.loop: index(expr.add(symbol(self.loop), start))}

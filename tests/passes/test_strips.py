@@ -168,6 +168,17 @@ def test_64_bit_elements_are_read_inside_their_memory(name: str, target: str) ->
     np.testing.assert_array_equal(checked.run(compiled(graph, target), *arrays)[0], evaluate(graph, *arrays)[0])
 
 
+@pytest.mark.parametrize("extent", range(1, 12))
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+@pytest.mark.parametrize("name", ["padded, of any width", "of any width"])
+def test_64_bit_rows_of_any_width_are_whole(name: str, dtype: str, extent: int) -> None:
+    write, shapes = WRITES[name]
+    graph = graph_of(write, *shapes, dtype=dtype)
+    arrays = draw(graph, extent)
+    found = checked.run(compiled(graph), *arrays, n=extent)[0]
+    np.testing.assert_array_equal(found, evaluate(graph, *arrays, n=extent)[0])
+
+
 @pytest.mark.parametrize(("target", "register"), [(V3, 256), (V4, 512)])
 @pytest.mark.parametrize("name", WIDE)
 def test_masked_accesses_take_at_most_a_register(name: str, target: str, register: int) -> None:
