@@ -91,14 +91,12 @@ class VectorEmitter(NodeWriter):
         return self._in_parts[lanes]
 
     def _part(self, start: int, lanes: int) -> VectorEmitter:
-        index, points = self.index, None if self.mask is None else self.points
-        if start and points is not None:
-            # In terms of the part's own index, which is `start` more.
-            points = expr.sub(substitute(points, {self.loop: expr.sub(symbol(self.loop), start)}), start)
-        if start:
-            # Another emitter of indices, since an inner one must not rebind a name.
-            names = {**index.names, self.loop: index(expr.add(symbol(self.loop), start))}
-            index = IndexEmitter(index.space, names)
+        # Another emitter of indices, since an inner one must not rebind a name: in the part, the loop's index is
+        # `start` more.
+        before = {self.loop: expr.sub(symbol(self.loop), start)}
+        points = None if self.mask is None else expr.sub(substitute(self.points, before), start)
+        names = {**self.index.names, self.loop: self.index(expr.add(symbol(self.loop), start))}
+        index = IndexEmitter(self.index.space, names) if start else self.index
         return VectorEmitter(self.nodes, self.memory, self.traits, (self.loop, lanes), points, index, self.register)
 
     def _write(self, node: Node) -> ir.Value:
