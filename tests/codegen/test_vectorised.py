@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
@@ -14,84 +15,6 @@ from tensorkiln.graph import Graph
 from tests import checked
 from tests.compiled import compiled, target
 
-LOOP = """
-define internal void @{name}(ptr noalias %0, i64 %1) {{
-  br label %3
-
-3:                                                ; preds = %6, %2
-  %4 = phi i64 [ 0, %2 ], [ %9, %6 ]
-  %5 = icmp slt i64 %4, %1
-  br i1 %5, label %6, label %10
-
-6:                                                ; preds = %3
-  %7 = getelementptr float, ptr %0, i64 %4
-  {body}
-  %9 = add i64 %4, 8
-  br label %3
-
-10:                                               ; preds = %3
-  ret void
-}}
-"""
-NEST = """
-define void @{name}(ptr noalias %0, i64 %1) {{
-  br label %3
-
-3:                                                ; preds = %12, %2
-  %4 = phi i64 [ 0, %2 ], [ %13, %12 ]
-  %5 = icmp slt i64 %4, %1
-  br i1 %5, label %6, label %14
-
-6:                                                ; preds = %3
-  {around}
-  br label %7
-
-7:                                                ; preds = %10, %6
-  %8 = phi i64 [ 0, %6 ], [ %11, %10 ]
-  %9 = icmp slt i64 %8, %1
-  br i1 %9, label %10, label %12
-
-10:                                               ; preds = %7
-  {inside}
-  %11 = add i64 %8, 1
-  br label %7
-
-12:                                               ; preds = %7
-  %13 = add i64 %4, 1
-  br label %3
-
-14:                                               ; preds = %3
-  ret void
-}}
-"""
-TWO = """
-define void @{name}(ptr noalias %0, i64 %1) {{
-  br label %3
-
-3:                                                ; preds = %6, %2
-  %4 = phi i64 [ 0, %2 ], [ %7, %6 ]
-  %5 = icmp slt i64 %4, %1
-  br i1 %5, label %6, label %8
-
-6:                                                ; preds = %3
-  {first}
-  %7 = add i64 %4, 1
-  br label %3
-
-8:                                                ; preds = %11, %3
-  %9 = phi i64 [ 0, %3 ], [ %12, %11 ]
-  %10 = icmp slt i64 %9, %1
-  br i1 %10, label %11, label %13
-
-11:                                               ; preds = %8
-  {second}
-  %12 = add i64 %9, 1
-  br label %8
-
-13:                                               ; preds = %8
-  ret void
-}}
-"""
 SCALAR = "store float 1.0, ptr %0, align 4"
 VECTOR = "store <8 x float> zeroinitializer, ptr %0, align 4"
 CALL = "call void @vectors(ptr %0, i64 %1)"
@@ -104,9 +27,41 @@ define void @{name}(ptr %0, i64 %1) {{
 """
 
 
+def loop(header: int, before: int, body: str, latch: int | None = None) -> str:
+    """The blocks of a loop as the bindings print them: the header, the body, and the start of the block behind.
+
+    The body begins at block `header + 3`. It ends at the block `latch`, by default the same; `before` jumps in.
+    """
+    latch = header + 3 if latch is None else latch
+    after = latch + 2
+    return f"""
+{header}:                                                ; preds = %{latch}, %{before}
+  %{header + 1} = phi i64 [ 0, %{before} ], [ %{latch + 1}, %{latch} ]
+  %{header + 2} = icmp slt i64 %{header + 1}, %1
+  br i1 %{header + 2}, label %{header + 3}, label %{after}
+
+{header + 3}:                                                ; preds = %{header}
+  {body}
+  %{latch + 1} = add i64 %{header + 1}, 1
+  br label %{header}
+
+{after}:                                                ; preds = %{header}
+"""
+
+
+def function(name: str, blocks: str) -> str:
+    return f"define void @{name}(ptr noalias %0, i64 %1) {{\n  br label %3\n{blocks}  ret void\n}}\n"
+
+
+LOOPS = function("vectors", loop(3, 2, VECTOR)) + function("scalars", loop(3, 2, SCALAR))
+DECLARED = """
+declare void @vectors(ptr, i64)
+declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
+"""
+
+
 def test_a_loop_is_vectorised_if_it_uses_vectors() -> None:
-    module = LOOP.format(name="vectors", body=VECTOR) + LOOP.format(name="scalars", body=SCALAR)
-    assert vectorised(module) == {"vectors"}
+    assert vectorised(LOOPS) == {"vectors"}
 
 
 @pytest.mark.parametrize(
@@ -120,22 +75,27 @@ def test_a_loop_is_vectorised_if_it_uses_vectors() -> None:
     ids=["vectors inside", "scalars inside", "a call", "an instruction"],
 )
 def test_the_innermost_loop_decides(around: str, inside: str, is_done: bool) -> None:
-    assert vectorised(NEST.format(name="nest", around=around, inside=inside)) == ({"nest"} if is_done else set())
+    body = f"{around}\n  br label %7\n{loop(7, 6, inside)}"
+    nest = function("nest", loop(3, 2, body, latch=12))
+    llvm.parse_assembly(nest + DECLARED)
+    assert vectorised(nest) == ({"nest"} if is_done else set())
 
 
 @pytest.mark.parametrize("bodies", [(VECTOR, SCALAR), (SCALAR, VECTOR)])
 def test_every_innermost_loop_decides(bodies: tuple[str, str]) -> None:
-    assert vectorised(TWO.format(name="two", first=bodies[0], second=bodies[1])) == set()
+    first, second = bodies
+    two = function("two", loop(3, 2, first) + "  br label %9\n" + loop(9, 8, second))
+    llvm.parse_assembly(two)
+    assert vectorised(two) == set()
 
 
 def test_an_entry_counts_with_the_function_that_it_calls() -> None:
-    bodies = LOOP.format(name="vectors", body=VECTOR) + LOOP.format(name="scalars", body=SCALAR)
     entries = ENTRY.format(name="first", callee="vectors") + ENTRY.format(name="second", callee="scalars")
-    assert vectorised(bodies + entries) == {"vectors", "first"}
+    assert vectorised(LOOPS + entries) == {"vectors", "first"}
 
 
 def test_blocks_with_names_are_left_to_the_pipeline() -> None:
-    named = LOOP.format(name="vectors", body=VECTOR).replace("%3", "%loop").replace("\n3:", "\nloop:")
+    named = function("vectors", loop(3, 2, VECTOR)).replace("%3", "%loop").replace("\n3:", "\nloop:")
     assert vectorised(named) == set()
 
 
