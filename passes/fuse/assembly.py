@@ -14,7 +14,6 @@ from typing import TypeAlias
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
-from ..loops.index_space import split_multiple
 from ..values import Value
 from .joining import ALIGNMENT, takes_memory_early
 from .windows import KEEPING, NOT_OURS, Window, Windows
@@ -65,7 +64,7 @@ class Assemblies:
         for window, size in zip(parts, (size for _, size in pieces), strict=True):
             if window.offset == offset and _are_alike(window.base, value):
                 kept.add(window.base)
-            elif window.offset == 0 and window.base.size_bytes == size and split_multiple(offset, ALIGNMENT)[1] == 0:
+            elif (window.offset, window.base.size_bytes) == (0, size) and _is_aligned(offset):
                 fresh.append(window.base)
             else:
                 return None
@@ -150,6 +149,10 @@ class Assemblies:
 
     def _begin(self, parts: Sequence[Value]) -> int:
         return min(self._begun.get(part, self.home[part]) for part in parts)
+
+
+def _is_aligned(offset: Dim) -> bool:
+    return expr.split_multiple(offset, ALIGNMENT)[1] == 0
 
 
 def _are_alike(base: Value, value: Value) -> bool:

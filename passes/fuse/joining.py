@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
-from ..loops.index_space import split_multiple
 from ..values import Function, Value, values_behind
 
 ALIGNMENT = 16
@@ -64,7 +63,7 @@ def _parts(cat: Value, stored: set[Value], results: frozenset[Value]) -> list[Va
             continue
         base = _behind(part)
         is_ours = base.kind != "argument" and base.kind != "vconst" and base not in results
-        if not is_ours or split_multiple(offset, ALIGNMENT)[1] != 0 or base.size_bytes != size:
+        if not is_ours or expr.split_multiple(offset, ALIGNMENT)[1] != 0 or base.size_bytes != size:
             return None
         if base not in stored and not any(
             base.long_dims == other.long_dims for other in _reductions_behind(base, stored)

@@ -20,7 +20,6 @@ from tensorkiln import expr
 from tensorkiln.types import TensorType
 
 from ..attributes import encode
-from ..loops.index_space import split_multiple
 from ..values import APART, BODY, NODES, PREPARE, ROOT, ROOTS, ROWS, Function, Value
 from .groups import Group, Grouping, with_bases
 from .materialise import lives_in_memory
@@ -105,7 +104,7 @@ class _Outliner:
         assembly = self.assemblies[value]
         parts: list[ir.Value] = []
         for part, size in zip(assembly.parts, assembly.sizes, strict=True):
-            count = split_multiple(size, value.dtype.itemsize)[0]
+            count = expr.split_multiple(size, value.dtype.itemsize)[0]
             base = self._in_memory(part.base, made)
             parts.append(view(part, base, TensorType(value.dtype, (count,)), location))
         flat = TensorType(value.dtype, (expr.product(value.shape),))

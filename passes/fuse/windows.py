@@ -14,7 +14,7 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim
 
 from ..loops.domain import Domain, domain_of
-from ..loops.index_space import IndexSpace, split_multiple
+from ..loops.index_space import IndexSpace
 from ..loops.scalar_dag import Apply, Interner, Load, Node
 from ..trace.tracer import Tracer
 from ..trace.traces import TRACES
@@ -44,7 +44,7 @@ class Window:
     @property
     def first_element(self) -> Dim:
         """The offset in elements of the base."""
-        return split_multiple(self.offset, self.base.dtype.itemsize)[0]
+        return expr.split_multiple(self.offset, self.base.dtype.itemsize)[0]
 
     def is_all_of(self, value: Value) -> bool:
         """Whether `value`, which lies here, covers all of the base."""
@@ -157,7 +157,7 @@ class Windows:
         widest = max(value.dtype.itemsize, base.dtype.itemsize)
         # Callers align an array for its own type.
         is_aligned = base.kind != "argument" or value.dtype.itemsize <= base.dtype.itemsize
-        return is_aligned and split_multiple(window.offset, widest)[1] == 0
+        return is_aligned and expr.split_multiple(window.offset, widest)[1] == 0
 
     def _is_worth(self, value: Value, window: Window) -> bool:
         """Whether keeping the base alive for the window costs little: it is kept anyway, or is not much larger."""

@@ -83,11 +83,11 @@ class IndexSpace:
             return index, 0
         if divisor == 0:
             return 0, 0
-        quotient, rest = split_multiple(index, divisor)
+        quotient, rest = expr.split_multiple(index, divisor)
         if self.is_within(rest, divisor):
             return quotient, rest
         for factor in _common_factors(rest, divisor):
-            outer, inner = split_multiple(rest, factor)
+            outer, inner = expr.split_multiple(rest, factor)
             if self.is_within(inner, factor):
                 high, low = self.divide(outer, divisor // factor)
                 return expr.add(quotient, high), expr.add(expr.mul(low, factor), inner)
@@ -197,21 +197,6 @@ def _may_grow(left: Dim, right: Dim) -> bool:
 
 
 @lru_cache(_REMEMBERED)
-def split_multiple(index: Dim, divisor: Dim) -> tuple[Dim, Dim]:
-    """`(q, r)` with `index == q * divisor + r`; q takes every term whose coefficient the divisor divides.
-
-    A coefficient larger than a constant divisor is split: 7*i = (4*i) + 3*i for divisor 4.
-    """
-    whole = expr.floordiv(index, divisor)
-    if not isinstance(whole, Expr):
-        return whole, expr.sub(index, expr.mul(whole, divisor))
-    quotient: Dim = 0
-    for monomial, coefficient in whole.terms:
-        if not any(atom.op == "floordiv" and atom.args[1] == divisor for atom in monomial):
-            quotient = expr.add(quotient, Expr(((monomial, coefficient),)) if monomial else coefficient)
-    return quotient, expr.sub(index, expr.mul(quotient, divisor))
-
-
 def _common_factors(index: Dim, divisor: Dim) -> list[int]:
     """Factors that a constant divisor shares with a coefficient, largest first: (8*i + j) // 16 is i // 2 for j < 8."""
     if not isinstance(divisor, int) or not isinstance(index, Expr):

@@ -7,7 +7,6 @@ from functools import lru_cache
 from math import gcd
 from typing import Final
 
-from passes.loops.index_space import split_multiple
 from tensorkiln import expr
 from tensorkiln.expr import Atom, Dim, Expr, Monomial
 
@@ -69,7 +68,7 @@ def value_at(dim: Dim, values: Mapping[str, int]) -> int:
 def long_division(dividend: Dim, divisor: Dim) -> tuple[Dim, Dim]:
     """`(q, r)` with `dividend == q * divisor + r`, by polynomial long division if the divisor has several terms."""
     if isinstance(divisor, int) or len(divisor.terms) == 1:
-        return split_multiple(dividend, divisor)
+        return expr.split_multiple(dividend, divisor)
     lead, factor = max(divisor.terms, key=degree)
     whole: Dim = 0
     rest = dividend

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tensorkiln import expr
-from tensorkiln.build import Builder, Tensor, exp, matmul, softmax, transpose
+from tensorkiln.build import Builder, Tensor, cast, cat, exp, matmul, softmax, transpose
 from tensorkiln.expr import Dim
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
@@ -44,7 +44,12 @@ def _columns(b: Builder, batch: Dim, q: Dim) -> Tensor:
     return x - x.max(1, keepdims=True)
 
 
-GRAPHS = (_kept_rows, _rows_of_batches, _attention, _columns)
+def _parts_in_place(b: Builder, batch: Dim, q: Dim) -> Tensor:
+    rows = cast(b.input("float32", (1, 32, q, 3)).max(-1), "float16")
+    return cat([rows, rows * 2], 1)
+
+
+GRAPHS = (_kept_rows, _rows_of_batches, _attention, _columns, _parts_in_place)
 
 
 def _graph(build: Callable[[Builder, Dim, Dim], Tensor], extent: Callable[[Dim], Dim]) -> Graph:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from passes.loops.index_space import IndexSpace, linear_form, rejoin, split_multiple
+from passes.loops.index_space import IndexSpace, linear_form, rejoin
 from tensorkiln import expr
 from tensorkiln.expr import Dim, evaluate, symbol
 
@@ -170,8 +170,9 @@ def test_a_division_that_may_carry_is_kept() -> None:
 @given(st.lists(st.integers(-8, 8), min_size=3, max_size=3), st.integers(1, 6))
 def test_a_split_multiple_is_an_identity(slopes: list[int], divisor: int) -> None:
     index = expr.add(expr.mul(slopes[0], INDEX), expr.mul(slopes[1], expr.floordiv(J, divisor)), slopes[2])
-    quotient, rest = split_multiple(index, divisor)
+    quotient, rest = expr.split_multiple(index, divisor)
     assert expr.add(expr.mul(quotient, divisor), rest) == index
+    assert expr.split_multiple(expr.mul(index, divisor), divisor) == (index, 0)
 
 
 def test_divisions_that_meet_again_vanish() -> None:

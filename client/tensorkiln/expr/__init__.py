@@ -23,6 +23,7 @@ from .algebra import (
     mul,
     neg,
     product,
+    split_multiple,
     sub,
     symbol,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "parse_text",
     "product",
     "slope",
+    "split_multiple",
     "sub",
     "substitute",
     "symbol",

@@ -261,8 +261,19 @@ def _without(monomial: Monomial, factors: Monomial) -> Monomial | None:
     return tuple(rest)
 
 
-def _split_multiple(dividend: Dim, divisor: Dim) -> tuple[Dim, Dim]:
-    """`(q, r)` with `dividend == q * divisor + r`, q being all the terms that a one-term divisor divides exactly."""
+def split_multiple(dividend: Dim, divisor: Dim) -> tuple[Dim, Dim]:
+    """`(q, r)` with `dividend == q * divisor + r`, q being all the terms that a one-term divisor divides exactly.
+
+    A constant rest is less than a constant divisor. ExprError when the divisor is the constant 0.
+    """
+    _refuse_zero(divisor)
+    quotient, rest = _split_terms(dividend, divisor)
+    if isinstance(rest, int) and isinstance(divisor, int):
+        return add(quotient, rest // divisor), rest % divisor
+    return quotient, rest
+
+
+def _split_terms(dividend: Dim, divisor: Dim) -> tuple[Dim, Dim]:
     terms = tuple(_terms(divisor).items())
     if len(terms) != 1:
         return (1, 0) if dividend == divisor else (0, dividend)
@@ -290,9 +301,9 @@ def floordiv(left: Dim, right: Dim) -> Dim:
     _refuse_zero(right)
     if isinstance(left, int) and isinstance(right, int):
         return left // right
-    quotient, rest = _split_multiple(left, right)
+    quotient, rest = split_multiple(left, right)
     if isinstance(rest, int) and isinstance(right, int):
-        return add(quotient, rest // right)
+        return quotient
     return add(quotient, _call("floordiv", rest, right)) if rest != 0 else quotient
 
 
@@ -301,9 +312,9 @@ def floormod(left: Dim, right: Dim) -> Dim:
     _refuse_zero(right)
     if isinstance(left, int) and isinstance(right, int):
         return left % right
-    _, rest = _split_multiple(left, right)
+    _, rest = split_multiple(left, right)
     if isinstance(rest, int) and isinstance(right, int):
-        return rest % right
+        return rest
     return _call("floormod", rest, right) if rest != 0 else 0
 
 
@@ -312,7 +323,7 @@ def idiv(left: Dim, right: Dim) -> Dim:
     _refuse_zero(right)
     if isinstance(left, int) and isinstance(right, int):
         return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-    quotient, rest = _split_multiple(left, right)
+    quotient, rest = split_multiple(left, right)
     return quotient if rest == 0 else _call("idiv", left, right)
 
 
@@ -321,7 +332,7 @@ def mod(left: Dim, right: Dim) -> Dim:
     _refuse_zero(right)
     if isinstance(left, int) and isinstance(right, int):
         return abs(left) % abs(right) * (-1 if left < 0 else 1)
-    _, rest = _split_multiple(left, right)
+    _, rest = split_multiple(left, right)
     return 0 if rest == 0 else _call("mod", left, right)
 
 
