@@ -30,7 +30,7 @@ def plain(b: Builder) -> Tensor:
 
 def unbiased(b: Builder) -> Tensor:
     """A convolution, and a pooling that reads its image more than once."""
-    x = conv2d(image(b, 8), b.parameter("float32", (24, 8, 1, 1)))
+    x = conv2d(image(b, 8), b.parameter("float32", (48, 8, 1, 1)))
     return convolved(b, max_pool2d(x, 3, padding=(1, 1)), 16, 1)
 
 

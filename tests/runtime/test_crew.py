@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from errno import EAGAIN
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,8 @@ from tests.compiled import compiled
 from tests.passes.modules import output
 from tests.runtime.test_threads import chain
 
+Array = np.ndarray[Any, Any]
+
 COUNT = 60_000
 VALUES = np.random.default_rng(3).random(COUNT, np.float32)
 
@@ -27,13 +30,19 @@ VALUES = np.random.default_rng(3).random(COUNT, np.float32)
 def layers(threads: int) -> Program:
     """Products with scratch for each worker, sums and maps: kernels with and without several workers by turns."""
     b = Builder()
-    x, w = b.input("float32", (96, 128)), b.input("float32", (128, 128))
+    x, w = b.input("float32", (384, 256)), b.input("float32", (256, 256))
     y = x
     for _ in range(3):
         y = (y @ w).tanh()
         y = y - y.mean((1,), keepdims=True)
     made = compiled(output(b, y))
     return Program(made.program, made.artifacts.__getitem__, threads=threads)
+
+
+def arrays() -> tuple[Array, Array]:
+    """Arguments of the layers."""
+    rng = np.random.default_rng(1)
+    return rng.standard_normal((384, 256), np.float32), rng.standard_normal((256, 256), np.float32) / 16
 
 
 def test_a_worker_that_sleeps_takes_part_in_the_next_task() -> None:
@@ -64,7 +73,7 @@ def test_more_workers_than_processors_leave_nothing_undone() -> None:
 
 
 def test_the_result_of_a_network_is_the_same_on_any_number_of_threads() -> None:
-    x, w = (np.random.default_rng(each).standard_normal((rows, 128), np.float32) for each, rows in ((1, 96), (2, 128)))
+    x, w = arrays()
     (alone,) = layers(1)(x, w)
     for threads in (2, 3, 16):
         program = layers(threads)
@@ -74,7 +83,7 @@ def test_the_result_of_a_network_is_the_same_on_any_number_of_threads() -> None:
 
 
 def test_callers_at_the_same_time_each_get_their_own_result() -> None:
-    x, w = (np.random.default_rng(each).standard_normal((rows, 128), np.float32) for each, rows in ((1, 96), (2, 128)))
+    x, w = arrays()
     program = layers(4)
     wanted = [program(x * scale, w)[0] for scale in range(4)]
     with ThreadPoolExecutor(4) as pool:
