@@ -124,16 +124,18 @@ def choose_blocking(
     tile_columns = lanes * vectors
     rows, columns, batch = (extent_of(loops) for loops in (contraction.rows, contraction.columns, contraction.batch))
     most_rows, block_columns = BLOCK_ROWS, COLUMN_BYTES // dtype.itemsize
-    unit_columns = max(tile_columns, contraction.run, _run_on_the_right(contraction))
-    if contraction.left.panels is not None:
-        tile_rows = contraction.left.panels.tile
-        block_columns = _narrowed(columns, batch, unit_columns, block_columns)
-        most_rows = RESULT_BYTES // dtype.itemsize // block_columns
+    panels = contraction.left.panels
+    if panels is not None:
+        tile_rows, most_rows = panels.tile, RESULT_BYTES // dtype.itemsize // block_columns
     elif isinstance(rows, int):
         tile_rows = min(tile_rows, max(rows, 1))
-        if is_shared_out and isinstance(columns, int) and isinstance(batch, int):
-            most = (STORED_ROWS, STORED_COLUMN_BYTES // dtype.itemsize) if is_stored else (most_rows, block_columns)
-            most_rows, block_columns = _shared_out((rows, columns, batch), (tile_rows, unit_columns), most)
+    if is_shared_out and isinstance(rows, int) and isinstance(columns, int) and isinstance(batch, int):
+        if is_stored and panels is None:
+            most_rows, block_columns = STORED_ROWS, STORED_COLUMN_BYTES // dtype.itemsize
+        unit_columns = max(tile_columns, contraction.run, _run_on_the_right(contraction))
+        most_rows, block_columns = _shared_out(
+            (rows, columns, batch), (tile_rows, unit_columns), (most_rows, block_columns)
+        )
     return Blocking(
         lanes=lanes,
         tile_rows=tile_rows,
@@ -148,14 +150,6 @@ def _run_on_the_right(contraction: Contraction) -> int:
     """Columns of a run in which the right operand may be read: a block begins at the start of a run."""
     inner = contraction.columns[-1].extent if len(contraction.columns) > 1 else 1
     return inner if isinstance(inner, int) and 0 < inner <= MAX_RUN and inner & (inner - 1) == 0 else 1
-
-
-def _narrowed(columns: Dim, batch: Dim, tile: int, most: int) -> int:
-    """Columns of a block if narrow blocks cost nothing on the left: few enough that every thread gets a work-group."""
-    if not isinstance(columns, int) or not isinstance(batch, int):
-        return most
-    share = ceil(columns * max(batch, 1) / MIN_GROUPS / tile) * tile
-    return min(most, max(share, tile))
 
 
 def _shared_out(extents: tuple[int, int, int], tile: tuple[int, int], most: tuple[int, int]) -> tuple[int, int]:

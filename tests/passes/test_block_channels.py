@@ -124,6 +124,15 @@ def test_tiles_of_a_convolution_without_maps_are_stored_in_blocks() -> None:
     )
 
 
+def test_tall_tiles_are_picked_where_pixels_lie_in_place() -> None:
+    """Tiles of fewer rows and four vectors would read four panels of filters for each step."""
+
+    def network(b: Builder) -> Tensor:
+        return convolved(b, relu(convolved(b, image(b, 3, 28, 28), 64)), 64)
+
+    check_ir(str(after("realise", graph_of(network), AVX512)), "// CHECK: call @multiply_float32_14x32_16_1_16_16_16_")
+
+
 def test_what_convolutions_store_and_read_is_moved_into_blocks() -> None:
     module = block_channels(decomposed(graph_of(plain)), block=16)
     assert module.operation.verify()

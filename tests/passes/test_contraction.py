@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from passes.cpu import contraction as strategy
 from passes.cpu.blocking import VECTORS_PER_TILE, choose_blocking, group_counts
 from passes.cpu.machine import VectorUnit, vector_unit
-from passes.loops.accesses import Access
+from passes.loops.accesses import Access, Panels
 from passes.loops.body import KernelBody
 from passes.loops.contraction import (
     MIN_COLUMNS,
@@ -261,6 +263,14 @@ def test_blocks_are_multiples_of_tiles_and_cover_the_result(
     assert batch == 3
     assert (row_blocks - 1) * blocking.block_rows < rows <= row_blocks * blocking.block_rows
     assert (column_blocks - 1) * blocking.block_columns < columns <= column_blocks * blocking.block_columns
+
+
+def test_long_packed_rows_are_split_before_few_columns() -> None:
+    """Each block of columns reads all packed rows again, here 2 MB, and each block of rows packs the columns."""
+    found = shaped(DType.FLOAT32, 1000, 169, 512)
+    found = replace(found, left=replace(found.left, panels=Panels("r", 6, 6 * 512)))
+    blocking = choose_blocking(found, VectorUnit(512, 32), vectors=4)
+    assert group_counts(found, blocking) == (1, 4, 1)
 
 
 @given(DTYPES, UNITS)

@@ -89,8 +89,8 @@ def test_an_estimate_is_that_of_the_targets_own_machine() -> None:
     graph = product(2048, 2048, 2048)
     portable, wide, small, large = (estimate(graph, t) for t in ("cpu:x86-64-v2", V4, "cuda:sm_75", H100))
     assert portable > 2 * wide > 20 * small > 40 * large > 0
-    # 2 * 2048^3 operations at 16 lanes, a product each, and two of them at 3 GHz.
-    assert wide == pytest.approx(2048**3 / (16 * 2 * 3.0), rel=0.2)
+    # 2 * 2048^3 operations at 16 lanes, a product each, and two of them at 3 GHz: a quarter more for packing and steps.
+    assert wide == pytest.approx(1.25 * 2048**3 / (16 * 2 * 3.0), rel=0.1)
     copied = scaled(1 << 27)
     assert estimate(copied, H100) == pytest.approx(2**30 / DEVICES["sm_90"].rate, rel=0.1)
 
