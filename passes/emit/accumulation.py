@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dialect.mlir import arith, ir
+from dialect.mlir import arith, ir, vector
 from passes import scalar
 from passes.scalar.traits import Traits
 from tensorkiln.dtypes import DType
@@ -27,7 +27,10 @@ def combined(kind: str, dtype: DType, before: ir.Value, value: ir.Value, traits:
 
 @dataclass(frozen=True, slots=True)
 class One:
-    """An accumulation in one variable, the result so far."""
+    """An accumulation in one variable, the result so far.
+
+    All variables here are scalars, or vectors if their initial values are spread over lanes.
+    """
 
     combine: str
     dtype: DType
@@ -74,19 +77,42 @@ class Maximum:
         return [
             arith.maxnumf(largest, value, fastmath=numbers),
             arith.ori(has_nan, arith.cmpf(arith.CmpFPredicate.UNO, value, value)),
-            arith.andi(signs, arith.bitcast(self._bits(), value)),
+            arith.andi(signs, _bits_of(value)),
         ]
 
     def result(self, held: Sequence[ir.Value]) -> ir.Value:
         largest, has_nan, signs = held
-        zero = arith.constant(self._bits(), 0)
-        is_zero = arith.cmpf(arith.CmpFPredicate.OEQ, largest, arith.bitcast(largest.type, zero))
-        lowest = arith.constant(self._bits(), -1 << self.dtype.bits - 1)
-        zeros = arith.bitcast(largest.type, arith.andi(signs, lowest))
-        return arith.select(has_nan, constant(self.dtype, math.nan), arith.select(is_zero, zeros, largest))
+        kind = largest.type
+        is_zero = arith.cmpf(arith.CmpFPredicate.OEQ, largest, spread(constant(self.dtype, 0.0), kind))
+        lowest = spread(arith.constant(self._bits(), -1 << self.dtype.bits - 1), kind)
+        zeros = arith.bitcast(kind, arith.andi(signs, lowest))
+        nan = spread(constant(self.dtype, math.nan), kind)
+        return arith.select(has_nan, nan, arith.select(is_zero, zeros, largest))
 
     def _bits(self) -> ir.Type:
         return ir.IntegerType.get_signless(self.dtype.bits)
+
+
+@dataclass(frozen=True, slots=True)
+class NonnegativeMaximum:
+    """The float32 or float64 maximum of at least one value, each +0, above it, or NaN.
+
+    It is that of their bits, among which NaN of either sign is above all numbers.
+    """
+
+    dtype: DType
+
+    def kinds(self) -> list[ir.Type]:
+        return [register_type(self.dtype)]
+
+    def start(self) -> list[ir.Value]:
+        return [constant(self.dtype, 0.0)]
+
+    def added(self, before: Sequence[ir.Value], value: ir.Value) -> list[ir.Value]:
+        return [arith.bitcast(value.type, arith.maxui(_bits_of(before[0]), _bits_of(value)))]
+
+    def result(self, held: Sequence[ir.Value]) -> ir.Value:
+        return held[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +149,22 @@ class LikelyMaximum:
         return arith.select(has_none, arith.cmpf(arith.CmpFPredicate.ONE, largest, zero), arith.constant(_flag(), 0))
 
 
-Accumulation = One | Maximum | LikelyMaximum
+Accumulation = One | Maximum | NonnegativeMaximum | LikelyMaximum
 """A reduction of a row in registers: a tuple of variables."""
+
+
+def spread(value: ir.Value, kind: ir.Type) -> ir.Value:
+    """A scalar in each lane of a vector with the lanes of `kind`; unchanged if that is none."""
+    if not isinstance(kind, ir.VectorType):
+        return value
+    return vector.BroadcastOp(ir.VectorType.get(kind.shape, value.type), value).result
+
+
+def _bits_of(value: ir.Value) -> ir.Value:
+    """The bit patterns of a float or of a vector of floats."""
+    vectors = value.type if isinstance(value.type, ir.VectorType) else None
+    word = ir.IntegerType.get_signless(ir.FloatType(vectors.element_type if vectors else value.type).width)
+    return arith.bitcast(ir.VectorType.get(vectors.shape, word) if vectors else word, value)
 
 
 def accumulation_of(combine: str, dtype: DType, traits: Traits) -> Accumulation:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Final
 
-from dialect.mlir import arith, ir, scf, vector
+from dialect.mlir import arith, ir, scf
 from tensorkiln import expr
 from tensorkiln.expr import Dim, free_symbols, symbol
 
@@ -17,11 +17,11 @@ from ..loops.accesses import loads
 from ..loops.body import Stage
 from ..loops.domain import Loop, extent_of
 from ..loops.index_space import linear_form
-from ..loops.scalar_dag import Interner, Node, conditions_on_indices, walk
+from ..loops.scalar_dag import Interner, Node, conditions_on_indices, is_never_negative, walk
 from ..loops.substitution import where_all_hold
 from ..scalar.registers import stored_type
 from ..scalar.traits import Traits
-from .accumulation import combined, identity
+from .accumulation import Accumulation, Maximum, NonnegativeMaximum, accumulation_of, spread
 from .index_emission import IndexEmitter
 from .memory import Memory, strided_view
 from .regions import branches, loop
@@ -122,40 +122,49 @@ class StripEmitter:
             values = [emit(entry.element) for entry in stage.stores]
         else:
             (element,) = stage.elements
+            accumulation = self._accumulation(stage.combine, element, reduced)
             kind = ir.VectorType.get([self.lanes], stored_type(element.dtype))
-            start = vector.BroadcastOp(kind, identity(stage.combine, element.dtype)).result
-            values = [self._window(stage.combine, element, strip, reduced, points, start, index)]
+            start = [spread(value, kind) for value in accumulation.start()]
+            held = self._window(accumulation, element, strip, reduced, points, start, index)
+            values = [accumulation.result(held)]
         for entry, value in zip(stage.stores, values, strict=True):
             address = self.memory.address(entry.operand, stage.domain.address)
             view = strided_view(self.memory.bases[entry.operand], address, (self.lanes,), (1,), index)
             emit.store(entry.root.dtype, value, view, [0])
 
+    def _accumulation(self, combine: str, element: Node, reduced: Sequence[Loop]) -> Accumulation:
+        found = accumulation_of(combine, element.dtype, self.traits)
+        terms = extent_of(reduced)
+        has_terms = isinstance(terms, int) and terms > 0
+        if isinstance(found, Maximum) and has_terms and is_never_negative(element):
+            return NonnegativeMaximum(element.dtype)
+        return found
+
     def _window(
         self,
-        combine: str,
+        accumulation: Accumulation,
         element: Node,
         strip: Loop,
         reduced: Sequence[Loop],
         points: Dim | None,
-        before: ir.Value,
+        before: Sequence[ir.Value],
         index: IndexEmitter,
-    ) -> ir.Value:
-        """The reduction over the points of the reduction loops, starting from `before`."""
+    ) -> Sequence[ir.Value]:
+        """The variables after the points of the reduction loops, which they were `before`."""
         if not reduced:
-            value = self._points(strip, points, index)(element)
-            return combined(combine, element.dtype, before, value, self.traits)
+            return accumulation.added(before, self._points(strip, points, index)(element))
         extent, terms = reduced[0].extent, extent_of(reduced)
         if isinstance(extent, int) and isinstance(terms, int) and terms <= UNROLLED_TERMS:
             for place in range(extent):
                 here = index.inside({reduced[0].name: index(place)})
-                before = self._window(combine, element, strip, reduced[1:], points, before, here)
+                before = self._window(accumulation, element, strip, reduced[1:], points, before, here)
             return before
-        terms_left = scf.ForOp(index(0), index(extent), index(1), [before])
+        terms_left = scf.ForOp(index(0), index(extent), index(1), list(before))
         with ir.InsertionPoint(terms_left.body):
             here = index.inside({reduced[0].name: terms_left.induction_variable})
-            inner = self._window(combine, element, strip, reduced[1:], points, terms_left.inner_iter_args[0], here)
-            scf.YieldOp([inner])
-        return terms_left.results[0]
+            inside = list(terms_left.inner_iter_args)
+            scf.YieldOp(self._window(accumulation, element, strip, reduced[1:], points, inside, here))
+        return list(terms_left.results)
 
     def _points(self, strip: Loop, points: Dim | None, index: IndexEmitter) -> VectorEmitter:
         along, register = (strip.name, self.lanes), self.lanes * WORD.itemsize

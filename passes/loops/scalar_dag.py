@@ -6,6 +6,7 @@ Tracing builds it from kiln ops, schedules are chosen from it, and emission turn
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -222,6 +223,26 @@ def _condition_values(conditions: tuple[Condition, ...]) -> Iterator[Node]:
     for condition in conditions:
         if isinstance(condition, InRange | IsTrue):
             yield condition.value
+
+
+def is_never_negative(node: Node) -> bool:
+    """Whether a float is +0, above it, or NaN by its last operations, as behind a relu."""
+    match node:
+        case Constant(value=value):
+            return math.copysign(1.0, value) > 0
+        case Guard(value=value):
+            return is_never_negative(value)
+        case Choose(first=first, second=second):
+            return is_never_negative(first) and is_never_negative(second)
+        case Apply(op="binop", attributes=("max", *_), args=args):
+            # A maximum is NaN if either is, and +0 above -0.
+            return any(map(is_never_negative, args))
+        case Apply(op="binop", attributes=("min", *_), args=args):
+            return all(map(is_never_negative, args))
+        case Apply(op="unary", attributes=("exp2", *_)):
+            return True
+        case _:
+            return False
 
 
 def walk(roots: Iterable[Node], interner: Interner) -> Iterator[Node]:

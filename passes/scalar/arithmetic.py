@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from dialect.mlir import arith
@@ -40,6 +41,19 @@ def _extreme(
 ) -> Number:
     emit = floats if dtype.is_float else signed if dtype.is_signed else rest
     return Number(emit(a.value, b.value), a.form)
+
+
+def extreme_beside(kind: str, x: Number, known: float) -> Number | None:
+    """The `max` or `min` of a float and a constant by one comparison, which NaN passes.
+
+    None if the constant is NaN, or the zero that the other zero would have to replace.
+    """
+    is_beaten = math.isnan(known) or (known == 0 and (math.copysign(1.0, known) < 0) == (kind == "max"))
+    if is_beaten:
+        return None
+    beyond = arith.CmpFPredicate.UGT if kind == "max" else arith.CmpFPredicate.ULT
+    limit = x.literal(known)
+    return Number(arith.select(arith.cmpf(beyond, x.value, limit.value), x.value, limit.value), x.form)
 
 
 def less(dtype: DType, a: Number, b: Number) -> Number:

@@ -195,9 +195,11 @@ def choose(condition: Number, if_true: Number | float, if_false: Number | float)
 
 
 def constant_of(value: ir.Value) -> float | None:
-    """The value of an `arith.constant`, or of each of its lanes, if it is one; integers as signed."""
+    """The value of an `arith.constant`, or of each of its lanes if they are equal; integers as signed."""
     owner = value.owner
     if not isinstance(owner, arith.ConstantOp):
         return None
-    value = owner.attributes["value"]
-    return (ir.DenseElementsAttr(value).get_splat_value() if isinstance(value, ir.DenseElementsAttr) else value).value
+    literal = owner.attributes["value"]
+    if not isinstance(literal, ir.DenseElementsAttr):
+        return literal.value
+    return literal.get_splat_value().value if literal.is_splat else None

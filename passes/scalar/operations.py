@@ -8,7 +8,7 @@ from dialect.mlir import ir
 from tensorkiln.dtypes import DType
 from tensorkiln.errors import UnsupportedGraphError
 
-from .arithmetic import add, less, maximum, minimum, multiply
+from .arithmetic import add, extreme_beside, less, maximum, minimum, multiply
 from .division import divide_integers, remainder_of_integers
 from .exp2 import exp2
 from .form import BF16, F16, I16, form_of
@@ -98,6 +98,10 @@ def binop(
     right = load(traits, amount_dtype or dtype, b) if kind in ("shl", "shr") else load(traits, dtype, b)
     if kind == "pow" and dtype.is_float:
         return store(traits, dtype, _power(traits, left, right, b))
+    if kind in ("max", "min") and dtype.is_float and not traits.has_maximum:
+        beside = _extreme_of_constant(kind, left, right, a, b)
+        if beside is not None:
+            return store(traits, dtype, beside)
     table = FLOAT if dtype.is_float else BOOL if dtype.is_bool else INTEGER
     operation = table.get(kind)
     if operation is None:
@@ -112,6 +116,14 @@ def _power(traits: Traits, x: Number, y: Number, exponent: ir.Value) -> Number:
     known = constant_of(exponent)
     shortcut = None if known is None else power_of_constant(x, known)
     return power_of_floats(traits, x, y) if shortcut is None else shortcut
+
+
+def _extreme_of_constant(kind: str, left: Number, right: Number, a: ir.Value, b: ir.Value) -> Number | None:
+    for number, other in ((left, b), (right, a)):
+        known = constant_of(other)
+        if known is not None:
+            return extreme_beside(kind, number, known)
+    return None
 
 
 def unary(kind: str, dtype: DType, x: ir.Value, *, traits: Traits = PORTABLE) -> ir.Value:

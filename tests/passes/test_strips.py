@@ -329,7 +329,7 @@ def test_a_window_is_combined_before_anything_is_stored() -> None:
         after("realise", graph_of(lambda x: max_pool2d(x, 3), (1, 4, 16, 48)), V4),
         """
         // CHECK-LABEL: func.func @kernel_0_body
-        // CHECK-COUNT-9: arith.maximumf {{.*}} vector<16xf32>
+        // CHECK-COUNT-9: arith.maxnumf {{.*}} vector<16xf32>
         // CHECK: vector.store
         // CHECK-NOT: linalg.generic
         """,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
+from dialect.mlir import ir
 from passes import scalar
 from passes.codegen.object_code import emit
+from passes.scalar.traits import Traits
 from tensorkiln.dtypes import DType
 from tensorkiln.target import LINUX_X86_64, Target
-from tests.scalar.kernel import TARGETS, binary, kernel, llvm_ir, unary
+from tests.scalar.kernel import TARGETS, assembler, binary, kernel, llvm_ir, unary
 from tests.scalar.values import FLOATS, WIDE_FLOATS, Array, assert_same, edges, operands, pairs, patterns
 
 ARITHMETIC: dict[str, Callable[[Array, Array], Array]] = {
@@ -75,6 +77,32 @@ def test_max_and_min_propagate_nan_and_order_zeros(dtype: DType, target: str) ->
         greater, lesser = _rounded(_maximum(left, right), dtype), _rounded(-_maximum(-left, -right), dtype)
     assert_same(binary("max", dtype, target)(a, b), greater, a, b)
     assert_same(binary("min", dtype, target)(a, b), lesser, a, b)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("known", [0.0, -0.0, 1.5, -6.0, np.inf, -np.inf, np.nan])
+def test_max_and_min_beside_a_constant_are_those_beside_a_variable(known: float, dtype: DType, target: str) -> None:
+    x = np.concatenate([edges(dtype), patterns(dtype, 2000)])
+    others = np.full_like(x, known)
+    for kind in ("max", "min"):
+        expected = binary(kind, dtype, target)(x, others)
+        for order in (1, -1):
+
+            def beside(traits: Traits, values: Sequence[ir.Value], kind: str = kind, order: int = order) -> ir.Value:
+                left, right = (values[0], scalar.constant(dtype, known))[::order]
+                return scalar.binop(kind, dtype, left, right, traits=traits)
+
+            assert_same(kernel(beside, (dtype,), dtype, target)(x), expected, x)
+
+
+def test_a_relu_is_a_comparison_and_a_mask() -> None:
+    def relu(traits: Traits, values: Sequence[ir.Value]) -> ir.Value:
+        return scalar.binop("max", DType.FLOAT32, values[0], scalar.constant(DType.FLOAT32, 0.0), traits=traits)
+
+    text = assembler(relu, (DType.FLOAT32,), DType.FLOAT32, "cpu:x86-64-v4")
+    assert "vcmpnleps" in text
+    assert "vmaxps" not in text
 
 
 @pytest.mark.parametrize("target", TARGETS)
