@@ -11,7 +11,7 @@ from typing import Final
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from service.engine.engine import engine_of
+from service.engine.engine import Engine
 from service.fairness.shares import Shares
 from service.http import problems
 from service.http.answers import described
@@ -58,7 +58,7 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         reader, compiler = fork_servers.sandboxes(settings)
-        engine = engine_of(
+        engine = Engine(
             settings, reader, compiler, authentication.keyring, memory_limit, is_private=fork_servers.is_for_one
         )
         stop_recording = record_spans() if settings.tracing else None
