@@ -14,7 +14,6 @@ from service.process.memory_limit import MemoryLimit
 from service.process.periodic import Interruption
 from service.readiness.readiness import Readiness
 from service.sandbox.control import Ready
-from service.sandbox.levels import Level
 from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
 from service.store.attempts import Crashes
@@ -29,6 +28,7 @@ from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import NotFoundError, UnavailableError
+from tensorkiln.trust import LEVELS
 
 from .answers import Answers
 from .compiles import Compiles
@@ -117,7 +117,7 @@ class Engine:
         """Start everything; the weakest isolation of all sandboxes. UnavailableError when a check fails."""
         ready = min(
             await asyncio.gather(*(sandbox.start() for sandbox in self._sandboxes)),
-            key=lambda each: Level(each.level).strength,
+            key=lambda each: LEVELS.index(each.level),
         )
         if self._is_farm:
             # Workers compile: programs that were compiled with less isolation than this are not trusted.

@@ -16,6 +16,7 @@ from service.observe.instruments import FORK_SERVER_RESTARTS
 from service.observe.watch import TaskFigures
 from service.timeouts import OVERDUE_S
 from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
+from tensorkiln.trust import is_at_least
 
 from . import verdict
 from .confine import MIB
@@ -134,11 +135,11 @@ class Sandbox:
         level, because = Level(ready.level), "; ".join(ready.shortcomings)
         if self.wall is Wall.BWRAP and level is not Level.EXTERNAL:
             raise UnavailableError(f"KILN_ISOLATION=bwrap, but tasks get the level {level} only: {because}.")
-        if not level.reaches(self.required):
+        if not is_at_least(level, self.required):
             raise UnavailableError(
                 f"KILN_REQUIRE_ISOLATION={self.required}, but tasks get the level {level} only: {because}."
             )
-        if self.ready is not None and not level.reaches(Level(self.ready.level)):
+        if self.ready is not None and not is_at_least(level, self.ready.level):
             raise UnavailableError(f"Tasks had the level of isolation {self.ready.level}, now {level} only: {because}.")
 
     async def _attempt(

@@ -27,7 +27,6 @@ AFTERWARDS: Final = f"{__package__}.tasks.rehearsal:load_the_rest"
 READING: Final = f"{__package__}.tasks.reading:rehearse"
 """For fork servers that only read requests and write answers: the compiler is not loaded."""
 
-
 END_GRACE_S: Final = 2.0
 # Tasks inherit only these variables, so no secret of the service. The fixed values make compiles reproducible, keep the
 # fork server single-threaded, because it must not fork otherwise, and stop pydantic's search for plugins.
@@ -61,7 +60,6 @@ class Spawned:
         self.scratch = Scratch()
         self.orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.is_begun = False
-        self._is_inside_bubblewrap = wall is Wall.BWRAP
         try:
             with theirs:
                 self.process = start(theirs, str(self.scratch.path), (*warm_ups, *self.besides), wall)
@@ -69,10 +67,6 @@ class Spawned:
             self.orders.close()
             self.scratch.remove()
             raise
-
-    def suits(self, wall: Wall) -> bool:
-        """Whether it was started as `wall` requires: inside or outside bubblewrap."""
-        return self._is_inside_bubblewrap is (wall is Wall.BWRAP)
 
     def begin(self, wall: Wall, *, gives_way: bool = True, later: Sequence[str] = ()) -> None:
         """Send `Begin`, once. A fork server that has died already is detected elsewhere."""

@@ -15,6 +15,7 @@ from service.sandbox.levels import Level, Wall
 from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
 from tensorkiln.errors import UnavailableError
+from tensorkiln.trust import is_at_least
 from tests.service.forked import forked_services
 
 from .boxes import WALLS, failure, in_sandbox, needs_landlock, ping
@@ -27,9 +28,9 @@ EXTERNAL = pytest.param(Wall.BWRAP, Level.EXTERNAL, id="external", marks=needs_b
 
 def test_levels_are_ordered_by_strength() -> None:
     assert [level.value for level in Level] == ["process", "landlock+seccomp", "external"]
-    assert Level.EXTERNAL.reaches(Level.LANDLOCK)
-    assert Level.LANDLOCK.reaches(Level.LANDLOCK)
-    assert not Level.PROCESS.reaches(Level.LANDLOCK)
+    assert is_at_least(Level.EXTERNAL, Level.LANDLOCK)
+    assert is_at_least(Level.LANDLOCK, Level.LANDLOCK)
+    assert not is_at_least(Level.PROCESS, Level.LANDLOCK)
 
 
 @BOXES
