@@ -214,12 +214,12 @@ def _peek(token: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         raise InvalidCredentialError("The credential is neither an API key nor a signed token.")
     try:
         header, claims = (json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4))) for part in parts[:2])
+        if not isinstance(header, dict) or not isinstance(claims, dict):
+            raise ValueError
     except (ValueError, RecursionError):
         raise InvalidCredentialError(
             "The token is not a JWT: its header and claims must be JSON objects in base64url."
         ) from None
-    if not isinstance(header, dict) or not isinstance(claims, dict):
-        raise InvalidCredentialError("The token is not a JWT: its header and claims must be JSON objects in base64url.")
     return cast("Mapping[str, Any]", header), cast("Mapping[str, Any]", claims)
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 from tensorkiln.errors import UnavailableError
 
@@ -53,16 +53,13 @@ class Spawned:
     OSError when no process can be started, UnavailableError when `wall` is bubblewrap and it is not installed.
     """
 
-    besides: ClassVar[tuple[str, ...]] = ()
-    """Warm-ups that every fork server loads after its own: tests inject a compiler through them."""
-
     def __init__(self, warm_ups: Sequence[str], wall: Wall = Wall.AUTO) -> None:
         self.scratch = Scratch()
         self.orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.is_begun = False
         try:
             with theirs:
-                self.process = start(theirs, str(self.scratch.path), (*warm_ups, *self.besides), wall)
+                self.process = start(theirs, str(self.scratch.path), warm_ups, wall)
         except BaseException:
             self.orders.close()
             self.scratch.remove()
