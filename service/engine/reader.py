@@ -125,7 +125,9 @@ def split(message: Message) -> tuple[Body | TensorkilnError, ...]:
     positions = [str(position) for position in range(count)]
     if not 0 < count <= MAX_BATCH or {*refused, *parts} != {*positions}:
         raise _crashed("Its requests are not numbered from 0 on.")
-    return tuple(_refusal(refused[at]) if at in refused else _body(parts[at]) for at in positions)
+    return tuple(
+        _refusal(refused[at]) if at in refused else Body(parts[at], sha256(parts[at]).hexdigest()) for at in positions
+    )
 
 
 async def believed(read: Callable[[Message], T], message: Message) -> T:
@@ -192,10 +194,6 @@ def _shaped(answer: bytes, ends: tuple[bytes, bytes]) -> bytes:
     if not (answer.startswith(ends[0]) and answer.endswith(ends[1])):
         raise _crashed("It is not the JSON that it should be.")
     return answer
-
-
-def _body(content: bytes) -> Body:
-    return Body(content, sha256(content).hexdigest())
 
 
 def _refusal(problem: dict[str, Any]) -> TensorkilnError:

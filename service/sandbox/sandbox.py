@@ -112,20 +112,15 @@ class Sandbox:
                     end = asyncio.create_task(_remove(self._connection))
                     self._ends.add(end)
                     end.add_done_callback(self._ends.discard)
+                spawned = self.spawn() or Spawned(self.warm_ups, self.wall)
                 # A replacement runs every warm-up before it is ready: a deferred one may have ended the last server.
                 later = self.later if self.ready is None else ()
-                connection, ready = await Connection.open(
-                    self.spawn() or Spawned(self.warm_ups, self.wall),
-                    START_TIMEOUT_S,
-                    wall=self.wall,
-                    gives_way=self.gives_way,
-                    later=later,
-                )
-                self._connection = connection
+                spawned.begin(self.wall, gives_way=self.gives_way, later=later)
+                self._connection, ready = await Connection.open(spawned, START_TIMEOUT_S)
                 try:
                     self._require(ready)
                 except UnavailableError:
-                    await connection.close()
+                    await self._connection.close()
                     raise
                 self.ready = ready
             return self._connection
