@@ -66,7 +66,6 @@ def exposition(engine: Engine, place: int | None = None) -> bytes:
 
 @router.get(
     "/keys",
-    operation_id="keys",
     summary="The public keys that sign programs",
     response_model_exclude_none=True,
     responses=documented(UnavailableError, TensorkilnError),
@@ -78,7 +77,6 @@ async def keys(engine: EngineOf) -> KeySet:
 
 @router.get(
     "/capabilities",
-    operation_id="capabilities",
     summary="What this service can do",
     responses=documented(TensorkilnError),
 )
@@ -90,7 +88,6 @@ async def capabilities(request: Request, engine: EngineOf) -> Capabilities:
 
 @router.get(
     "/whoami",
-    operation_id="whoami",
     summary="Who the service takes the caller for",
     responses=documented(TensorkilnError),
 )
@@ -100,9 +97,7 @@ async def whoami() -> CallerAnswer:
     return CallerAnswer(name=who.name, tenant=who.tenant, scopes=tuple(sorted(who.scopes)), is_local=who.is_local)
 
 
-@router.get(
-    "/healthz", operation_id="healthz", summary="Whether the process answers", responses=documented(TensorkilnError)
-)
+@router.get("/healthz", summary="Whether the process answers", responses=documented(TensorkilnError))
 async def healthz() -> Health:
     """Always ok: restart the process when this does not answer."""
     return Health()
@@ -110,7 +105,6 @@ async def healthz() -> Health:
 
 @router.get(
     "/readyz",
-    operation_id="readyz",
     summary="Whether compiles can be sent here",
     responses=documented(UnavailableError, TensorkilnError),
 )
@@ -122,7 +116,6 @@ async def readyz(engine: EngineOf) -> Health:
 
 @router.get(
     METRICS,
-    operation_id="metrics",
     summary="Figures for Prometheus",
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **documented(TensorkilnError)},

@@ -23,7 +23,6 @@ router = APIRouter()
 
 @router.get(
     "/artifacts/{digest}",
-    operation_id="artifact",
     summary="Bytes by their SHA-256",
     response_class=Response,
     responses={
@@ -67,7 +66,6 @@ async def artifact(
 
 @router.head(
     "/artifacts/{digest}",
-    operation_id="artifact_head",
     summary="Whether there are bytes with this SHA-256",
     response_class=Response,
     responses={

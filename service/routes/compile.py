@@ -86,7 +86,7 @@ def parse_prefer(headers: Sequence[str], most_s: int = MAX_WAIT_S) -> Preference
 
 @router.post(
     "/compile",
-    operation_id="compile",
+    name="compile",
     summary="Compile a graph for one target or several",
     response_model=CompileAnswer,
     responses={
@@ -183,7 +183,6 @@ class BatchAnswer(Answer):
 
 @router.post(
     "/jobs:batch",
-    operation_id="batch",
     summary="Compile many graphs as jobs",
     response_model=BatchAnswer,
     responses=refusals(),

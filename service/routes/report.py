@@ -35,7 +35,6 @@ router = APIRouter()
 
 @router.get(
     "/programs/{digest}/report",
-    operation_id="report",
     summary="A page about a program",
     response_class=HTMLResponse,
     responses=CONDITIONAL,

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache, partial
+from operator import attrgetter
 from typing import Final
 
 from fastapi import FastAPI
@@ -81,6 +82,8 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
         lifespan=lifespan,
         redirect_slashes=False,
         telemetry=TELEMETRY,
+        # The operations of the document have the names of their functions.
+        generate_unique_id_function=attrgetter("name"),
     )
     app.state.settings = settings
     app.state.place = None
