@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 
 from fastapi import APIRouter, Request, Response
-from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, REGISTRY, CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -13,7 +13,6 @@ from service.engine.engine import Engine
 from service.http.answers import CallerAnswer, Capabilities, Health
 from service.http.problems import documented
 from service.identity.caller import caller
-from service.observe.instruments import REGISTRY
 from tensorkiln.errors import TensorkilnError, UnavailableError
 from tensorkiln.trust import KeySet
 
