@@ -167,8 +167,9 @@ async def programs_of(prepared: Prepared, compiles: Compiles, on_progress: OnPro
     def progress_of(target: int) -> OnProgress:
         return lambda progress: on_progress({**progress, "target": target})
 
-    wanted = (compiles.program(each, progress_of(target)) for target, each in enumerate(_wanted_of(prepared)))
-    tasks = [asyncio.create_task(each) for each in wanted]
+    renaming = prepared.renaming if len(prepared.actions) == 1 else None
+    wanted = [Wanted(action, prepared.graph, prepared.dump_stages, renaming) for action in prepared.actions]
+    tasks = [asyncio.create_task(compiles.program(each, progress_of(target))) for target, each in enumerate(wanted)]
     try:
         return await asyncio.gather(*tasks)
     except (InfrastructureError, RateLimitedError):
@@ -180,9 +181,3 @@ async def programs_of(prepared: Prepared, compiles: Compiles, on_progress: OnPro
     finally:
         # The error of a task refers to this frame by its traceback: the reference cycle would keep the graph alive.
         tasks.clear()
-
-
-def _wanted_of(prepared: Prepared) -> list[Wanted]:
-    graph, renaming, with_dumps = prepared.graph, prepared.renaming, prepared.dump_stages
-    alone = renaming if len(prepared.actions) == 1 else None
-    return [Wanted(action, graph, with_dumps, alone) for action in prepared.actions]
