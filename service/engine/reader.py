@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
@@ -230,6 +231,12 @@ class Reader:
     _tenancy: Tenancy
     _blobs: Blobs
 
+    async def prepare(self, body: Body, on_stage: Callable[[str], None] = lambda _: None) -> Prepared:
+        """What a compile request asks for."""
+        salt = self._tenancy.salt
+        request = Message({"build_id": build().build_id, "salt": salt}, {"body": body.content})
+        return await self.run("prepare", body, partial(Prepared.from_message, salt=salt), request, on_stage)
+
     async def run(
         self,
         kind: str,
@@ -242,19 +249,10 @@ class Reader:
         sandbox = self._compiler if _MODULE in body.content else self._sandbox
         try:
             async with self._turns.turn(len(body.content)) as turn:
-                request = request or of_body(body)
+                request = request or Message({}, {"body": body.content})
                 answer = await sandbox.run(kind, request, self._limits, on_progress, spending=Spending(turn.charge))
                 return await believed(read, answer)
         except TensorkilnError as error:
             if not needs_reproducer(error) or not self._tenancy.may_compile:
                 raise
             raise await with_reproducer(error, body.content, self._blobs) from None
-
-
-def of_body(body: Body, header: Mapping[str, str] | None = None) -> Message:
-    return Message(header or {}, {"body": body.content})
-
-
-def of_actions(body: Body, salt: str) -> Message:
-    """The request of a task that reads a body and names the actions that it asks for."""
-    return of_body(body, {"build_id": build().build_id, "salt": salt})
