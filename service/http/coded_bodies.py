@@ -44,19 +44,13 @@ class _GzipMember:
 
     def __init__(self) -> None:
         self._inner = zlib.decompressobj(_GZIP)
-        self.needs_input = True
-
-    @property
-    def eof(self) -> bool:
-        return self._inner.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._inner.unused_data
+        self.needs_input, self.eof, self.unused_data = True, False, b""
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes:
-        piece = self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
-        self.needs_input = not self._inner.unconsumed_tail and len(piece) < max_length
+        inner = self._inner
+        piece = inner.decompress(inner.unconsumed_tail + data, max_length)
+        self.needs_input = not inner.unconsumed_tail and len(piece) < max_length
+        self.eof, self.unused_data = inner.eof, inner.unused_data
         return piece
 
 

@@ -23,10 +23,13 @@ class ForkServers:
         self._spawned: dict[str, Spawned] = {}
         self.is_for_one = False
         """Whether there is one caller, and one fork server."""
+        self._gives_way, self._later = True, (AFTERWARDS,)
 
     def begin_for_one(self) -> None:
         """Begin the fork server of a private service. Its settings need not be known yet."""
         self.is_for_one = True
+        # The one caller waits for its first compile, so that it comes before any rehearsal, and before anything else.
+        self._gives_way, self._later = False, (COMPILING, AFTERWARDS)
         self._spawned[COMPILING] = Spawned((COMPILING,))
 
     def begin(self, settings: Settings) -> None:
@@ -58,16 +61,6 @@ class ForkServers:
             for warm_up in self._wanted(settings)
         }
         return next(reversed(made.values())), made.get(COMPILING)
-
-    @property
-    def _gives_way(self) -> bool:
-        # The one caller waits for its compile: there are no other requests to answer.
-        return not self.is_for_one
-
-    @property
-    def _later(self) -> tuple[str, ...]:
-        # The one caller waits for its first compile, so that this comes before any rehearsal.
-        return (COMPILING, AFTERWARDS) if self.is_for_one else (AFTERWARDS,)
 
     def abandon(self) -> None:
         while self._spawned:
