@@ -63,7 +63,6 @@ class Engine:
         is_private: bool = False,
     ) -> None:
         self._sandboxes = {reader, compiler or reader}
-        self._is_farm = compiler is None
         self._is_private = is_private
         self._is_closing = False
         self.ending = Interruption()
@@ -77,13 +76,14 @@ class Engine:
         )
         self._programs = programs = Programs(records, blobs, notary)
         self.tenancy = tenancy = Tenancy(api_keys, records, settings.salt)
-        self._back_end: CompileEngine
+        self._farm: FarmEngine | None = None
         if compiler is None:
             statements = Statements(notary)
             ledger, roster = Ledger(records, statements), Roster(store, records, statements)
             is_near = store.root is not None
             deadline_s = settings.compile_deadline_s
-            self._back_end = FarmEngine(ledger, roster, programs, blobs, deadline_s=deadline_s, is_near=is_near)
+            self._farm = FarmEngine(ledger, roster, programs, blobs, deadline_s=deadline_s, is_near=is_near)
+            self._back_end: CompileEngine = self._farm
             lacks_workers, width = roster.lacks_workers, partial(roster.width, settings.width, settings.farm_ahead)
         else:
             self._back_end = LocalEngine(compiler, settings.limits, blobs, programs, Crashes(records, notary))
@@ -119,7 +119,7 @@ class Engine:
             await asyncio.gather(*(sandbox.start() for sandbox in self._sandboxes)),
             key=lambda each: LEVELS.index(each.level),
         )
-        if self._is_farm:
+        if self._farm is not None:
             # Workers compile: programs that were compiled with less isolation than this are not trusted.
             ready = replace(ready, level=self.notary.isolation, mechanisms=(), shortcomings=())
         else:
@@ -127,7 +127,8 @@ class Engine:
             self.notary.isolation = ready.level
             self.keyring.signer()
         await self._readiness.require_start(is_private=self._is_private)
-        await self._back_end.start()
+        if self._farm is not None:
+            await self._farm.start()
         await self.jobs.start()
         return ready
 

@@ -40,9 +40,6 @@ class LocalEngine:
     _programs: Programs
     _crashes: Crashes
 
-    async def start(self) -> None:
-        """Nothing: the owner of the sandbox starts it."""
-
     async def close(self) -> None:
         """Wait until all records of attempts are written. Orders end with the tasks that wait for them."""
         await self._crashes.settle()
