@@ -44,10 +44,6 @@ class Confinement:
     readable: tuple[Path, ...]
     level: Level = Level.PROCESS
 
-    def __post_init__(self) -> None:
-        # Build the filter once, in the parent: every fork inherits it.
-        syscalls.prepare()
-
     def enter(self, own: Path) -> None:
         """Confine this process for the rest of its life; it may write in `own`. OSError when the kernel refuses."""
         if self.landlock_abi:
