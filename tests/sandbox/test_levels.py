@@ -133,4 +133,4 @@ def test_the_least_that_is_required_is_nothing_more_than_a_process() -> None:
 
 def test_the_service_is_in_namespaces_of_its_own_kind() -> None:
     assert [name.partition(":")[0] for name in spawn.namespaces()] == list(spawn.NAMESPACES)
-    assert Ready(1, 1, ()).level == Level.PROCESS
+    assert Ready(1, ()).level == Level.PROCESS
