@@ -18,7 +18,7 @@ from tensorkiln.trust import KeySet
 
 from .engine_of import EngineOf
 
-router = APIRouter()
+router = APIRouter(tags=["The service"])
 METRICS = "/metrics"
 
 

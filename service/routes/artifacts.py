@@ -18,7 +18,7 @@ _OCTETS: Final = "application/octet-stream"
 _BINARY: Final = {_OCTETS: {"schema": {"type": "string", "format": "binary"}}}
 _ONE_RANGE: Final = re.compile(r"bytes=(?:(\d{1,18})-(\d{1,18})?|-(\d{1,18}))")
 
-router = APIRouter()
+router = APIRouter(tags=["Stored programs"])
 
 
 @router.get(

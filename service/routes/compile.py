@@ -53,7 +53,7 @@ IdempotencyKey = Annotated[
     ),
 ]
 T = TypeVar("T")
-router = APIRouter()
+router = APIRouter(tags=["Compiling"])
 
 
 @dataclass(frozen=True, slots=True)

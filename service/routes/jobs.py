@@ -32,7 +32,7 @@ LastEventId = Annotated[
     str, Header(alias="Last-Event-ID", description="The last event that the client has seen.", max_length=64)
 ]
 
-router = APIRouter()
+router = APIRouter(tags=["Compiling"])
 
 
 @router.get(

@@ -25,7 +25,7 @@ StageName = Annotated[
     ),
 ]
 
-router = APIRouter()
+router = APIRouter(tags=["Stored programs"])
 
 
 @router.get(

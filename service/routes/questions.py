@@ -14,7 +14,7 @@ from service.wire.body import Body
 
 from .engine_of import EngineOf, refusals, takes
 
-router = APIRouter()
+router = APIRouter(tags=["Graphs"])
 
 
 @router.post(

@@ -30,7 +30,7 @@ Against = Annotated[
     str | None, Query(pattern=SHA256_PATTERN, description="The digest of a program to compare this one with.")
 ]
 
-router = APIRouter()
+router = APIRouter(tags=["Stored programs"])
 
 
 @router.get(

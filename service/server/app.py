@@ -24,30 +24,15 @@ from service.identity.policy import DOCS_ASSETS, PUBLIC
 from service.observe.requests import Requests
 from service.observe.traces import TELEMETRY, record_spans
 from service.process.memory_limit import MemoryLimit
-from service.routes import (
-    about,
-    artifacts,
-    compile,
-    jobs,
-    mcp,
-    pages,
-    programs,
-    questions,
-    report,
-)
+from service.routes import about, artifacts, compile, jobs, mcp, pages, programs, questions, report
 from service.settings import Settings
 from service.upkeep.upkeep import upkeep
 
 from .fork_servers import ForkServers
 from .listen import authenticator
 
-_ROUTERS: Final = {
-    "Compiling": (compile, jobs),
-    "Graphs": (questions,),
-    "Stored programs": (programs, report, artifacts),
-    "The service": (about, mcp, pages),
-}
-"""The routes by their group in the OpenAPI document."""
+_ROUTES: Final = (compile, jobs, questions, programs, report, artifacts, about, mcp, pages)
+"""In the order of the OpenAPI document."""
 
 
 def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
@@ -96,8 +81,7 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
     app.add_middleware(Guard, authenticator=authentication, public=public)
     app.add_middleware(Requests)
     problems.install(app)
-    for group, modules in _ROUTERS.items():
-        for module in modules:
-            app.include_router(module.router, tags=[group])
+    for module in _ROUTES:
+        app.include_router(module.router)
     app.openapi = lambda: document(app)
     return app
