@@ -23,7 +23,7 @@ from service.sandbox.control import Limits
 from service.sandbox.frames import FrameError, Message
 from service.sandbox.reply import error_of
 from service.sandbox.sandbox import Sandbox
-from service.store.blobs import Blobs
+from service.store.blobs import INLINE_BYTES, Blobs
 from service.wire.body import MAX_BATCH, MAX_TARGETS, NODE, Body, in_terms_of_source
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError
@@ -34,9 +34,6 @@ from tensorkiln.target import Target
 
 from .order import Rendered
 from .reproducer import needs_reproducer, with_reproducer
-
-INLINE_BYTES: Final = 256 << 10
-"""Hashing this many bytes takes about as long as handing them to a thread."""
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _MOST_PLACE: Final = 512
@@ -49,10 +46,14 @@ _MODULE: Final = b'"stablehlo"'
 T = TypeVar("T")
 
 
-class _Components(BaseModel):
-    """Those of an action, as `Action` has them."""
+class _Header(BaseModel):
+    """What the header of a task's answer has; nothing in it is trusted."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class _Components(_Header):
+    """Those of an action, as `Action` has them."""
 
     abi: int
     build_id: str
@@ -63,16 +64,12 @@ class _Components(BaseModel):
     target: dict[str, Any]
 
 
-class _PreparedHeader(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
+class _PreparedHeader(_Header):
     actions: Annotated[list[_Components], Field(min_length=1, max_length=MAX_TARGETS)]
     dump_stages: bool
 
 
-class _SplitHeader(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
+class _SplitHeader(_Header):
     refused: Annotated[dict[str, dict[str, Any]], Field(max_length=MAX_BATCH)]
 
 

@@ -21,6 +21,7 @@ _FIRST: Final = 1
 """The process id of the first process of a container, which only starts the service and reaps."""
 _TASKS: Final = "1"
 _TRIED_BYTES: Final = 1 << 20
+"""The memory of the cgroup that is made to see whether one can be made."""
 _ONE_PROCESSOR: Final = "100000 100000"
 """cpu.max: microseconds of processor time, then of the period (Documentation/admin-guide/cgroup-v2.rst)."""
 
