@@ -18,12 +18,13 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from tensorkiln.errors import TensorkilnError
 from tensorkiln.reasons import reason
+from tensorkiln.user_directories import user_cache_directory
 
 from .identity.issuer import Issuer
 from .process.memory_limit import ITSELF_MIB
 from .sandbox.control import Limits
 from .sandbox.levels import Level, Wall
-from .timeouts import Timeouts
+from .timeouts import longest_answer_s
 
 _PREFIX: Final = "KILN_"
 _MOST_MIB: Final = 1 << 24
@@ -42,11 +43,6 @@ _OTHERS: Final = frozenset(
 )  # fmt: skip
 """Variables of the client, and of the assembler for CUDA targets."""
 _FIELD = re.compile(r'field "(\w+)"')
-
-
-def _home() -> Path:
-    caches = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(caches) if os.path.isabs(caches) else Path.home() / ".cache") / "kiln"
 
 
 def _unless_empty(path: Any) -> Any:
@@ -72,7 +68,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="KILN_", frozen=True, extra="ignore", allow_inf_nan=False)
 
-    home: Directory = Field(default_factory=_home)
+    home: Directory = Field(default_factory=user_cache_directory)
     store: str = ""
     keys: Directory | None = None
     public_keys: Directory | None = None
@@ -155,14 +151,14 @@ class Settings(BaseSettings):
         return self.model_copy(update=shared)
 
     @property
-    def timeouts(self) -> Timeouts:
-        """The time-outs of this service and of those that wait for it."""
-        return Timeouts.of(self.compile_deadline_s, self.queue_age_s)
+    def answer_s(self) -> float:
+        """Seconds that an answer may take, in the queue too."""
+        return longest_answer_s(self.compile_deadline_s, self.queue_age_s)
 
     @property
     def grace_s(self) -> float:
         """Seconds that running requests may take after SIGTERM."""
-        return self.timeouts.answer_s if self.shutdown_grace_s is None else self.shutdown_grace_s
+        return self.answer_s if self.shutdown_grace_s is None else self.shutdown_grace_s
 
     @property
     def limits(self) -> Limits:

@@ -25,7 +25,7 @@ from tensorkiln.trust import SignedRecord
 from .compiles import Compiled, Compiles
 from .flights import Flights
 from .order import OnProgress, Progress, Rendered, Wanted
-from .reader import Prepared, Reader, believable, in_user_terms, of_actions, rendered
+from .reader import Prepared, Reader, believable, in_user_terms, rendered
 
 KNOWN_S: Final = 10.0
 """Seconds after which the store is read again: crashes expire there, and an operator may remove them."""
@@ -104,13 +104,10 @@ class Answers:
         return self._repeats.key(self._tenancy.request_digest(body.digest))
 
     async def _answer(self, body: Body, key: str, on_progress: OnProgress) -> bytes:
-        salt = self._tenancy.salt
-
         def on_stage(stage: str) -> None:
             on_progress({"stage": stage, "target": None})
 
-        read = partial(Prepared.from_message, salt=salt)
-        prepared = await self._reader.run("prepare", body, read, of_actions(body, salt), on_stage)
+        prepared = await self._reader.prepare(body, on_stage)
         compiled, answers = await self._compiled(prepared, body, on_progress)
         signatures = [each.entry.signature for each in compiled]
         blobs = dict.fromkeys(digest for each in compiled for digest in each.blobs)
@@ -167,8 +164,9 @@ async def programs_of(prepared: Prepared, compiles: Compiles, on_progress: OnPro
     def progress_of(target: int) -> OnProgress:
         return lambda progress: on_progress({**progress, "target": target})
 
-    wanted = (compiles.program(each, progress_of(target)) for target, each in enumerate(_wanted_of(prepared)))
-    tasks = [asyncio.create_task(each) for each in wanted]
+    renaming = prepared.renaming if len(prepared.actions) == 1 else None
+    wanted = [Wanted(action, prepared.graph, prepared.dump_stages, renaming) for action in prepared.actions]
+    tasks = [asyncio.create_task(compiles.program(each, progress_of(target))) for target, each in enumerate(wanted)]
     try:
         return await asyncio.gather(*tasks)
     except (InfrastructureError, RateLimitedError):
@@ -180,9 +178,3 @@ async def programs_of(prepared: Prepared, compiles: Compiles, on_progress: OnPro
     finally:
         # The error of a task refers to this frame by its traceback: the reference cycle would keep the graph alive.
         tasks.clear()
-
-
-def _wanted_of(prepared: Prepared) -> list[Wanted]:
-    graph, renaming, with_dumps = prepared.graph, prepared.renaming, prepared.dump_stages
-    alone = renaming if len(prepared.actions) == 1 else None
-    return [Wanted(action, graph, with_dumps, alone) for action in prepared.actions]

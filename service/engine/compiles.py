@@ -21,7 +21,7 @@ from service.store.programs import MEASURE, Entry, Miss, Programs
 from service.wire.answers import SAME_ACTION
 from tensorkiln.errors import InfrastructureError, UnavailableError
 
-from .explain import NOT_READ, Tunings, miss_of, to_measure
+from .explain import NOT_READ, Tunings, miss_of
 from .flights import Flights
 from .order import CompileEngine, Made, OnProgress, Order, Progress, Rendered, Wanted
 
@@ -67,7 +67,8 @@ class Compiles:
         """Find or compile the program of `wanted`. CompileError when it fails. `on_progress` gets the stages."""
         action = await self._tunings.settled(wanted.action)
         if action is None:
-            measured = await self._program(to_measure(wanted), on_progress)
+            measuring = replace(wanted, action=wanted.action.with_tuned(MEASURE), with_dumps=False, renaming=None)
+            measured = await self._program(measuring, on_progress)
             action = wanted.action.with_tuned(measured.entry.program)
         return await self._program(replace(wanted, action=action), on_progress)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from service.action import GRAPH, Action
@@ -13,8 +12,6 @@ from service.store.programs import DAMAGED, MEASURE, Entry, Miss, Programs
 from service.wire.answers import Difference
 from tensorkiln.errors import NotFoundError
 from tensorkiln.spec import CacheInfo
-
-from .order import Wanted
 
 _OFF, _PREFER, _REQUIRE = "off", "prefer", "require"
 FIRST_REQUEST: Final = "first request"
@@ -63,11 +60,6 @@ class Tunings:
             return None
         found = await self._programs.find(action.with_tuned(MEASURE), with_dumps=False)
         return found.program if isinstance(found, Entry) else None
-
-
-def to_measure(wanted: Wanted) -> Wanted:
-    """The same target of a request with the action that measures schedules for it."""
-    return replace(wanted, action=wanted.action.with_tuned(MEASURE), with_dumps=False, renaming=None)
 
 
 def missed(reason: str) -> CacheInfo:

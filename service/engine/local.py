@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -40,9 +40,6 @@ class LocalEngine:
     _programs: Programs
     _crashes: Crashes
 
-    async def start(self) -> None:
-        """Nothing: the owner of the sandbox starts it."""
-
     async def close(self) -> None:
         """Wait until all records of attempts are written. Orders end with the tasks that wait for them."""
         await self._crashes.settle()
@@ -55,7 +52,8 @@ class LocalEngine:
         while True:
             attempt = await attempts.begin()
             if isinstance(attempt, Crash):
-                raise _final(attempt, **({} if has_crashed else {"cached": True}))
+                cached = {} if has_crashed else {"cached": True}
+                raise with_details(error_from_problem(attempt.problem), attempts=MAX_CRASHES, **cached)
             if attempt is None:
                 made = await self._made_by_another(order)
                 if made is not None:
@@ -90,7 +88,7 @@ class LocalEngine:
                 "tune" if wanted.action.tuned == MEASURE else "compile",
                 await self._request(order),
                 self._limits,
-                _stages(on_progress),
+                lambda stage: on_progress({"stage": stage}),
                 spending=order.cost,
             )
         finally:
@@ -156,12 +154,3 @@ class LocalEngine:
         if not await self._blobs.holds(entry.blobs):
             raise UnavailableError("The store lost the program that was written to it; send the request again.")
         return entry
-
-
-def _final(crash: Crash, **more: bool) -> TensorkilnError:
-    """The error of an order whose action has crashed MAX_CRASHES times, here or in other processes."""
-    return with_details(error_from_problem(crash.problem), attempts=MAX_CRASHES, **more)
-
-
-def _stages(on_progress: OnProgress) -> Callable[[str], None]:
-    return lambda stage: on_progress({"stage": stage})

@@ -62,9 +62,6 @@ class Made:
 class CompileEngine(Protocol):
     """A back end: carries orders out, and stores and signs the programs. Methods raise only TensorkilnError."""
 
-    async def start(self) -> None:
-        """Get ready for orders."""
-
     async def make(self, order: Order, on_progress: OnProgress) -> Made:
         """Carry an order out and report to `on_progress`. When the caller is cancelled, so is the order.
 

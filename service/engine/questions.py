@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
 from service.action import Action
 from service.fairness.turns import Fairness
 from service.identity.tenancy import Tenancy
-from service.sandbox.frames import Message
 from service.store.nearest import Nearest, shown
 from service.store.programs import Miss, Programs
 from service.wire.answers import SAME_ACTION, SAME_REQUEST, Components, ExplainedAction, Explanation
@@ -21,7 +19,7 @@ from tensorkiln.spec import CacheInfo
 
 from .answers import Answers
 from .explain import NOT_READ, Tunings, differences_from, miss_of, missed
-from .reader import Prepared, Reader, described, of_actions, split
+from .reader import Reader, described, split
 
 T = TypeVar("T")
 
@@ -40,30 +38,28 @@ class Questions:
 
     async def split(self, body: Body) -> tuple[Body | TensorkilnError, ...]:
         """The compile requests of a batch, each a body or its error, in their order."""
-        return await self._read("split", body, split)
+        return await self._read(lambda: self._reader.run("split", body, split))
 
     async def validate(self, body: Body) -> bytes:
         """The body of the answer to a validation."""
-        return await self._read("validate", body, described)
+        return await self._read(lambda: self._reader.run("validate", body, described))
 
     async def translate(self, body: Body) -> bytes:
         """The body of the answer to a translation of a module, or of lines of the builder, to a graph."""
-        return await self._read("translate", body, described)
+        return await self._read(lambda: self._reader.run("translate", body, described))
 
     async def explain(self, body: Body) -> bytes:
         """The body that says whether a request would hit the cache; its caller needs the right to read programs."""
-        salt = self._tenancy.salt
-        read = partial(Prepared.from_message, salt=salt)
-        prepared = await self._read("prepare", body, read, of_actions(body, salt))
+        prepared = await self._read(lambda: self._reader.prepare(body))
         hit = SAME_REQUEST if await self._answers.repeat(body) is not None else SAME_ACTION
         explained = (self._one(action, hit, with_dumps=prepared.dump_stages) for action in prepared.actions)
         explanation = Explanation(actions=tuple(await asyncio.gather(*explained)))
         return explanation.model_dump_json(by_alias=True).encode()
 
-    async def _read(self, kind: str, body: Body, read: Callable[[Message], T], request: Message | None = None) -> T:
+    async def _read(self, read: Callable[[], Awaitable[T]]) -> T:
         async with self._tenancy.reproducers():
             with self._fairness.request():
-                return await self._reader.run(kind, body, read, request)
+                return await read()
 
     async def _one(self, asked: Action, hit: CacheInfo, *, with_dumps: bool) -> ExplainedAction:
         reads_store = self._tenancy.reads_store

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
@@ -22,7 +23,7 @@ from service.sandbox.control import Limits
 from service.sandbox.frames import FrameError, Message
 from service.sandbox.reply import error_of
 from service.sandbox.sandbox import Sandbox
-from service.store.blobs import Blobs
+from service.store.blobs import INLINE_BYTES, Blobs
 from service.wire.body import MAX_BATCH, MAX_TARGETS, NODE, Body, in_terms_of_source
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError
@@ -33,9 +34,6 @@ from tensorkiln.target import Target
 
 from .order import Rendered
 from .reproducer import needs_reproducer, with_reproducer
-
-INLINE_BYTES: Final = 256 << 10
-"""Hashing this many bytes takes about as long as handing them to a thread."""
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _MOST_PLACE: Final = 512
@@ -48,10 +46,14 @@ _MODULE: Final = b'"stablehlo"'
 T = TypeVar("T")
 
 
-class _Components(BaseModel):
-    """Those of an action, as `Action` has them."""
+class _Header(BaseModel):
+    """What the header of a task's answer has; nothing in it is trusted."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class _Components(_Header):
+    """Those of an action, as `Action` has them."""
 
     abi: int
     build_id: str
@@ -62,16 +64,12 @@ class _Components(BaseModel):
     target: dict[str, Any]
 
 
-class _PreparedHeader(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
+class _PreparedHeader(_Header):
     actions: Annotated[list[_Components], Field(min_length=1, max_length=MAX_TARGETS)]
     dump_stages: bool
 
 
-class _SplitHeader(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
+class _SplitHeader(_Header):
     refused: Annotated[dict[str, dict[str, Any]], Field(max_length=MAX_BATCH)]
 
 
@@ -125,7 +123,9 @@ def split(message: Message) -> tuple[Body | TensorkilnError, ...]:
     positions = [str(position) for position in range(count)]
     if not 0 < count <= MAX_BATCH or {*refused, *parts} != {*positions}:
         raise _crashed("Its requests are not numbered from 0 on.")
-    return tuple(_refusal(refused[at]) if at in refused else _body(parts[at]) for at in positions)
+    return tuple(
+        _refusal(refused[at]) if at in refused else Body(parts[at], sha256(parts[at]).hexdigest()) for at in positions
+    )
 
 
 async def believed(read: Callable[[Message], T], message: Message) -> T:
@@ -194,10 +194,6 @@ def _shaped(answer: bytes, ends: tuple[bytes, bytes]) -> bytes:
     return answer
 
 
-def _body(content: bytes) -> Body:
-    return Body(content, sha256(content).hexdigest())
-
-
 def _refusal(problem: dict[str, Any]) -> TensorkilnError:
     try:
         return error_of(problem)
@@ -232,6 +228,12 @@ class Reader:
     _tenancy: Tenancy
     _blobs: Blobs
 
+    async def prepare(self, body: Body, on_stage: Callable[[str], None] = lambda _: None) -> Prepared:
+        """What a compile request asks for."""
+        salt = self._tenancy.salt
+        request = Message({"build_id": build().build_id, "salt": salt}, {"body": body.content})
+        return await self.run("prepare", body, partial(Prepared.from_message, salt=salt), request, on_stage)
+
     async def run(
         self,
         kind: str,
@@ -244,19 +246,10 @@ class Reader:
         sandbox = self._compiler if _MODULE in body.content else self._sandbox
         try:
             async with self._turns.turn(len(body.content)) as turn:
-                request = request or of_body(body)
+                request = request or Message({}, {"body": body.content})
                 answer = await sandbox.run(kind, request, self._limits, on_progress, spending=Spending(turn.charge))
                 return await believed(read, answer)
         except TensorkilnError as error:
             if not needs_reproducer(error) or not self._tenancy.may_compile:
                 raise
             raise await with_reproducer(error, body.content, self._blobs) from None
-
-
-def of_body(body: Body, header: Mapping[str, str] | None = None) -> Message:
-    return Message(header or {}, {"body": body.content})
-
-
-def of_actions(body: Body, salt: str) -> Message:
-    """The request of a task that reads a body and names the actions that it asks for."""
-    return of_body(body, {"build_id": build().build_id, "salt": salt})

@@ -56,10 +56,9 @@ class Budget:
 
 
 class Gate:
-    """Counts requests and seconds by tenant. `clock` is in seconds."""
+    """Counts requests and seconds by tenant."""
 
-    def __init__(self, clock: Callable[[], float] = clock.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._in_flight: Counter[str] = Counter()
         self._budgets: dict[str, Budget] = {}
 
@@ -83,13 +82,13 @@ class Gate:
 
     def charge(self, tenant: str, seconds: float) -> None:
         if tenant in self._budgets:
-            self._budgets[tenant].charge(seconds, self._clock())
+            self._budgets[tenant].charge(seconds, clock.monotonic())
 
     def _check_spent(self, tenant: str, allowance: Allowance) -> None:
         if not allowance.cpu_s:
             self._budgets.pop(tenant, None)
             return
-        now = self._clock()
+        now = clock.monotonic()
         if tenant not in self._budgets:
             self._forget_unspent(now)
         budget = self._budgets.setdefault(tenant, Budget(allowance, at=now))

@@ -6,7 +6,7 @@ import asyncio
 import sys
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 from tensorkiln.errors import LimitExceededError, RequestError
 
@@ -39,35 +39,23 @@ class CodingError(RequestError):
     status = 415
 
 
-class _Frame(Protocol):
-    """Decoder of one zstd frame or gzip member, with the methods of `zstd.ZstdDecompressor`."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-
-
 class _GzipMember:
+    """Decoder of one gzip member, with the methods of `zstd.ZstdDecompressor`."""
+
     def __init__(self) -> None:
         self._inner = zlib.decompressobj(_GZIP)
-        self.needs_input = True
-
-    @property
-    def eof(self) -> bool:
-        return self._inner.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._inner.unused_data
+        self.needs_input, self.eof, self.unused_data = True, False, b""
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes:
-        piece = self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
-        self.needs_input = not self._inner.unconsumed_tail and len(piece) < max_length
+        inner = self._inner
+        piece = inner.decompress(inner.unconsumed_tail + data, max_length)
+        self.needs_input = not inner.unconsumed_tail and len(piece) < max_length
+        self.eof, self.unused_data = inner.eof, inner.unused_data
         return piece
+
+
+_Frame: TypeAlias = zstd.ZstdDecompressor | _GzipMember
+"""Decoder of one zstd frame or gzip member."""
 
 
 def _zstd_frame() -> _Frame:

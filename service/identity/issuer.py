@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from .caller import READ_ONLY, Scope
-from .register import TenantName
+from .register import Record, TenantName
 
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA"]
 """Asymmetric signature algorithms: only the holder of the private key can sign, and a verifier cannot."""
@@ -30,13 +30,11 @@ Match = dict[str, Patterns]
 """Patterns by the name of a claim; a trailing `*` matches any rest. Every claim must match one of its patterns."""
 
 
-class Rule(BaseModel):
+class Rule(Record):
     """Tokens whose claims match `claims` are callers of `tenant` with `scopes`.
 
     With `tenant_claim` the tenant is `<issuer's name>/<the claim's value>`: no issuer can name another's tenant.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     claims: Match = Field(default_factory=dict[str, tuple[str, ...]])
     tenant: TenantName | None = None
@@ -52,14 +50,12 @@ class Rule(BaseModel):
         return self
 
 
-class Issuer(BaseModel):
+class Issuer(Record):
     """An issuer of tokens. The first of `rules` that matches decides; a token that matches none is refused.
 
     Tokens that match one of `read_only` get at most `cache:read`: anybody may open a pull request, for one. Without
     `jwks_url` the issuer's own description is fetched for it.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,30}$")
     issuer: Url

@@ -16,7 +16,6 @@ PUBLIC: Final = frozenset({"/healthz", "/readyz", "/capabilities", *PATHS})
 _KNOWN: Final = frozenset({"/docs", "/docs/oauth2-redirect", "/openapi.json", "/keys", "/whoami", "/mcp"})
 DOCS_ASSETS: Final = "/docs/assets"
 """`/docs` loads only the service's own files: a foreign script could read the keys typed into that page."""
-_ANY: Final = frozenset[Scope]()
 _WORK: Final = frozenset({Scope.COMPILE, Scope.CACHE_READ})
 _ONE_OF: Final = {
     "translate": frozenset({Scope.COMPILE}),
@@ -32,15 +31,10 @@ _ONE_OF: Final = {
 
 def check(caller: Caller, method: str, path: str) -> None:
     """Raise ForbiddenError unless `caller` may use `method` at `path`; the route may check more."""
-    needed = _needed(method, path)
-    if needed and not needed & caller.scopes:
-        raise forbidden(f"{method} {path}", needed, " or ")
-
-
-def _needed(method: str, path: str) -> frozenset[Scope]:
     if path in _KNOWN or path.startswith(f"{DOCS_ASSETS}/"):
-        return _ANY
+        return
     first = path.removeprefix("/").partition("/")[0]  # "*" and the like have none
-    if method == "DELETE" and first == "jobs":
-        return frozenset({Scope.COMPILE})
-    return _ONE_OF.get(first, frozenset({Scope.ADMIN}))
+    is_cancel = method == "DELETE" and first == "jobs"
+    needed = frozenset({Scope.COMPILE}) if is_cancel else _ONE_OF.get(first, frozenset({Scope.ADMIN}))
+    if not needed & caller.scopes:
+        raise forbidden(f"{method} {path}", needed, " or ")

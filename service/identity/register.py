@@ -13,11 +13,13 @@ TENANT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,126}$"
 TenantName = Annotated[str, Field(pattern=TENANT_PATTERN)]
 
 
-class _Record(BaseModel):
+class Record(BaseModel):
+    """Its values are frozen, and it takes no unknown field."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class KeyRecord(_Record):
+class KeyRecord(Record):
     """A key without its secret: `hash` is HMAC-SHA-256 of it, `last4` the end of its text, `name` its purpose."""
 
     id: str
@@ -41,7 +43,7 @@ class KeyRecord(_Record):
         return "expired" if self.expires is not None and self.expires <= now else "good"
 
 
-class TenantRecord(_Record):
+class TenantRecord(Record):
     """The limits of a tenant: None is the default of the settings, 0 no limit; docs/identity.md describes them."""
 
     weight: float = Field(default=1.0, gt=0, le=1000)
@@ -50,7 +52,7 @@ class TenantRecord(_Record):
     cpu_s: float | None = Field(default=None, ge=0)
 
 
-class Register(_Record):
+class Register(Record):
     """Every key that was ever made, and the tenants that differ from the defaults."""
 
     version: Literal[1] = 1

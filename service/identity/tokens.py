@@ -19,6 +19,7 @@ from joserfc import jwt
 from joserfc.errors import ExpiredTokenError, JoseError
 from joserfc.jwk import ECKey, OKPKey, RSAKey, import_key
 
+from service import clock
 from tensorkiln.errors import ExpiredCredentialError, ForbiddenError, InvalidCredentialError, UnavailableError
 
 from .caller import Caller
@@ -59,16 +60,14 @@ _SUBJECT: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,2048}")
 
 
 class Jwks:
-    """The signing keys of `issuer` by their ids. `clock` counts seconds; `fetches` counts the fetches."""
+    """The signing keys of `issuer` by their ids."""
 
-    def __init__(self, issuer: Issuer, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, issuer: Issuer) -> None:
         self._issuer = issuer
-        self._clock = clock
         self._keys: dict[str, PublicKey] = {}
         self._fetched_at = self._asked_at = float("-inf")
         self._fetching: asyncio.Task[None] | None = None
         self._is_silent = False
-        self.fetches = 0
 
     async def key(self, kid: str) -> PublicKey | None:
         """The key with this id; None when the issuer has none. UnavailableError when its keys cannot be fetched."""
@@ -86,14 +85,13 @@ class Jwks:
 
     @property
     def _age(self) -> float:
-        return self._clock() - self._fetched_at
+        return clock.monotonic() - self._fetched_at
 
     def _fetch_again(self) -> asyncio.Task[None]:
         """The task that fetches the keys: a new one, unless one is running or began in the last REFRESH_S."""
-        now = self._clock()
+        now = clock.monotonic()
         if self._fetching is None or (self._fetching.done() and now - self._asked_at >= REFRESH_S):
             self._asked_at = now
-            self.fetches += 1
             self._fetching = asyncio.create_task(self._refresh(now))
         return self._fetching
 
@@ -214,12 +212,12 @@ def _peek(token: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         raise InvalidCredentialError("The credential is neither an API key nor a signed token.")
     try:
         header, claims = (json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4))) for part in parts[:2])
+        if not isinstance(header, dict) or not isinstance(claims, dict):
+            raise ValueError
     except (ValueError, RecursionError):
         raise InvalidCredentialError(
             "The token is not a JWT: its header and claims must be JSON objects in base64url."
         ) from None
-    if not isinstance(header, dict) or not isinstance(claims, dict):
-        raise InvalidCredentialError("The token is not a JWT: its header and claims must be JSON objects in base64url.")
     return cast("Mapping[str, Any]", header), cast("Mapping[str, Any]", claims)
 
 

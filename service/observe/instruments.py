@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
-from prometheus_client.gc_collector import GCCollector
-from prometheus_client.platform_collector import PlatformCollector
-from prometheus_client.process_collector import ProcessCollector
+from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 
 from . import labels
 
 # Counters begin with the process, whose start is a metric already.
 disable_created_metrics()
-
-REGISTRY: Final = CollectorRegistry()
-ProcessCollector(registry=REGISTRY)
-PlatformCollector(registry=REGISTRY)
-GCCollector(registry=REGISTRY)
 
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
@@ -25,51 +17,36 @@ COMPILE_SECONDS: Final = Histogram(
     "kiln_compile_seconds",
     "Seconds of one stage of a compile; the outcome of all but the last stage is ok.",
     ("stage", "target", "outcome"),
-    registry=REGISTRY,
     buckets=_SECONDS,
 )
 JOB_SECONDS: Final = Histogram(
     "kiln_job_seconds",
     "Seconds of one task of the sandbox, without its time in a queue.",
     ("kind", "outcome"),
-    registry=REGISTRY,
     buckets=_SECONDS,
 )
-SANDBOX_KILLS: Final = Counter(
-    "kiln_sandbox_kills_total", "Tasks that were ended for what they used.", ("cause",), registry=REGISTRY
-)
-CRASHES: Final = Counter(
-    "kiln_crashes_total", "Tasks that died, or gave no answer.", ("signal", "stage"), registry=REGISTRY
-)
-FORK_SERVER_RESTARTS: Final = Counter("kiln_fork_server_restarts_total", "Restarts of fork servers.", registry=REGISTRY)
-CACHE_REQUESTS: Final = Counter(
-    "kiln_cache_requests_total", "Lookups of programs in the store.", ("result", "reason"), registry=REGISTRY
-)
+SANDBOX_KILLS: Final = Counter("kiln_sandbox_kills_total", "Tasks that were ended for what they used.", ("cause",))
+CRASHES: Final = Counter("kiln_crashes_total", "Tasks that died, or gave no answer.", ("signal", "stage"))
+FORK_SERVER_RESTARTS: Final = Counter("kiln_fork_server_restarts_total", "Restarts of fork servers.")
+CACHE_REQUESTS: Final = Counter("kiln_cache_requests_total", "Lookups of programs in the store.", ("result", "reason"))
 CACHE_CORRUPT: Final = Counter(
     "kiln_cache_corrupt_total",
     "Invalid entries of the store, which are made again: a damaged blob or record; a program, an answer, a crash or "
     "an attempt with an invalid signature; a program that lacks one of its blobs.",
     ("kind",),
-    registry=REGISTRY,
 )
 FARM_REFUSED: Final = Counter(
-    "kiln_farm_refused_total",
-    "Files of a farm without a valid signature of a worker.",
-    ("kind",),
-    registry=REGISTRY,
+    "kiln_farm_refused_total", "Files of a farm without a valid signature of a worker.", ("kind",)
 )
-HTTP_REQUESTS: Final = Counter(
-    "kiln_http_requests_total", "Answered requests.", ("method", "route", "status"), registry=REGISTRY
-)
+HTTP_REQUESTS: Final = Counter("kiln_http_requests_total", "Answered requests.", ("method", "route", "status"))
 HTTP_SECONDS: Final = Histogram(
     "kiln_http_request_seconds",
     "Seconds until the end of an answer.",
     ("method", "route"),
-    registry=REGISTRY,
     buckets=_SECONDS,
 )
-HTTP_IN_FLIGHT: Final = Gauge("kiln_http_requests_in_flight", "Running requests.", registry=REGISTRY)
-READY: Final = Gauge("kiln_ready", "1 when a check of readiness has passed, 0 when not.", ("check",), registry=REGISTRY)
+HTTP_IN_FLIGHT: Final = Gauge("kiln_http_requests_in_flight", "Running requests.")
+READY: Final = Gauge("kiln_ready", "1 when a check of readiness has passed, 0 when not.", ("check",))
 
 # A rate needs a counter that exists before its first increase: rare ones are made at the start.
 for _cause in ("deadline", "memory", "file", "output"):

@@ -30,7 +30,7 @@ class MemoryLimit:
         """Raise UnavailableError unless there is room for `count` more bytes, or `count` is at most SMALL_BYTES."""
         if count <= SMALL_BYTES:
             return
-        resident = _resident_bytes()
+        resident = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()  # see proc(5)
         if resident + count > self._most:
             raise UnavailableError(
                 f"The service has {resident // MIB} MiB in memory, and may have {self._most // MIB} MiB; send the "
@@ -55,8 +55,3 @@ def give_back_large_blocks() -> None:
     """
     with suppress(AttributeError):
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, MIB)
-
-
-def _resident_bytes() -> int:
-    """The resident memory of this process (proc(5))."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()

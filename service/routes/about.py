@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 
 from fastapi import APIRouter, Request, Response
-from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, REGISTRY, CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -13,13 +13,12 @@ from service.engine.engine import Engine
 from service.http.answers import CallerAnswer, Capabilities, Health
 from service.http.problems import documented
 from service.identity.caller import caller
-from service.observe.instruments import REGISTRY
 from tensorkiln.errors import TensorkilnError, UnavailableError
 from tensorkiln.trust import KeySet
 
 from .engine_of import EngineOf
 
-router = APIRouter()
+router = APIRouter(tags=["The service"])
 METRICS = "/metrics"
 
 
@@ -66,7 +65,6 @@ def exposition(engine: Engine, place: int | None = None) -> bytes:
 
 @router.get(
     "/keys",
-    operation_id="keys",
     summary="The public keys that sign programs",
     response_model_exclude_none=True,
     responses=documented(UnavailableError, TensorkilnError),
@@ -78,7 +76,6 @@ async def keys(engine: EngineOf) -> KeySet:
 
 @router.get(
     "/capabilities",
-    operation_id="capabilities",
     summary="What this service can do",
     responses=documented(TensorkilnError),
 )
@@ -90,7 +87,6 @@ async def capabilities(request: Request, engine: EngineOf) -> Capabilities:
 
 @router.get(
     "/whoami",
-    operation_id="whoami",
     summary="Who the service takes the caller for",
     responses=documented(TensorkilnError),
 )
@@ -100,9 +96,7 @@ async def whoami() -> CallerAnswer:
     return CallerAnswer(name=who.name, tenant=who.tenant, scopes=tuple(sorted(who.scopes)), is_local=who.is_local)
 
 
-@router.get(
-    "/healthz", operation_id="healthz", summary="Whether the process answers", responses=documented(TensorkilnError)
-)
+@router.get("/healthz", summary="Whether the process answers", responses=documented(TensorkilnError))
 async def healthz() -> Health:
     """Always ok: restart the process when this does not answer."""
     return Health()
@@ -110,7 +104,6 @@ async def healthz() -> Health:
 
 @router.get(
     "/readyz",
-    operation_id="readyz",
     summary="Whether compiles can be sent here",
     responses=documented(UnavailableError, TensorkilnError),
 )
@@ -122,7 +115,6 @@ async def readyz(engine: EngineOf) -> Health:
 
 @router.get(
     METRICS,
-    operation_id="metrics",
     summary="Figures for Prometheus",
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **documented(TensorkilnError)},

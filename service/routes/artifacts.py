@@ -18,12 +18,11 @@ _OCTETS: Final = "application/octet-stream"
 _BINARY: Final = {_OCTETS: {"schema": {"type": "string", "format": "binary"}}}
 _ONE_RANGE: Final = re.compile(r"bytes=(?:(\d{1,18})-(\d{1,18})?|-(\d{1,18}))")
 
-router = APIRouter()
+router = APIRouter(tags=["Stored programs"])
 
 
 @router.get(
     "/artifacts/{digest}",
-    operation_id="artifact",
     summary="Bytes by their SHA-256",
     response_class=Response,
     responses={
@@ -67,7 +66,6 @@ async def artifact(
 
 @router.head(
     "/artifacts/{digest}",
-    operation_id="artifact_head",
     summary="Whether there are bytes with this SHA-256",
     response_class=Response,
     responses={

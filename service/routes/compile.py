@@ -53,7 +53,7 @@ IdempotencyKey = Annotated[
     ),
 ]
 T = TypeVar("T")
-router = APIRouter()
+router = APIRouter(tags=["Compiling"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def parse_prefer(headers: Sequence[str], most_s: int = MAX_WAIT_S) -> Preference
 
 @router.post(
     "/compile",
-    operation_id="compile",
+    name="compile",
     summary="Compile a graph for one target or several",
     response_model=CompileAnswer,
     responses={
@@ -110,7 +110,7 @@ async def compile_graph(
     """
     begin = time.perf_counter()
     settings: Settings = request.app.state.settings
-    preference = parse_prefer(request.headers.getlist("prefer"), int(settings.timeouts.answer_s))
+    preference = parse_prefer(request.headers.getlist("prefer"), int(settings.answer_s))
     body = await read_body(request)
     # A caller that may only read stores nothing, not even a job: its answer comes from the store at once.
     as_job = preference is not None and engine.tenancy.may_compile
@@ -123,10 +123,10 @@ async def compile_graph(
     waited = begin_queue_time()
     again: list[Mapping[str, Any]] = []
     # A hit is answered here, without new tasks: after each task switch it would wait behind other requests.
-    answer = await in_time(engine.answers.repeated(body), settings.timeouts.answer_s)
+    answer = await in_time(engine.answers.repeated(body), settings.answer_s)
     if answer is None:
         making = engine.answers.compile(body, lambda news: again.append(news) if "attempt" in news else None)
-        answer = await in_time(until_disconnect(request, making, engine.ending), settings.timeouts.answer_s)
+        answer = await in_time(until_disconnect(request, making, engine.ending), settings.answer_s)
     milliseconds = (time.perf_counter() - begin) * 1e3
     timing = f"queue;dur={waited.milliseconds:.2f}, total;dur={milliseconds:.2f}"
     headers = {"Server-Timing": timing, "Cache-Control": "no-store"}
@@ -183,7 +183,6 @@ class BatchAnswer(Answer):
 
 @router.post(
     "/jobs:batch",
-    operation_id="batch",
     summary="Compile many graphs as jobs",
     response_model=BatchAnswer,
     responses=refusals(),

@@ -32,12 +32,11 @@ LastEventId = Annotated[
     str, Header(alias="Last-Event-ID", description="The last event that the client has seen.", max_length=64)
 ]
 
-router = APIRouter()
+router = APIRouter(tags=["Compiling"])
 
 
 @router.get(
     "/jobs/{job}",
-    operation_id="job",
     summary="The state of a job",
     response_model=JobAnswer,
     responses=LOOKUP_ERRORS,
@@ -49,7 +48,6 @@ async def job(job: JobId, engine: EngineOf) -> Response:
 
 @router.delete(
     "/jobs/{job}",
-    operation_id="cancel",
     summary="Cancel a job",
     response_model=JobAnswer,
     responses=LOOKUP_ERRORS,
@@ -79,7 +77,6 @@ async def listened_to(
 
 @router.get(
     "/jobs/{job}/events",
-    operation_id="events",
     summary="The events of a job, as a stream",
     response_class=EventSourceResponse,
     responses={

@@ -25,12 +25,11 @@ StageName = Annotated[
     ),
 ]
 
-router = APIRouter()
+router = APIRouter(tags=["Stored programs"])
 
 
 @router.get(
     "/programs/{digest}",
-    operation_id="program",
     summary="A program that was compiled before",
     response_model=Annotated[Any, Prewritten("tensorkiln.spec", "CompiledProgram")],
     responses=CONDITIONAL,
@@ -47,7 +46,6 @@ async def program(digest: Digest, engine: EngineOf, known: Known = None) -> Resp
 
 @router.get(
     "/programs/{digest}/signature",
-    operation_id="signature",
     summary="The signed record of a program",
     response_model=SignedRecord,
     responses=LOOKUP_ERRORS,
@@ -59,7 +57,6 @@ async def signature(digest: Digest, engine: EngineOf) -> Response:
 
 @router.get(
     "/programs/{digest}/stages/{name}",
-    operation_id="stage",
     summary="The IR text of one stage",
     response_class=PlainTextResponse,
     responses=CONDITIONAL,

@@ -14,12 +14,11 @@ from service.wire.body import Body
 
 from .engine_of import EngineOf, refusals, takes
 
-router = APIRouter()
+router = APIRouter(tags=["Graphs"])
 
 
 @router.post(
     "/explain",
-    operation_id="explain",
     summary="Whether a compile would hit the store, and why not",
     response_model=Explanation,
     responses=refusals(),
@@ -35,7 +34,6 @@ async def explain(request: Request, engine: EngineOf) -> Response:
 
 @router.post(
     "/validate",
-    operation_id="validate",
     summary="Check a graph without compiling it",
     response_model=Annotated[Any, Prewritten(".validation", "ValidationReport")],
     responses=refusals(),
@@ -48,7 +46,6 @@ async def validate(request: Request, engine: EngineOf) -> Response:
 
 @router.post(
     "/translate",
-    operation_id="translate",
     summary="Make a graph of a StableHLO module or of lines of the builder",
     response_model=Annotated[Any, Prewritten(".validation", "Translation")],
     responses=refusals(),

@@ -30,12 +30,11 @@ Against = Annotated[
     str | None, Query(pattern=SHA256_PATTERN, description="The digest of a program to compare this one with.")
 ]
 
-router = APIRouter()
+router = APIRouter(tags=["Stored programs"])
 
 
 @router.get(
     "/programs/{digest}/report",
-    operation_id="report",
     summary="A page about a program",
     response_class=HTMLResponse,
     responses=CONDITIONAL,
@@ -61,7 +60,8 @@ async def report(
     if current is not None:
         return current
     sides = [await _stored(engine, each, request) for each in entries]
-    return HTMLResponse(await asyncio.to_thread(_made, sides), headers=headers)
+    made = await asyncio.to_thread(lambda: page(*(side.parts() for side in sides)))
+    return HTMLResponse(made, headers=headers)
 
 
 def _tag(entries: Sequence[Entry]) -> str:
@@ -119,10 +119,6 @@ def _ptx(entry: Entry) -> dict[str, str]:
     is_text = request["target"].get("kind") == "cuda" and not request["options"].get("cubin")
     is_needed = is_text and CODE_STAGE not in entry.stages and len(entry.artifacts) == 1
     return {PTX: entry.artifacts[0]} if is_needed else {}
-
-
-def _made(sides: Sequence[_Side]) -> bytes:
-    return page(*(side.parts() for side in sides))
 
 
 def _json(value: object) -> bytes:

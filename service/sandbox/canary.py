@@ -75,8 +75,7 @@ def make_attempts(victim: Victim) -> Findings:
     # Exceeding the file limit must raise an error here, not kill the process.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     hindered = tuple(name for name, need in NEEDS.items() if not _succeeds(need, victim))
-    attempts = {**FILES, **PROCESSES, **NETWORK, **KERNEL, **SHARED, **RESOURCES, **NAMESPACES}
-    outcomes = {name: _succeeds(attempt, victim) for name, attempt in attempts.items()}
+    outcomes = {name: _succeeds(attempt, victim) for name, attempt in ATTEMPTS.items()}
     escaped = tuple(name for name, succeeded in outcomes.items() if succeeded)
     return Findings(escaped, tuple(name for name in outcomes if name not in escaped), hindered)
 
@@ -112,24 +111,6 @@ def _share_memory(_victim: Victim) -> None:
     shared.unlink()
 
 
-FILES: Final[Attempts] = {
-    "read a file that is not its own": lambda victim: victim.planted.read_bytes(),
-    "list a directory that is not its own": lambda victim: os.listdir(victim.planted.parent),
-    "write a file that is not its own": lambda victim: victim.planted.open("r+b").close(),
-    "truncate a file that is not its own": lambda victim: os.truncate(victim.planted, 0),
-    "truncate a file by opening it": lambda victim: os.close(os.open(victim.planted, os.O_RDONLY | os.O_TRUNC)),
-    "make a file outside its directory": _create,
-    "rename a file that is not its own": _rename,
-    "link a file that is not its own": _link,
-    "make a directory": lambda _: os.mkdir("made"),
-    "change the mode of a file": lambda victim: os.chmod(victim.planted, 0o600),
-    "change the times of a file": lambda victim: os.utime(victim.planted),
-    "read the environment of another process": lambda victim: Path(f"/proc/{victim.pid}/environ").read_bytes(),
-    "open the memory of another process": lambda victim: Path(f"/proc/{victim.pid}/mem").open("rb").close(),
-    "share memory by name": _share_memory,
-}
-
-
 def _grow_a_file(victim: Victim) -> None:
     large = Path("large")
     try:
@@ -149,34 +130,11 @@ def _open_files(_victim: Victim) -> None:
             os.close(descriptor)
 
 
-RESOURCES: Final[Attempts] = {
-    "write a file above its limit": _grow_a_file,
-    "have memory above its limit": lambda victim: mmap.mmap(-1, victim.memory_bytes).close(),
-    f"open {DESCRIPTORS} files": _open_files,
-}
-
-
 def _keep_a_file(_victim: Victim) -> None:
     kept = Path("kept")
     kept.write_bytes(b"kept")
     kept.replace("moved")
     Path("moved").unlink()
-
-
-NEEDS: Final[Attempts] = {
-    "read its own program": lambda _: Path(__file__).read_bytes(),
-    "list Python's library": lambda _: os.listdir(Path(os.__file__).parent),
-    "load a library": lambda _: ctypes.CDLL("libm.so.6"),
-    "keep a file of its own": _keep_a_file,
-}
-
-
-NETWORK: Final[Attempts] = {
-    "have a TCP socket": lambda _: socket.socket(socket.AF_INET, socket.SOCK_STREAM).close(),
-    "have a UDP socket": lambda _: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close(),
-    "have a Unix socket": lambda _: socket.socket(socket.AF_UNIX, socket.SOCK_STREAM).close(),
-    "have a netlink socket": lambda _: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close(),
-}
 
 
 def _use(name: str, *arguments: int) -> None:
@@ -186,28 +144,6 @@ def _use(name: str, *arguments: int) -> None:
     except OSError as error:
         if error.errno in _REFUSED:
             raise
-
-
-SHARED: Final[Attempts] = {
-    "send to a message queue": lambda _: _use("msgsnd", 0, 0, 0),
-    "receive from a message queue": lambda _: _use("msgrcv", 0, 0, 0, 0),
-    "use a semaphore": lambda _: _use("semop", 0, 0),
-    "wait for a semaphore": lambda _: _use("semtimedop", 0, 0, 0),
-    "attach shared memory": lambda _: _use("shmat", 0, 0),
-    "receive from a POSIX message queue": lambda _: _use("mq_timedreceive", 0, 0, 0, 0),
-}
-
-
-KERNEL: Final[Attempts] = {
-    "have memory that no limit counts": lambda _: os.close(os.memfd_create("canary")),
-    "handle its own page faults": lambda _: os.close(call("userfaultfd", os.O_CLOEXEC | _UFFD_USER_MODE_ONLY)),
-    "have a ring for system calls": lambda _: os.close(call("io_uring_setup", 1, _IO_URING_PARAMS)),
-    "use a keyring": lambda _: call("keyctl", _KEYCTL_GET_KEYRING_ID, _KEY_SPEC_SESSION_KEYRING, 1),
-    "watch files": lambda _: os.close(call("inotify_init1", 0)),
-}
-
-NAMESPACES: Final[Attempts] = {"leave its namespaces": lambda _: call("unshare", _CLONE_NEWUSER)}
-"""Made last: success moves the process into another user namespace."""
 
 
 def _fork(_victim: Victim) -> None:
@@ -263,7 +199,31 @@ def _set_timer(_victim: Victim) -> None:
     call("timer_create", time.CLOCK_MONOTONIC, None, ctypes.byref(ctypes.c_int()))
 
 
-PROCESSES: Final[Attempts] = {
+NEEDS: Final[Attempts] = {
+    "read its own program": lambda _: Path(__file__).read_bytes(),
+    "list Python's library": lambda _: os.listdir(Path(os.__file__).parent),
+    "load a library": lambda _: ctypes.CDLL("libm.so.6"),
+    "keep a file of its own": _keep_a_file,
+}
+"""What a task has to be able to do."""
+
+ATTEMPTS: Final[Attempts] = {
+    # Files
+    "read a file that is not its own": lambda victim: victim.planted.read_bytes(),
+    "list a directory that is not its own": lambda victim: os.listdir(victim.planted.parent),
+    "write a file that is not its own": lambda victim: victim.planted.open("r+b").close(),
+    "truncate a file that is not its own": lambda victim: os.truncate(victim.planted, 0),
+    "truncate a file by opening it": lambda victim: os.close(os.open(victim.planted, os.O_RDONLY | os.O_TRUNC)),
+    "make a file outside its directory": _create,
+    "rename a file that is not its own": _rename,
+    "link a file that is not its own": _link,
+    "make a directory": lambda _: os.mkdir("made"),
+    "change the mode of a file": lambda victim: os.chmod(victim.planted, 0o600),
+    "change the times of a file": lambda victim: os.utime(victim.planted),
+    "read the environment of another process": lambda victim: Path(f"/proc/{victim.pid}/environ").read_bytes(),
+    "open the memory of another process": lambda victim: Path(f"/proc/{victim.pid}/mem").open("rb").close(),
+    "share memory by name": _share_memory,
+    # Processes
     f"fork once in {FORKS} times": _fork,
     "start a thread": _start_thread,
     "run a program": _execute,
@@ -278,4 +238,29 @@ PROCESSES: Final[Attempts] = {
     "raise a limit of its own": _raise_limit,
     "outlive its parent": lambda _: call("prctl", _PR_SET_PDEATHSIG, 0, 0, 0, 0),
     "trace another process": lambda victim: call("ptrace", _PTRACE_SEIZE, victim.pid, 0, 0),
+    # The network
+    "have a TCP socket": lambda _: socket.socket(socket.AF_INET, socket.SOCK_STREAM).close(),
+    "have a UDP socket": lambda _: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close(),
+    "have a Unix socket": lambda _: socket.socket(socket.AF_UNIX, socket.SOCK_STREAM).close(),
+    "have a netlink socket": lambda _: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close(),
+    # Parts of the kernel
+    "have memory that no limit counts": lambda _: os.close(os.memfd_create("canary")),
+    "handle its own page faults": lambda _: os.close(call("userfaultfd", os.O_CLOEXEC | _UFFD_USER_MODE_ONLY)),
+    "have a ring for system calls": lambda _: os.close(call("io_uring_setup", 1, _IO_URING_PARAMS)),
+    "use a keyring": lambda _: call("keyctl", _KEYCTL_GET_KEYRING_ID, _KEY_SPEC_SESSION_KEYRING, 1),
+    "watch files": lambda _: os.close(call("inotify_init1", 0)),
+    # Objects that processes share by a number
+    "send to a message queue": lambda _: _use("msgsnd", 0, 0, 0),
+    "receive from a message queue": lambda _: _use("msgrcv", 0, 0, 0, 0),
+    "use a semaphore": lambda _: _use("semop", 0, 0),
+    "wait for a semaphore": lambda _: _use("semtimedop", 0, 0, 0),
+    "attach shared memory": lambda _: _use("shmat", 0, 0),
+    "receive from a POSIX message queue": lambda _: _use("mq_timedreceive", 0, 0, 0, 0),
+    # Limits
+    "write a file above its limit": _grow_a_file,
+    "have memory above its limit": lambda victim: mmap.mmap(-1, victim.memory_bytes).close(),
+    f"open {DESCRIPTORS} files": _open_files,
+    # Last, because success moves the process into another user namespace.
+    "leave its namespaces": lambda _: call("unshare", _CLONE_NEWUSER),
 }
+"""What confinement has to refuse."""

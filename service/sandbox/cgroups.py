@@ -20,6 +20,8 @@ _CONTROLLERS: Final = frozenset({"memory", "pids", "cpu"})
 _FIRST: Final = 1
 """The process id of the first process of a container, which only starts the service and reaps."""
 _TASKS: Final = "1"
+_TRIED_BYTES: Final = 1 << 20
+"""The memory of the cgroup that is made to see whether one can be made."""
 _ONE_PROCESSOR: Final = "100000 100000"
 """cpu.max: microseconds of processor time, then of the period (Documentation/admin-guide/cgroup-v2.rst)."""
 
@@ -33,10 +35,6 @@ class Cgroup:
     def enter(self) -> None:
         """Move the calling process into this cgroup. OSError when the kernel refuses."""
         (self.path / "cgroup.procs").write_text("0")
-
-    def limit(self, memory_bytes: int) -> None:
-        """Have the kernel kill the whole cgroup above this memory, in-memory files and kernel memory included."""
-        (self.path / "memory.max").write_text(str(memory_bytes))
 
     def end(self) -> bool | None:
         """Kill the remaining processes and remove the cgroup; return whether the OOM killer acted, None if unknown.
@@ -70,18 +68,22 @@ class Cgroups:
         made = cls(own.parent)
         made._sweep()
         try:
-            made.make().end()
+            made.make(_TRIED_BYTES).end()
         except OSError:
             return None
         return made
 
-    def make(self) -> Cgroup:
-        """Create a cgroup limited to one task, one processor and no swap. OSError when the kernel refuses."""
+    def make(self, most_bytes: int) -> Cgroup:
+        """Create a cgroup limited to one task, one processor and no swap. OSError when the kernel refuses.
+
+        Above `most_bytes`, in-memory files and kernel memory included, the kernel kills the whole cgroup.
+        """
         cgroup = Cgroup(self._parent / f"{_PREFIX}{os.getpid()}-{next(self._numbers)}")
         cgroup.path.mkdir()
         try:
             (cgroup.path / "pids.max").write_text(_TASKS)
             (cgroup.path / "cpu.max").write_text(_ONE_PROCESSOR)
+            (cgroup.path / "memory.max").write_text(str(most_bytes))
             (cgroup.path / "memory.oom.group").write_text("1")
             with suppress(FileNotFoundError):  # a kernel without swap
                 (cgroup.path / "memory.swap.max").write_text("0")

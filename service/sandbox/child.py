@@ -44,10 +44,6 @@ class Confinement:
     readable: tuple[Path, ...]
     level: Level = Level.PROCESS
 
-    def __post_init__(self) -> None:
-        # Build the filter once, in the parent: every fork inherits it.
-        syscalls.prepare()
-
     def enter(self, own: Path) -> None:
         """Confine this process for the rest of its life; it may write in `own`. OSError when the kernel refuses."""
         if self.landlock_abi:
@@ -65,9 +61,6 @@ class Outlet:
     def stage(self, name: str) -> None:
         """Report that the task begins the stage `name`."""
         self.raw(frames.encode(frames.STAGE, name.encode()))
-
-    def part(self, name: str, content: bytes) -> None:
-        self.raw(*frames.encode_part(name, content))
 
     def done(self, answer: Message) -> None:
         self.raw(*frames.encode_message(answer))
@@ -143,7 +136,7 @@ def _confine(child: Child) -> None:
     child.scratch.mkdir(mode=0o700)
     os.chdir(child.scratch)
     tempfile.tempdir = str(child.scratch)
-    confine.volunteer_for_oom_killer()
+    Path("/proc/self/oom_score_adj").write_text("1000")  # the first choice of the OOM killer
     confine.renounce_privileges()
     child.confinement.enter(child.scratch)
 

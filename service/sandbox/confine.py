@@ -60,11 +60,6 @@ def limit_resources(limits: Limits, baseline_bytes: int) -> None:
         resource.setrlimit(kind, (bound, bound))
 
 
-def volunteer_for_oom_killer() -> None:
-    """Make this process the OOM killer's first choice."""
-    Path("/proc/self/oom_score_adj").write_text("1000")
-
-
 def renounce_privileges() -> None:
     """Drop every capability, root's included, and set no_new_privs so that no executed program regains one."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
@@ -94,20 +89,10 @@ def threads() -> int:
     return len(os.listdir("/proc/self/task"))
 
 
-def address_space_bytes() -> int:
-    return _pages()[0] * resource.getpagesize()
-
-
-def anonymous_bytes() -> int:
-    """The resident memory of this process that no file backs, which is what a fork inherits at once."""
-    _, resident, shared = _pages()
-    return (resident - shared) * resource.getpagesize()
-
-
-def _pages() -> tuple[int, int, int]:
-    """Pages of this process: mapped, resident, and resident with a file behind them (statm in proc(5))."""
-    size, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text().split())
-    return size, resident, shared
+def memory_bytes() -> tuple[int, int]:
+    """The address space of this process, and its resident memory that no file backs, which a fork inherits at once."""
+    mapped, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text().split())  # pages: see proc(5)
+    return mapped * resource.getpagesize(), (resident - shared) * resource.getpagesize()
 
 
 def prctl(option: int, argument: int) -> int:

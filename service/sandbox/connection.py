@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import TypeVar
@@ -14,8 +14,6 @@ from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
 
 from . import control
 from .control import Cancel, Ended, Expired, Fork, Limits, Ready, Refused, Unready
-from .levels import Wall
-from .scratch import Scratch
 from .spawn import END_GRACE_S, Spawned
 
 _T = TypeVar("_T")
@@ -77,30 +75,22 @@ class RunningTask:
 class Connection:
     """A connection to a fork server; `is_lost` once the server is gone, which fails all its running tasks."""
 
-    def __init__(self, process: subprocess.Popen[bytes], orders: socket.socket, scratch: Scratch) -> None:
-        self._process = process
-        self._orders = orders
-        self._scratch = scratch
+    def __init__(self, spawned: Spawned) -> None:
+        self._process = spawned.process
+        self._orders = spawned.orders
+        self._scratch = spawned.scratch
         self._loop = asyncio.get_running_loop()
         self._numbers = count()
         self._waiting: dict[int, RunningTask] = {}
         self._ready: asyncio.Future[Ready] = self._loop.create_future()
-        self._loop.add_reader(orders.fileno(), self._receive)
+        self._orders.setblocking(False)
+        self._loop.add_reader(self._orders.fileno(), self._receive)
         self.is_lost = False
 
     @staticmethod
-    async def open(
-        spawned: Spawned,
-        timeout_s: float,
-        *,
-        wall: Wall = Wall.AUTO,
-        gives_way: bool = True,
-        later: Sequence[str] = (),
-    ) -> tuple[Connection, Ready]:
+    async def open(spawned: Spawned, timeout_s: float) -> tuple[Connection, Ready]:
         """Wait until a fork server is ready; UnavailableError after `timeout_s` or when it cannot start."""
-        spawned.begin(wall, gives_way=gives_way, later=later)
-        spawned.orders.setblocking(False)
-        connection = Connection(spawned.process, spawned.orders, spawned.scratch)
+        connection = Connection(spawned)
         try:
             async with asyncio.timeout(timeout_s):
                 return connection, await asyncio.shield(connection._ready)

@@ -59,7 +59,6 @@ class Cancel:
 class Ready:
     """The fork server has loaded what tasks need, at this `Level`; `shortcomings` say why at no stronger one."""
 
-    pid: int
     baseline_mib: int
     mechanisms: tuple[str, ...]
     level: str = "process"

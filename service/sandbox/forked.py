@@ -101,18 +101,17 @@ class Forker:
 
     def measure(self) -> None:
         """Measure the memory that forked processes inherit from this one."""
-        self._inherited_mib = confine.anonymous_bytes() // confine.MIB
-        self.baseline_bytes = confine.address_space_bytes()
+        self.baseline_bytes, inherited_bytes = confine.memory_bytes()
+        self._inherited_mib = inherited_bytes // confine.MIB
 
     def fork(self, order: Fork, channel: int) -> Forked:
         """Fork the process of a task with `channel` as its socket. OSError when the operating system refuses."""
         parent = os.getpid()
         scratch = self._scratch / str(next(self._numbers))
-        cgroup = None if self._cgroups is None else self._cgroups.make()
+        most_bytes = (self._inherited_mib + order.limits.memory_mib) * confine.MIB
+        cgroup = None if self._cgroups is None else self._cgroups.make(most_bytes)
         stderr, stderr_of_child = os.pipe()
         try:
-            if cgroup is not None:
-                cgroup.limit((self._inherited_mib + order.limits.memory_mib) * confine.MIB)
             begun = time.monotonic()
             pid = os.fork()
         except OSError:

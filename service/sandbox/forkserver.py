@@ -79,11 +79,10 @@ class ForkServer:
         remove(self._scratch)
 
     def _timeout_s(self) -> float | None:
-        """Seconds to the next deadline, at most _QUIET_S while warm-ups are deferred."""
-        to_deadline_s = self._to_deadline_s()
-        if not self._later:
-            return to_deadline_s
-        return _QUIET_S if to_deadline_s is None else min(_QUIET_S, to_deadline_s)
+        """Seconds to the next deadline, at most _QUIET_S while warm-ups are deferred; None without either."""
+        now = time.monotonic()
+        awaited = [max(running.deadline - now, 0.0) for running in self._running.values() if not running.is_expired]
+        return min([*awaited, _QUIET_S] if self._later else awaited, default=None)
 
     def _warm_up(self, warm_up: WarmUp) -> None:
         try:
@@ -97,11 +96,6 @@ class ForkServer:
         # A server with more threads must not fork, so it exits. Its successor runs this before `Ready` and reports why.
         _require_one_thread()
 
-    def _to_deadline_s(self) -> float | None:
-        """Seconds to the next deadline; None without one."""
-        awaited = [running.deadline for running in self._running.values() if not running.is_expired]
-        return max(min(awaited) - time.monotonic(), 0.0) if awaited else None
-
     def _handle_order(self) -> None:
         try:
             datagram, descriptors, _, _ = socket.recv_fds(self._orders, control.MAX_DATAGRAM, 1)
@@ -113,12 +107,8 @@ class ForkServer:
         order = control.decode(datagram)
         if isinstance(order, Fork):
             self._start(order, descriptors[0])
-        elif isinstance(order, Cancel):
-            self._cancel(order.task)
-
-    def _cancel(self, task: int) -> None:
-        if task in self._running:
-            self._running[task].cancel()
+        elif isinstance(order, Cancel) and order.task in self._running:
+            self._running[order.task].cancel()
 
     def _start(self, order: Fork, channel: int) -> None:
         try:
@@ -170,9 +160,11 @@ def main(arguments: Sequence[str]) -> None:
     with frozen_heap():
         tasks: Mapping[str, Task] = resolve_name(f"{__package__}.tasks:TASKS")
         warm_ups = {name: _loaded(name, orders) for name in names}
-    begin = _await_begin(orders)
-    if begin is None:
-        return
+    datagram = orders.recv(control.MAX_DATAGRAM)
+    if not datagram:
+        return  # the service is gone
+    begin = control.decode(datagram)
+    assert isinstance(begin, Begin)
     compiles = COMPILING in warm_ups
     if compiles:
         warm_ups[AFTERWARDS] = _loaded(AFTERWARDS, orders)
@@ -192,13 +184,6 @@ def _loaded(name: str, orders: socket.socket) -> WarmUp:
     """Import the function named `module:function`."""
     with _reporting_failure(name, orders):
         return resolve_name(name)
-
-
-def _await_begin(orders: socket.socket) -> Begin | None:
-    """Receive `Begin`; None when the service is gone."""
-    datagram = orders.recv(control.MAX_DATAGRAM)
-    order = control.decode(datagram) if datagram else None
-    return order if isinstance(order, Begin) else None
 
 
 def _call(name: str, warm_up: WarmUp, orders: socket.socket) -> None:

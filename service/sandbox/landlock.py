@@ -74,7 +74,10 @@ def restrict(abi: int, readable: Iterable[Path], writable: Iterable[Path]) -> No
     paths are skipped. OSError when the kernel refuses.
     """
     handled = _ALL_FILE_RIGHTS[max(known for known in _ALL_FILE_RIGHTS if known <= abi)]
-    ruleset = _create(abi, handled)
+    tcp = _ALL_TCP_RIGHTS if abi >= 4 else 0
+    scopes = _ALL_SCOPES if abi >= 6 else 0
+    size = 8 if abi < 4 else 16 if abi < 6 else _RULESET.size
+    ruleset = _call(_CREATE_RULESET, _RULESET.pack(handled, tcp, scopes), size, 0)
     try:
         for paths, rights in ((readable, _READ), (writable, _WRITE)):
             for path in paths:
@@ -82,13 +85,6 @@ def restrict(abi: int, readable: Iterable[Path], writable: Iterable[Path]) -> No
         _call(_RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)
-
-
-def _create(abi: int, handled: int) -> int:
-    tcp = _ALL_TCP_RIGHTS if abi >= 4 else 0
-    scopes = _ALL_SCOPES if abi >= 6 else 0
-    size = 8 if abi < 4 else 16 if abi < 6 else _RULESET.size
-    return _call(_CREATE_RULESET, _RULESET.pack(handled, tcp, scopes), size, 0)
 
 
 def _allow(ruleset: int, path: Path, rights: int) -> None:

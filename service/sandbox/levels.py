@@ -12,15 +12,6 @@ class Level(StrEnum):
     LANDLOCK = "landlock+seccomp"
     EXTERNAL = "external"
 
-    @property
-    def strength(self) -> int:
-        """Rank among the levels; higher is stronger."""
-        return list(Level).index(self)
-
-    def reaches(self, other: Level) -> bool:
-        """Whether this level is at least as strong as `other`."""
-        return self.strength >= other.strength
-
 
 class Wall(StrEnum):
     """How the service confines tasks, in addition to one process per task; docs/sandbox.md describes them."""

@@ -51,7 +51,7 @@ def choose_confinement(
     forker.confinement = confinement
     baseline_mib = forker.baseline_bytes // confine.MIB
     mechanisms = (*_mechanisms(confinement, wall), *(() if cgroups is None else ("cgroup",)))
-    return forker, Ready(os.getpid(), baseline_mib, mechanisms, level.value, tuple(shortcomings))
+    return forker, Ready(baseline_mib, mechanisms, level.value, tuple(shortcomings))
 
 
 def _outer_level(wall: Wall, outside: tuple[str, ...]) -> tuple[Level, str | None]:

@@ -78,10 +78,8 @@ class Reply:
             return error_of(frames.decode_json(payload))
         if kind == frames.PART:
             self._keep(*frames.decode_part(payload))
-        elif kind == frames.STAGE:
-            self._begin(payload)
         else:
-            raise FrameError(f"the answer of a task has a frame of the unexpected kind {kind!r}")
+            self._begin(payload)
         return None
 
     def _keep(self, name: str, content: bytes) -> None:

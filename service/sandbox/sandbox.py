@@ -16,6 +16,7 @@ from service.observe.instruments import FORK_SERVER_RESTARTS
 from service.observe.watch import TaskFigures
 from service.timeouts import OVERDUE_S
 from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
+from tensorkiln.trust import is_at_least
 
 from . import verdict
 from .confine import MIB
@@ -111,20 +112,15 @@ class Sandbox:
                     end = asyncio.create_task(_remove(self._connection))
                     self._ends.add(end)
                     end.add_done_callback(self._ends.discard)
+                spawned = self.spawn() or Spawned(self.warm_ups, self.wall)
                 # A replacement runs every warm-up before it is ready: a deferred one may have ended the last server.
                 later = self.later if self.ready is None else ()
-                connection, ready = await Connection.open(
-                    self.spawn() or Spawned(self.warm_ups, self.wall),
-                    START_TIMEOUT_S,
-                    wall=self.wall,
-                    gives_way=self.gives_way,
-                    later=later,
-                )
-                self._connection = connection
+                spawned.begin(self.wall, gives_way=self.gives_way, later=later)
+                self._connection, ready = await Connection.open(spawned, START_TIMEOUT_S)
                 try:
                     self._require(ready)
                 except UnavailableError:
-                    await connection.close()
+                    await self._connection.close()
                     raise
                 self.ready = ready
             return self._connection
@@ -134,11 +130,11 @@ class Sandbox:
         level, because = Level(ready.level), "; ".join(ready.shortcomings)
         if self.wall is Wall.BWRAP and level is not Level.EXTERNAL:
             raise UnavailableError(f"KILN_ISOLATION=bwrap, but tasks get the level {level} only: {because}.")
-        if not level.reaches(self.required):
+        if not is_at_least(level, self.required):
             raise UnavailableError(
                 f"KILN_REQUIRE_ISOLATION={self.required}, but tasks get the level {level} only: {because}."
             )
-        if self.ready is not None and not level.reaches(Level(self.ready.level)):
+        if self.ready is not None and not is_at_least(level, self.ready.level):
             raise UnavailableError(f"Tasks had the level of isolation {self.ready.level}, now {level} only: {because}.")
 
     async def _attempt(

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 from tensorkiln.errors import UnavailableError
 
@@ -26,7 +26,6 @@ AFTERWARDS: Final = f"{__package__}.tasks.rehearsal:load_the_rest"
 """For fork servers that compile, when first idle."""
 READING: Final = f"{__package__}.tasks.reading:rehearse"
 """For fork servers that only read requests and write answers: the compiler is not loaded."""
-
 
 END_GRACE_S: Final = 2.0
 # Tasks inherit only these variables, so no secret of the service. The fixed values make compiles reproducible, keep the
@@ -54,25 +53,17 @@ class Spawned:
     OSError when no process can be started, UnavailableError when `wall` is bubblewrap and it is not installed.
     """
 
-    besides: ClassVar[tuple[str, ...]] = ()
-    """Warm-ups that every fork server loads after its own: tests inject a compiler through them."""
-
     def __init__(self, warm_ups: Sequence[str], wall: Wall = Wall.AUTO) -> None:
         self.scratch = Scratch()
         self.orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.is_begun = False
-        self._is_inside_bubblewrap = wall is Wall.BWRAP
         try:
             with theirs:
-                self.process = start(theirs, str(self.scratch.path), (*warm_ups, *self.besides), wall)
+                self.process = start(theirs, str(self.scratch.path), warm_ups, wall)
         except BaseException:
             self.orders.close()
             self.scratch.remove()
             raise
-
-    def suits(self, wall: Wall) -> bool:
-        """Whether it was started as `wall` requires: inside or outside bubblewrap."""
-        return self._is_inside_bubblewrap is (wall is Wall.BWRAP)
 
     def begin(self, wall: Wall, *, gives_way: bool = True, later: Sequence[str] = ()) -> None:
         """Send `Begin`, once. A fork server that has died already is detected elsewhere."""

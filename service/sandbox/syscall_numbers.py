@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
-_PROCESSES: Final = {
+_Numbers: TypeAlias = Mapping[str, tuple[int, int | None]]
+
+REFUSED: Final[_Numbers] = {
+    # Start a process, a thread or a program.
     "fork": (57, None),
     "vfork": (58, None),
     "clone": (56, 220),
     "clone3": (435, 435),
     "execve": (59, 221),
     "execveat": (322, 281),
-}
-"""Start a process, a thread or a program."""
-
-_OTHERS: Final = {
+    # Signal, trace, read, slow down or limit another process.
     "tkill": (200, 130),
     "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240),
@@ -37,17 +36,11 @@ _OTHERS: Final = {
     "sched_setparam": (142, 118),
     "sched_setscheduler": (144, 119),
     "sched_setattr": (314, 274),
-}
-"""Signal, trace, read, slow down or limit another process."""
-
-_TIMERS: Final = {
+    # Have the kernel send a signal later.
     "timer_create": (222, 107),
     "setitimer": (38, 103),
     "alarm": (37, None),
-}
-"""Have the kernel send a signal later."""
-
-_NETWORK: Final = {
+    # Create or use a socket.
     "socket": (41, 198),
     "socketpair": (53, 199),
     "connect": (42, 203),
@@ -55,10 +48,7 @@ _NETWORK: Final = {
     "listen": (50, 201),
     "accept": (43, 202),
     "accept4": (288, 242),
-}
-"""Create or use a socket."""
-
-_FILES: Final = {
+    # Make directories, or change or watch files in ways that Landlock does not check: it covers opening and removing.
     "mkdir": (83, None),
     "mkdirat": (258, 34),
     "chmod": (90, None),
@@ -90,10 +80,7 @@ _FILES: Final = {
     "open_by_handle_at": (304, 265),
     "quotactl": (179, 60),
     "quotactl_fd": (443, 443),
-}
-"""Make directories, or change or watch files in ways that Landlock does not check: it covers opening and removing."""
-
-_MOUNTS: Final = {
+    # Change what the file system looks like, or leave a namespace.
     "mount": (165, 40),
     "umount2": (166, 39),
     "pivot_root": (155, 41),
@@ -111,10 +98,7 @@ _MOUNTS: Final = {
     "swapoff": (168, 225),
     "unshare": (272, 97),
     "setns": (308, 268),
-}
-"""Change what the file system looks like, or leave a namespace."""
-
-_MEMORY: Final = {
+    # Allocate memory that no limit of this process counts, share memory, or use IPC objects by a guessable number.
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
     "shmget": (29, 194),
@@ -135,10 +119,7 @@ _MEMORY: Final = {
     "mq_notify": (244, 184),
     "mq_getsetattr": (245, 185),
     "vmsplice": (278, 75),
-}
-"""Allocate memory that no limit of this process counts, share memory, or use IPC objects by a guessable number."""
-
-_KERNEL: Final = {
+    # Reach parts of the kernel that a compile does not need.
     "bpf": (321, 280),
     "userfaultfd": (323, 282),
     "perf_event_open": (298, 241),
@@ -170,26 +151,19 @@ _KERNEL: Final = {
     "lookup_dcookie": (212, 18),
     "uselib": (134, None),
 }
-"""Reach parts of the kernel that a compile does not need."""
-
-JUDGED: Final[Mapping[str, tuple[int, int | None]]] = MappingProxyType(
-    {
-        "kill": (62, 129),
-        "tgkill": (234, 131),
-        "prctl": (157, 167),
-        "prlimit64": (302, 261),
-        "fcntl": (72, 25),
-        "ioctl": (16, 29),
-        "open": (2, None),
-        "openat": (257, 56),
-    }
-)
-"""Calls that are refused depending on their arguments."""
-
-REFUSED: Final[Mapping[str, tuple[int, int | None]]] = MappingProxyType(
-    {**_PROCESSES, **_OTHERS, **_TIMERS, **_NETWORK, **_FILES, **_MOUNTS, **_MEMORY, **_KERNEL}
-)
 """Calls that are refused with any arguments."""
+
+JUDGED: Final[_Numbers] = {
+    "kill": (62, 129),
+    "tgkill": (234, 131),
+    "prctl": (157, 167),
+    "prlimit64": (302, 261),
+    "fcntl": (72, 25),
+    "ioctl": (16, 29),
+    "open": (2, None),
+    "openat": (257, 56),
+}
+"""Calls that are refused depending on their arguments."""
 
 FIRST_UNKNOWN: Final = 463
 """Calls from this number on, which both architectures share, are newer than these lists."""

@@ -10,7 +10,6 @@ import errno
 import os
 import platform
 import struct
-from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
@@ -73,12 +72,6 @@ def forbid_processes() -> None:
     checked(result, "prctl(PR_SET_SECCOMP)")
 
 
-def prepare() -> None:
-    """Build and cache the filter, so that forked processes inherit it."""
-    if is_supported():
-        program_for(platform.machine(), os.getpid())
-
-
 @cache
 def is_supported() -> bool:
     """Whether this machine's architecture is known here and its kernel filters system calls."""
@@ -98,21 +91,9 @@ def number(name: str) -> int | None:
 
 def program_for(machine: str, pid: int) -> bytes:
     """The instructions of the filter for process `pid` on a machine of this kind."""
-    first, rest = _for_any_process(machine)
-    own = [
-        check
-        for name, numbers in (("kill", (pid,)), ("tgkill", (pid,)), ("prlimit64", (0, pid)))
-        for check in _judge(JUDGED[name][_MACHINES[machine][0]], 0, [*_when_one_of(numbers, _PASS), _REFUSE])
-    ]
-    return first + _packed(own) + rest
-
-
-@cache
-def _for_any_process(machine: str) -> tuple[bytes, bytes]:
-    """Instructions before and after the checks of calls that a process may make on itself only."""
     column, audit = _MACHINES[machine]
     judged = {name: numbers[column] for name, numbers in JUDGED.items()}
-    first: list[_Check] = [
+    checks: list[_Check] = [
         (_LOAD_WORD, 0, 0, _AUDIT),
         (_JUMP_EQUAL, 1, 0, audit),
         (_RETURN, 0, 0, _KILL_PROCESS),
@@ -122,7 +103,9 @@ def _for_any_process(machine: str) -> tuple[bytes, bytes]:
         (_JUMP_AT_LEAST, 0, 1, FIRST_UNKNOWN),
         (_RETURN, 0, 0, _ERRNO | errno.ENOSYS),
     ]
-    checks: list[_Check] = []
+    # A process may make these calls on itself only.
+    for name, allowed in (("kill", (pid,)), ("tgkill", (pid,)), ("prlimit64", (0, pid))):
+        checks += _judge(judged[name], 0, [*_when_one_of(allowed, _PASS), _REFUSE])
     for name, argument, refused in (
         ("prctl", 0, _OF_OTHERS),
         ("fcntl", 1, (*_SIGNAL_OWNERS, *_WATCHES)),
@@ -142,11 +125,7 @@ def _for_any_process(machine: str) -> tuple[bytes, bytes]:
     for numbers in REFUSED.values():
         if (refused_number := numbers[column]) is not None:
             checks += [(_JUMP_EQUAL, 0, 1, refused_number), _REFUSE]
-    return _packed(first), _packed([*checks, _PASS])
-
-
-def _packed(checks: Iterable[_Check]) -> bytes:
-    return b"".join(_INSTRUCTION.pack(*check) for check in checks)
+    return b"".join(_INSTRUCTION.pack(*check) for check in [*checks, _PASS])
 
 
 def _judge(number: int | None, argument: int, verdict: list[_Check]) -> list[_Check]:

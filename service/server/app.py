@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache, partial
+from operator import attrgetter
 from typing import Final
 
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from service.engine.engine import engine_of
+from service.engine.engine import Engine
 from service.fairness.shares import Shares
 from service.http import problems
 from service.http.answers import described
@@ -23,30 +24,15 @@ from service.identity.policy import DOCS_ASSETS, PUBLIC
 from service.observe.requests import Requests
 from service.observe.traces import TELEMETRY, record_spans
 from service.process.memory_limit import MemoryLimit
-from service.routes import (
-    about,
-    artifacts,
-    compile,
-    jobs,
-    mcp,
-    pages,
-    programs,
-    questions,
-    report,
-)
+from service.routes import about, artifacts, compile, jobs, mcp, pages, programs, questions, report
 from service.settings import Settings
 from service.upkeep.upkeep import upkeep
 
 from .fork_servers import ForkServers
 from .listen import authenticator
 
-_ROUTERS: Final = {
-    "Compiling": (compile, jobs),
-    "Graphs": (questions,),
-    "Stored programs": (programs, report, artifacts),
-    "The service": (about, mcp, pages),
-}
-"""The routes by their group in the OpenAPI document."""
+_ROUTES: Final = (compile, jobs, questions, programs, report, artifacts, about, mcp, pages)
+"""In the order of the OpenAPI document."""
 
 
 def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
@@ -58,7 +44,7 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         reader, compiler = fork_servers.sandboxes(settings)
-        engine = engine_of(
+        engine = Engine(
             settings, reader, compiler, authentication.keyring, memory_limit, is_private=fork_servers.is_for_one
         )
         stop_recording = record_spans() if settings.tracing else None
@@ -81,6 +67,8 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
         lifespan=lifespan,
         redirect_slashes=False,
         telemetry=TELEMETRY,
+        # The operations of the document have the names of their functions.
+        generate_unique_id_function=attrgetter("name"),
     )
     app.state.settings = settings
     app.state.place = None
@@ -93,8 +81,7 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
     app.add_middleware(Guard, authenticator=authentication, public=public)
     app.add_middleware(Requests)
     problems.install(app)
-    for group, modules in _ROUTERS.items():
-        for module in modules:
-            app.include_router(module.router, tags=[group])
+    for module in _ROUTES:
+        app.include_router(module.router)
     app.openapi = lambda: document(app)
     return app

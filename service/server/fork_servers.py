@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from service.sandbox.levels import Wall
 from service.sandbox.spawn import AFTERWARDS, COMPILING, READING, Spawned
 
 if TYPE_CHECKING:
@@ -22,22 +23,26 @@ class ForkServers:
         self._spawned: dict[str, Spawned] = {}
         self.is_for_one = False
         """Whether there is one caller, and one fork server."""
+        self._gives_way, self._later = True, (AFTERWARDS,)
 
     def begin_for_one(self) -> None:
         """Begin the fork server of a private service. Its settings need not be known yet."""
         self.is_for_one = True
+        # The one caller waits for its first compile, so that it comes before any rehearsal, and before anything else.
+        self._gives_way, self._later = False, (COMPILING, AFTERWARDS)
         self._spawned[COMPILING] = Spawned((COMPILING,))
 
     def begin(self, settings: Settings) -> None:
         """Begin the fork servers of a service with these settings, and have them get ready."""
-        for warm_up in self._wanted(settings):
-            spawned = self._spawned.get(warm_up)
-            if spawned is None or not spawned.suits(settings.isolation):
-                self._abandon(warm_up)
-                spawned = self._spawned[warm_up] = Spawned((warm_up,), settings.isolation)
-            spawned.begin(settings.isolation, gives_way=self._gives_way, later=self._later)
-        for warm_up in self._spawned.keys() - self._wanted(settings):
-            self._abandon(warm_up)
+        wanted = self._wanted(settings)
+        for warm_up in tuple(self._spawned):
+            # That of a private service was begun outside bubblewrap.
+            if warm_up not in wanted or settings.isolation is Wall.BWRAP:
+                self._spawned.pop(warm_up).abandon()
+        for warm_up in wanted:
+            if warm_up not in self._spawned:
+                self._spawned[warm_up] = Spawned((warm_up,), settings.isolation)
+            self._spawned[warm_up].begin(settings.isolation, gives_way=self._gives_way, later=self._later)
 
     def sandboxes(self, settings: Settings) -> tuple[Sandbox, Sandbox | None]:
         """The sandboxes that read and compile; None for a farm's. They may be the same."""
@@ -57,23 +62,9 @@ class ForkServers:
         }
         return next(reversed(made.values())), made.get(COMPILING)
 
-    @property
-    def _gives_way(self) -> bool:
-        # The one caller waits for its compile: there are no other requests to answer.
-        return not self.is_for_one
-
-    @property
-    def _later(self) -> tuple[str, ...]:
-        # The one caller waits for its first compile, so that this comes before any rehearsal.
-        return (COMPILING, AFTERWARDS) if self.is_for_one else (AFTERWARDS,)
-
     def abandon(self) -> None:
-        for warm_up in tuple(self._spawned):
-            self._abandon(warm_up)
-
-    def _abandon(self, warm_up: str) -> None:
-        if warm_up in self._spawned:
-            self._spawned.pop(warm_up).abandon()
+        while self._spawned:
+            self._spawned.popitem()[1].abandon()
 
     def _wanted(self, settings: Settings) -> tuple[str, ...]:
         if settings.farm:

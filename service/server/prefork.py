@@ -34,7 +34,10 @@ def serve_by_workers(settings: Settings, host: str, port: int, uds: str | None, 
     configure_log(settings.log)
     require_private_address(settings, host, uds)
     with closing(listen(host, port, uds)) as listener:
-        command = command_of_a_worker(["--workers", str(workers)], os.getpid())
+        # The options of this interpreter for warnings and for the safe path are those of the workers.
+        options = [*(["-P"] if sys.flags.safe_path else []), *(f"-W{option}" for option in sys.warnoptions)]
+        arguments = ["--workers", str(workers), "--handed-down", str(os.getpid())]
+        command = [sys.executable, *options, "-m", _SERVICE, *arguments]
         return asyncio.run(Workers(command, workers, listener).serve())
 
 
@@ -114,13 +117,3 @@ class Workers:
 
 def _as_shells_say(status: int) -> int:
     return _SIGNALLED - status if status < 0 else status
-
-
-def command_of_a_worker(arguments: Sequence[str], parent: int) -> Sequence[str]:
-    """The command that runs this service with `arguments`, as a worker of the process `parent`."""
-    return (sys.executable, *_options(), "-m", _SERVICE, *arguments, "--handed-down", str(parent))
-
-
-def _options() -> list[str]:
-    """The options of this interpreter for warnings and for the safe path."""
-    return [*(["-P"] if sys.flags.safe_path else []), *(f"-W{option}" for option in sys.warnoptions)]

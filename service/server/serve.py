@@ -96,11 +96,11 @@ def _serve(settings: Settings, begun: ForkServers, listener: Listener, place: in
         require_exporter()
     give_back_large_blocks()
     grace_s = settings.grace_s
-    if not settings.timeouts.lets_finish(grace_s):
+    if grace_s < settings.answer_s:
         _log.warning(
             "answers may take longer than KILN_SHUTDOWN_GRACE_S; a shutdown would end them",
             shutdown_grace_s=grace_s,
-            answer_s=settings.timeouts.answer_s,
+            answer_s=settings.answer_s,
         )
     app = create_app(settings, begun)
     app.state.place = place

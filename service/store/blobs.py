@@ -20,8 +20,8 @@ from .location import ObjectStore, explained
 
 _log = structlog.get_logger()
 
-# Hashing this many bytes takes about as long as handing them to a thread.
-_INLINE_BYTES: Final = 256 << 10
+INLINE_BYTES: Final = 256 << 10
+"""Hashing this many bytes takes about as long as handing them to a thread."""
 _MAX_REMEMBERED: Final = 1 << 16
 # Files that are written at a time, and files that are read to be verified.
 _AT_ONCE: Final = 16
@@ -119,7 +119,7 @@ def _path(digest: str) -> str:
 
 async def digest_of(content: bytes) -> str:
     """The SHA-256 of `content`; large content is hashed in a thread."""
-    if len(content) <= _INLINE_BYTES:
+    if len(content) <= INLINE_BYTES:
         return sha256(content).hexdigest()
     return await asyncio.to_thread(lambda: sha256(content).hexdigest())
 

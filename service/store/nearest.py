@@ -88,11 +88,9 @@ class Nearest:
 
     async def _add_to_both(self, action: Action, scope: str) -> None:
         entry = _Entry(digest=action.digest, components=shown(action))
+        of_graph, of_target = _paths(action, scope)
         try:
-            await asyncio.gather(
-                self._add(_of_graph(action, scope), entry, MAX_OF_GRAPH),
-                self._add(_of_target(action, scope), entry, MAX_OF_TARGET),
-            )
+            await asyncio.gather(self._add(of_graph, entry, MAX_OF_GRAPH), self._add(of_target, entry, MAX_OF_TARGET))
         except UnavailableError as error:
             _log.warning("the index of misses was not updated", reason=error.message)
 
@@ -103,11 +101,10 @@ class Nearest:
         """
         await self.settle()
         try:
-            of_graph, of_target = await asyncio.gather(
-                self._entries(_of_graph(action, scope)), self._entries(_of_target(action, scope))
-            )
-            found = await self._first(action, of_graph, _of_graph(action, scope))
-            return found or await self._first(action, of_target, _of_target(action, scope))
+            paths = _paths(action, scope)
+            of_graph, of_target = await asyncio.gather(*map(self._entries, paths))
+            found = await self._first(action, of_graph, paths[0])
+            return found or await self._first(action, of_target, paths[1])
         except UnavailableError as error:
             _log.warning("the index of misses could not be read", reason=error.message)
             return None
@@ -161,12 +158,10 @@ async def _put(records: Records, path: str, entries: Iterable[_Entry]) -> None:
     await records.put(path, _Entries(entries=tuple(entries)).model_dump(mode="json"))
 
 
-def _of_graph(action: Action, scope: str) -> str:
-    return _path(scope, GRAPH, action.graph)
-
-
-def _of_target(action: Action, scope: str) -> str:
-    return _path(scope, "target", {"options": action.options, "target": action.target})
+def _paths(action: Action, scope: str) -> tuple[str, str]:
+    """The records with the programs of the same graph, and with those for the same target and options."""
+    alike = {"options": action.options, "target": action.target}
+    return _path(scope, GRAPH, action.graph), _path(scope, "target", alike)
 
 
 def _path(scope: str, kind: str, of: object) -> str:

@@ -45,13 +45,10 @@ def main() -> int:
     shown = None if arguments.keys else settings.public_keys
     keyring = Keyring(arguments.keys or settings.keys_directory, public_directory=shown)
     try:
-        match arguments.command:
-            case "rotate":
-                keyring.rotate(round(arguments.overlap_days * DAY_S))
-            case "revoke":
-                keyring.revoke(arguments.kid)
-            case _:
-                pass
+        if arguments.command == "rotate":
+            keyring.rotate(round(arguments.overlap_days * DAY_S))
+        elif arguments.command == "revoke":
+            keyring.revoke(arguments.kid)
         keys = keyring.published().keys
     except UnavailableError as error:
         print(error, file=sys.stderr)

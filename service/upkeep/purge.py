@@ -17,7 +17,6 @@ from service.identity.keyring import Keyring
 from service.identity.register import TENANT_PATTERN
 from service.identity.tenancy import folders_of, salt_of
 from service.store.attempts import FOLDER as CRASHES
-from service.store.disk import Item
 from service.store.evict import GRACE_S, remove
 from service.store.inventory import BLOBS, PROGRAMS, REQUESTS, RIGHTS, items, read, signed_record
 from service.store.job_records import ENDED_FOLDER
@@ -76,7 +75,9 @@ async def purge(store: ObjectStore, mark: Mark, *, dry_run: bool = False) -> Pur
     Work in progress stays: open jobs, running attempts, and rights younger than GRACE_S.
     """
     found = {folder: [path async for path in _found(store, folder, mark)] for folder in _ORDER}
-    rights = [right for owner in mark.owners async for right in _old(store, f"{RIGHTS}{owner}/")]
+    before = clock.time() - GRACE_S
+    listed = [right for owner in mark.owners async for right in items(store, f"{RIGHTS}{owner}/")]
+    rights = [right for right in listed if right.used < before]
     if not dry_run:
         records = Records(store)
         async for path, record in _records(store, NEAREST):
@@ -114,13 +115,6 @@ async def _records(store: ObjectStore, folder: str) -> AsyncGenerator[tuple[str,
         record = unsealed(await read(store, item.path) or b"")
         if record is not None:
             yield item.path, record
-
-
-async def _old(store: ObjectStore, folder: str) -> AsyncGenerator[Item]:
-    before = clock.time() - GRACE_S
-    async for item in items(store, folder):
-        if item.used < before:
-            yield item
 
 
 def _reproducer(record: Mapping[str, Any]) -> Any:

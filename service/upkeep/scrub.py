@@ -36,7 +36,6 @@ from service.store.inventory import (
     signed_record,
 )
 from service.store.job_records import OPEN_FOLDER, OWNERS_FOLDER, PROGRESS_FOLDER
-from service.store.job_records import OPEN_FOLDER as OPEN_JOBS
 from service.store.location import ObjectStore, explained, open_store
 from service.store.records import unsealed
 from service.store.repeats import stated
@@ -164,7 +163,7 @@ async def scrub(store: ObjectStore, notary: Notary, *, dry_run: bool = False, qu
     report.unfinished = unfinished(store)
     if not dry_run:
         for item in faulty:
-            if not item.path.startswith(OPEN_JOBS):
+            if not item.path.startswith(OPEN_FOLDER):
                 await _remove(store, item, quarantine=quarantine)
         remove_unfinished(report.unfinished)
     return report

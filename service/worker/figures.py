@@ -12,7 +12,6 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 from prometheus_client import make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
-from service.observe.instruments import REGISTRY
 from tensorkiln.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def figures(address: str, is_ready: Callable[[], bool]) -> Generator[None]:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise UnavailableError(f"KILN_WORKER_METRICS is {address!r}: give an address and a port, as in 127.0.0.1:9100.")
-    metrics = make_wsgi_app(REGISTRY)
+    metrics = make_wsgi_app()
 
     def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         if environ["PATH_INFO"] != "/readyz":

@@ -236,7 +236,7 @@ def test_the_library_comes_before_the_program(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_service_states_every_architecture_and_the_version_of_the_library() -> None:
-    capabilities = described(Settings(), Ready(pid=1, baseline_mib=1, mechanisms=()))
+    capabilities = described(Settings(), Ready(baseline_mib=1, mechanisms=()))
     assert capabilities.ptxas == nvjitlink.version()
     assert {f"cuda:{name}" for name in ARCHITECTURES} < set(capabilities.targets)
 

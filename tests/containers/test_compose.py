@@ -16,8 +16,8 @@ from click.testing import CliRunner
 
 from service.identity.keyring import Keyring
 from service.settings import Settings
-from service.timeouts import Timeouts, stop_s
 from tests.snippets import ROOT
+from tests.timeouts import Timeouts, stop_s
 
 from .files import DOCKER, VARIABLES, compose, stages, value
 

@@ -11,6 +11,7 @@ import pytest
 
 from service.sandbox import landlock
 from service.sandbox.levels import Level
+from tensorkiln.trust import is_at_least
 from tests.snippets import ROOT, blocks
 
 from .files import DOCKER, KUBERNETES, compose, documents, stages, value
@@ -22,7 +23,7 @@ README, SANDBOX = DOCKER / "README.md", ROOT / "docs" / "sandbox.md"
 
 
 def is_enough(level: str) -> bool:
-    return Level(level).reaches(Level.LANDLOCK)
+    return is_at_least(Level(level), Level.LANDLOCK)
 
 
 def ours(image: str) -> bool:

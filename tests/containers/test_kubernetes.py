@@ -9,8 +9,8 @@ import pytest
 
 from service.server.app import create_app
 from service.settings import Settings
-from service.timeouts import Timeouts, stop_s
 from tests.snippets import ROOT
+from tests.timeouts import Timeouts, stop_s
 
 from .files import KUBERNETES, VARIABLES, compose, documents, manifests, value
 

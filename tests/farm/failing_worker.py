@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from service.sandbox.spawn import Spawned
+from service.sandbox import spawn
 from service.worker.__main__ import main
-from tests.service.failing import INSTALL
+from tests.service.failing import start_failing
 
 if __name__ == "__main__":
-    Spawned.besides = (INSTALL,)
+    spawn.start = start_failing()
     sys.exit(main())

@@ -14,6 +14,8 @@ from typing import Any, Self
 from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 
+from service.identity.tokens import Jwks, PublicKey
+
 AUDIENCE = "kiln"
 
 
@@ -86,3 +88,13 @@ class TestIssuer:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+class Counted(Jwks):
+    """Keys that count how often they were fetched."""
+
+    fetches = 0
+
+    async def _fetch(self) -> dict[str, PublicKey]:
+        self.fetches += 1
+        return await super()._fetch()

@@ -14,6 +14,7 @@ from service.fairness.turns import Allowance, Budget, Estimate, Gate, Turns
 from service.identity.caller import LOCAL, acting_as
 from service.identity.register import TenantRecord
 from tensorkiln.errors import RateLimitedError, UnavailableError
+from tests.clocks import HandClock, going_by
 
 A, B = Share("a"), Share("b")
 
@@ -174,17 +175,16 @@ def test_a_gate_counts_what_is_under_way() -> None:
 
 
 def test_a_gate_closes_when_the_seconds_are_spent_and_opens_when_they_are_earned_back() -> None:
-    now = 0.0
-    gate, allowance = Gate(lambda: now), Allowance(cpu_s=10, window_s=60)
-    with gate.pass_through("a", allowance):
-        gate.charge("a", 15)
-    with pytest.raises(RateLimitedError) as refused, gate.pass_through("a", allowance):
-        raise AssertionError
+    gate, allowance, hand = Gate(), Allowance(cpu_s=10, window_s=60), HandClock(0.0)
+    with going_by(hand):
+        with gate.pass_through("a", allowance):
+            gate.charge("a", 15)
+        with pytest.raises(RateLimitedError) as refused, gate.pass_through("a", allowance):
+            raise AssertionError
     assert refused.value.details == {"limit": "cpu_s", "maximum": 10, "actual": 15, "retry_after_s": 30, "window_s": 60}
-    with gate.pass_through("b", allowance):
-        pass
-    now = 30.1
-    with gate.pass_through("a", allowance):
+    with going_by(hand), gate.pass_through("b", allowance):
+        hand.at = 30.1
+    with going_by(hand), gate.pass_through("a", allowance):
         pass
 
 

@@ -20,8 +20,9 @@ from service.identity.issuer import Issuer
 from service.identity.register import TenantRecord
 from service.identity.tokens import FRESH_S, MAX_LEFT_S, REFRESH_S, STALE_S, Jwks, Tokens
 from tensorkiln.errors import ExpiredCredentialError, ForbiddenError, InvalidCredentialError, UnavailableError
+from tests.clocks import HandClock, going_by
 from tests.identity.guarded import Guarded, artifacts, program, refusal
-from tests.identity.issuer import AUDIENCE, TestIssuer
+from tests.identity.issuer import AUDIENCE, Counted, TestIssuer
 from tests.service.bodies import compile_body, encoded, graph
 from tests.settled import settled
 from tests.snippets import ROOT
@@ -60,6 +61,12 @@ def service(issuer: TestIssuer, tmp_path_factory: pytest.TempPathFactory) -> Ite
     oidc = json.dumps([settings_of(issuer)])
     with Guarded(tmp_path_factory.mktemp("tokens"), oidc=oidc) as running:
         yield running
+
+
+@pytest.fixture
+def hand() -> Iterator[HandClock]:
+    with going_by(clock := HandClock(0.0)):
+        yield clock
 
 
 def tokens_of(issuer: TestIssuer, **changes: Any) -> Tokens:
@@ -204,19 +211,18 @@ def test_what_is_no_token_is_refused_without_asking_the_issuer(issuer: TestIssue
     assert issuer.asked == before
 
 
-def test_a_new_key_is_fetched_and_unknown_ones_do_not_make_the_service_ask_again_and_again() -> None:
+def test_a_new_key_is_fetched_and_unknown_ones_do_not_make_the_service_ask_again_and_again(hand: HandClock) -> None:
     async def run(issuer: TestIssuer) -> None:
-        now = 0.0
-        jwks = Jwks(Issuer.model_validate(settings_of(issuer)), lambda: now)
+        jwks = Counted(Issuer.model_validate(settings_of(issuer)))
         assert await jwks.key("rsa-1") is not None
         issuer.add("rsa-2", RSAKey.generate_key(2048))
-        now += REFRESH_S
+        hand.at += REFRESH_S
         assert await jwks.key("rsa-2") is not None
         assert (jwks.fetches, issuer.asked) == (2, 2)
         found = await asyncio.gather(*(jwks.key(f"unknown-{number}") for number in range(100)))
         assert found == [None] * 100
         assert jwks.fetches == 2
-        now += REFRESH_S
+        hand.at += REFRESH_S
         await asyncio.gather(*(jwks.key(f"unknown-{number}") for number in range(100)))
         assert jwks.fetches == 3
 
@@ -224,47 +230,46 @@ def test_a_new_key_is_fetched_and_unknown_ones_do_not_make_the_service_ask_again
         asyncio.run(run(issuer))
 
 
-def test_keys_outlive_a_short_silence_of_their_issuer_and_not_a_long_one() -> None:
+def test_keys_outlive_a_short_silence_of_their_issuer_and_not_a_long_one(hand: HandClock) -> None:
     async def run(issuer: TestIssuer) -> None:
-        now = 0.0
-        jwks = Jwks(Issuer.model_validate(settings_of(issuer)), lambda: now)
+        jwks = Counted(Issuer.model_validate(settings_of(issuer)))
         assert await jwks.key("rsa-1") is not None
         issuer.fails = True
-        now += FRESH_S + 1
+        hand.at += FRESH_S + 1
         assert await jwks.key("rsa-1") is not None
-        now += STALE_S
+        hand.at += STALE_S
         with pytest.raises(UnavailableError, match="keys"):
             await jwks.key("rsa-1")
         issuer.fails = False
-        now += REFRESH_S
+        hand.at += REFRESH_S
         assert await jwks.key("rsa-1") is not None
 
     with TestIssuer() as issuer:
         asyncio.run(run(issuer))
 
 
-def test_an_issuer_that_withdraws_a_key_is_believed_when_the_keys_are_fetched_again() -> None:
+def test_an_issuer_that_withdraws_a_key_is_believed_when_the_keys_are_fetched_again(hand: HandClock) -> None:
     async def run(issuer: TestIssuer) -> None:
-        now = 0.0
-        jwks = Jwks(Issuer.model_validate(settings_of(issuer)), lambda: now)
+        jwks = Counted(Issuer.model_validate(settings_of(issuer)))
         assert await jwks.key("rsa-1") is not None
         del issuer.keys["rsa-1"]
-        now += FRESH_S + 1
+        hand.at += FRESH_S + 1
         assert await jwks.key("rsa-1") is None
 
     with TestIssuer() as issuer:
         asyncio.run(run(issuer))
 
 
-def test_an_issuer_that_hangs_keeps_nobody_waiting_whose_key_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_issuer_that_hangs_keeps_nobody_waiting_whose_key_is_known(
+    monkeypatch: pytest.MonkeyPatch, hand: HandClock
+) -> None:
     monkeypatch.setattr("service.identity.tokens.PATIENCE_S", 0.01)
 
     async def run(issuer: TestIssuer) -> None:
-        now = 0.0
-        jwks = Jwks(Issuer.model_validate(settings_of(issuer)), lambda: now)
+        jwks = Counted(Issuer.model_validate(settings_of(issuer)))
         assert await jwks.key("rsa-1") is not None
         issuer.answers.clear()
-        now += FRESH_S + 1
+        hand.at += FRESH_S + 1
         assert None not in await asyncio.gather(*(jwks.key("rsa-1") for _ in range(50)))
         unknown = asyncio.create_task(jwks.key("unknown"))
         assert await jwks.key("rsa-1") is not None
@@ -295,7 +300,7 @@ def test_an_issuer_that_never_ends_its_answer_is_given_up(monkeypatch: pytest.Mo
 
 def test_who_leaves_while_the_keys_are_fetched_takes_them_from_nobody() -> None:
     async def run(issuer: TestIssuer) -> None:
-        jwks = Jwks(Issuer.model_validate(settings_of(issuer)))
+        jwks = Counted(Issuer.model_validate(settings_of(issuer)))
         issuer.answers.clear()
         first, second = (asyncio.create_task(jwks.key("rsa-1")) for _ in range(2))
         await settled()
@@ -324,7 +329,7 @@ def test_keys_that_verify_nothing_are_passed_over() -> None:
             {"kty": "OKP", "kid": "young", "crv": "ML-DSA-44", "x": "AQAB"},
             {**curve, "kid": ["many"], "kty": ["EC"]},
         ]
-        jwks = Jwks(Issuer.model_validate(settings_of(issuer)))
+        jwks = Counted(Issuer.model_validate(settings_of(issuer)))
         assert await jwks.key("rsa-1") is not None
         names = [entry["kid"] for entry in issuer.more if isinstance(entry["kid"], str)]
         assert [await jwks.key(kid) for kid in names] == [None] * 8

@@ -10,8 +10,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from prometheus_client import REGISTRY
 
-from service.observe.instruments import REGISTRY
 from service.readiness.readiness import CHECKS
 from tests.observe.figures import Figures
 from tests.observe.test_log import lines, told_so_far

@@ -15,6 +15,7 @@ from service.sandbox.levels import Level, Wall
 from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
 from tensorkiln.errors import UnavailableError
+from tensorkiln.trust import is_at_least
 from tests.service.forked import forked_services
 
 from .boxes import WALLS, failure, in_sandbox, needs_landlock, ping
@@ -27,9 +28,9 @@ EXTERNAL = pytest.param(Wall.BWRAP, Level.EXTERNAL, id="external", marks=needs_b
 
 def test_levels_are_ordered_by_strength() -> None:
     assert [level.value for level in Level] == ["process", "landlock+seccomp", "external"]
-    assert Level.EXTERNAL.reaches(Level.LANDLOCK)
-    assert Level.LANDLOCK.reaches(Level.LANDLOCK)
-    assert not Level.PROCESS.reaches(Level.LANDLOCK)
+    assert is_at_least(Level.EXTERNAL, Level.LANDLOCK)
+    assert is_at_least(Level.LANDLOCK, Level.LANDLOCK)
+    assert not is_at_least(Level.PROCESS, Level.LANDLOCK)
 
 
 @BOXES
@@ -132,4 +133,4 @@ def test_the_least_that_is_required_is_nothing_more_than_a_process() -> None:
 
 def test_the_service_is_in_namespaces_of_its_own_kind() -> None:
     assert [name.partition(":")[0] for name in spawn.namespaces()] == list(spawn.NAMESPACES)
-    assert Ready(1, 1, ()).level == Level.PROCESS
+    assert Ready(1, ()).level == Level.PROCESS

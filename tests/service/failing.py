@@ -8,10 +8,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable, Sequence
 from itertools import count
+from socket import socket
+from subprocess import Popen
 from typing import Final
 
-from service.sandbox.spawn import Spawned
+from service.sandbox import spawn
+from service.sandbox.levels import Wall
 
 INSTALL: Final = "tests.service.failures:install"
 """The warm-up by which a fork server has that compiler."""
@@ -50,6 +54,12 @@ _READING: Final = "prepare:"
 _numbers = count(1)
 
 
+def start_failing() -> Callable[[socket, str, Sequence[str], Wall], Popen[bytes]]:
+    """`spawn.start`, for fork servers that have that compiler beside their own warm-ups."""
+    start = spawn.start
+    return lambda orders, scratch, warm_ups, wall: start(orders, scratch, (*warm_ups, INSTALL), wall)
+
+
 def failing(body: bytes, how: str) -> bytes:
     """A request like this one whose compile fails in the way that has this name, or what reads it, with `prepare:`.
 
@@ -73,5 +83,5 @@ if __name__ == "__main__":
 
     # Tests that wait for readiness to change wait less; tests/observe/test_readiness.py has the time that users wait.
     readiness.__dict__["EVERY_S"] = 1.0
-    Spawned.besides = (INSTALL,)
+    spawn.start = start_failing()
     sys.exit(main())

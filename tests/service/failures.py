@@ -138,7 +138,7 @@ def output(outlet: Outlet) -> NoReturn:
     chunk = bytes(MIB)
     number = 0
     while True:
-        outlet.part(str(number), chunk)
+        outlet.raw(*frames.encode_part(str(number), chunk))
         number += 1
 
 

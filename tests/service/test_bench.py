@@ -11,7 +11,7 @@ import pytest
 from service.engine.farm.ledger import Ledger, State, Task
 from service.engine.farm.statements import Statements
 from service.engine.order import Made
-from service.sandbox.spawn import Spawned
+from service.sandbox import spawn
 from service.settings import Settings
 from service.store.blobs import Blobs
 from service.store.location import open_store
@@ -23,7 +23,7 @@ from service.worker.bench import Bench
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import InfrastructureError, error_from_problem
 from tests.service.bodies import compile_body, encoded
-from tests.service.failing import INSTALL, failing
+from tests.service.failing import failing, start_failing
 from tests.trust.stores import action
 
 
@@ -61,7 +61,7 @@ async def test_nothing_is_left_of_an_order_that_is_taken_back_as_the_worker_writ
         await beat(self, task, state)
 
     monkeypatch.setattr(Ledger, "beat", late)
-    monkeypatch.setattr(Spawned, "besides", (INSTALL,))
+    monkeypatch.setattr(spawn, "start", start_failing())
     settings = Settings(home=tmp_path)
     ledger = ledger_of(settings)
     graph = await Blobs(open_store(settings.store_location)).put(failing(encoded(compile_body()), "hang"))

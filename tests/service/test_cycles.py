@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from service.sandbox.spawn import Spawned
+from service.sandbox import spawn
 from service.server.app import create_app
 from service.settings import Settings
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.failing import INSTALL, failing
+from tests.service.failing import failing, start_failing
 
 LARGE = 1 << 20
 SETTLED_S = 0.2
@@ -95,7 +95,7 @@ CASES: dict[str, tuple[str, bytes, dict[str, str], int]] = {
 def test_no_cycle_holds_the_body_of_a_request_or_what_its_process_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Spawned, "besides", (INSTALL,))
+    monkeypatch.setattr(spawn, "start", start_failing())
     # The process of the tests has more in memory than a service.
     settings = Settings(home=tmp_path, compile_output_mib=8, memory_mib=1 << 20)
 

@@ -81,7 +81,7 @@ def test_a_typed_error_arrives_as_such() -> None:
     [
         Fork(3, "compile", Limits(1.5, 64, 4)),
         Cancel(3),
-        Ready(17, 430, ("fork", "rlimits")),
+        Ready(430, ("fork", "rlimits")),
         Unready("its warm-up failed"),
         Refused(3, "no memory"),
         Expired(3),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.engine import Engine, engine_of
+from service.engine.engine import Engine
 from service.identity.caller import LOCAL, acting_as
 from service.process.memory_limit import MemoryLimit
 from service.sandbox.frames import Message
@@ -45,7 +45,7 @@ def with_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
             await test(engine)
 
     with asyncio.Runner() as runner:
-        engine = engine_of(settings, reader, compiler, authenticator(settings).keyring, MemoryLimit(1024))
+        engine = Engine(settings, reader, compiler, authenticator(settings).keyring, MemoryLimit(1024))
         try:
             runner.run(engine.start())
             yield lambda test: runner.run(run(test))

@@ -41,7 +41,7 @@ class Compiler:
         self._number = 0
 
     async def start(self) -> Ready:
-        return Ready(1, 1, (), self._level)
+        return Ready(1, (), self._level)
 
     async def close(self) -> None:
         """Nothing to close, since there is no process."""

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from service.action import Action
-from service.observe.instruments import REGISTRY
 from service.settings import Settings
 from service.store.blobs import Blobs
 from service.store.evict import GRACE_S

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from service.clock import Clock
 from service.engine.farm.roster import Role, Roster
 from service.engine.farm.statements import FRESH_S, Statements, generation
 from service.lease import LEASE_S
-from service.observe.instruments import REGISTRY
 from service.store.location import ObjectStore, open_store
 from service.store.records import Records
 from service.trust.keyring import Keyring, write_key

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.engine.engine import engine_of
+from service.engine.engine import Engine
 from service.process.memory_limit import MemoryLimit
 from service.sandbox.sandbox import Sandbox
 from service.sandbox.spawn import COMPILING, READING
@@ -22,7 +22,7 @@ def test_no_job_is_taken_up_before_the_level_of_its_compiles_is_known(
 
     async def run() -> str:
         settings = Settings(home=tmp_path)
-        engine = engine_of(
+        engine = Engine(
             settings, Sandbox((READING,)), Sandbox((COMPILING,)), authenticator(settings).keyring, MemoryLimit(1024)
         )
         take_up = engine.jobs.start

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
-from service.observe.instruments import REGISTRY
 from service.store.attempts import Attempt, Attempts, Crashes
 from service.store.programs import Miss
 from service.store.repeats import Repeat

@@ -18,11 +18,10 @@ from tensorkiln.strict_json import RepeatedKeyError, keys_in, most_keys, refuse_
 from tensorkiln.target import Target
 
 NATIVE: Final = "cpu:native"
-_BOUNDED: Final = {"nodes": MAX_NODES, "symbolic_vars": MAX_SYMBOLS}
-_LIMITS: Final = {"nodes": "nodes", "symbolic_vars": "symbols"}
+_BOUNDED: Final = {"nodes": ("nodes", MAX_NODES), "symbolic_vars": ("symbols", MAX_SYMBOLS)}
+"""The limit of each list of a graph, by its name and its number."""
 MOST_FIELDS: Final = 64
 """Most fields of an object in a request: objects of the contract have less than half as many, except vars_metadata."""
-
 
 OF_COMPILE: Final = (("graph", "target"), ("options",))
 """The required and the optional fields of a compile request."""
@@ -73,8 +72,8 @@ def check_fields(fields: Any, required: Collection[str], optional: Collection[st
 def parse_graph(value: Any) -> Graph:
     """The graph of a request. InvalidGraphError, UnsupportedGraphError or LimitExceededError as the contract says."""
     if isinstance(value, dict):
-        for name, most in _BOUNDED.items():
-            _refuse_at_a_glance(name, value.get(name), most)
+        for name, (limit, most) in _BOUNDED.items():
+            _refuse_at_a_glance(name, value.get(name), limit, most)
         _refuse_wide_objects(value)
     return Graph.model_validate(value)
 
@@ -107,13 +106,12 @@ def refuse_many(fields: dict[str, Any], pointer: str, error: type[TensorkilnErro
         )
 
 
-def _refuse_at_a_glance(name: str, entries: Any, most: int) -> None:
+def _refuse_at_a_glance(name: str, entries: Any, limit: str, most: int) -> None:
     """Refuse a list that is too long or has an entry that is no object: validation would report every entry."""
     if not isinstance(entries, list):
         return
     found: list[Any] = entries
     if len(found) > most:
-        limit = _LIMITS[name]
         raise LimitExceededError(
             f"the {limit} limit is {most}, the graph has {len(found)}",
             pointers=[f"/{name}"],
@@ -188,19 +186,16 @@ def parse_object(text: bytes) -> dict[str, Any]:
         raise RequestError(f"{message[0].upper()}{message[1:]}.", pointers=[error.pointer]) from None
     except ValueError as error:
         if _DEPTH_EXCEEDED in str(error):
-            raise _too_deep(json_depth(text)) from None
+            depth = json_depth(text)
+            raise LimitExceededError(
+                f"The JSON is nested {depth} deep; the limit is {MAX_JSON_DEPTH}.",
+                limit="json_depth",
+                maximum=MAX_JSON_DEPTH,
+                actual=depth,
+            ) from None
         raise RequestError(
             f"The body is not JSON: {error}. Non-finite numbers are written as the strings inf, -inf and nan."
         ) from None
     if not isinstance(content, dict):
         raise RequestError("The body is not a JSON object.")
     return content
-
-
-def _too_deep(depth: int) -> LimitExceededError:
-    return LimitExceededError(
-        f"The JSON is nested {depth} deep; the limit is {MAX_JSON_DEPTH}.",
-        limit="json_depth",
-        maximum=MAX_JSON_DEPTH,
-        actual=depth,
-    )
