@@ -18,7 +18,7 @@ from service.store.location import open_store
 from service.store.records import Records
 from service.wire.body import Body
 from tensorkiln.errors import UnavailableError
-from tests.service.test_job_ends import House, bodies_in, ended
+from tests.service.house import House, bodies_in, ended
 from tests.trust.power import Power, restored
 from tests.trust.stores import Stocked, age
 
@@ -45,16 +45,12 @@ async def test_a_job_is_open_or_has_ended_whenever_the_power_fails(
         power.cut()
 
     monkeypatch.setattr(Records, "delete", watched)
-    house = House(power.root)
-    jobs = house.jobs()
-    await jobs.start()
-    with acting_as(LOCAL):
+    async with House(power.root).working() as jobs:
         job = await jobs.accept(BODY)
         power.cuts = []
         power.cut()
-    await ended(jobs, job.record.id)
-    cuts, power.cuts = power.cuts, None
-    await jobs.close()
+        await ended(jobs, job.record.id)
+        cuts, power.cuts = power.cuts, None
     # To take it up again, a service writes its record anew.
     states: set[str] = set()
     for number, left in enumerate(cuts):
