@@ -142,18 +142,18 @@ async def service(tmp_path: Path) -> AsyncGenerator[Service]:
 
 async def test_who_has_its_turn_first_compiles_for_those_who_wait_for_theirs(service: Service) -> None:
     async with service.busy("a"):
-        news: list[object] = []
+        news, late = list[object](), list[object]()
         first = await service.ask("a", news.append)
         assert service.lane.load().waiting == 1
         second = await service.ask("b")
         # Its own place was free, whatever the other waits for; and from then on nobody waits any more.
         assert (service.lane.load().waiting, len(service.engine.begun)) == (0, 1)
-        third = await service.ask("c")
+        third = await service.ask("c", late.append)
         assert service.lane.load().waiting == 0
         service.engine.goes_on.set()
         programs = await asyncio.gather(first, second, third)
     assert [each.program for each in programs] == [b"program"] * 3
-    assert news == [{"stage": "begun"}]
+    assert news == late == [{"stage": "begun"}]
     assert len(service.engine.begun) == 1
     assert service.spent == [("b", CPU_S)]
 
@@ -193,12 +193,15 @@ async def test_what_is_given_up_is_nobodys_to_wait_for(service: Service) -> None
     assert (await second).program == b"program"
 
 
-async def test_an_error_of_the_compile_is_everybodys(service: Service) -> None:
+async def test_an_error_of_the_compile_is_everybodys_and_the_next_who_asks_begins_anew(service: Service) -> None:
     service.engine.refuses = True
     asked = [await service.ask(tenant) for tenant in ("a", "b")]
     service.engine.goes_on.set()
     assert [type(each) for each in await asyncio.gather(*asked, return_exceptions=True)] == [DiagnosticError] * 2
     assert len(service.engine.begun) == 1
+    with pytest.raises(DiagnosticError):
+        await (await service.ask("c"))
+    assert len(service.engine.begun) == 2
 
 
 async def test_turns_that_come_at_one_moment_make_one_compile(service: Service) -> None:
