@@ -6,13 +6,12 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import httpx2
 import pytest
@@ -30,6 +29,7 @@ from tests.service.server import Server
 PARTS = {"python", "packages", "cpu", "gpu", "nvjitlink", "ptxas", "cache", "service", "isolation", "readiness"}
 LAST = {"clock", "credential", "signing keys"}
 
+Answer: TypeAlias = Callable[[str], tuple[bytes, int, dict[str, str]]]
 Doctor: TypeAlias = Callable[..., "tuple[int, dict[str, dict[str, str]]]"]
 """Runs the command with variables of the environment: its exit status, and the worst finding of each part."""
 
@@ -164,73 +164,48 @@ def test_a_key_that_nobody_vouches_for_is_a_failure(doctor: Doctor, guarded: Gua
     assert list((tmp_path / "config").rglob("*.json")) == []  # looking is not trusting
 
 
-@contextmanager
-def off_by(seconds: float, url: str | None) -> Generator[str]:
-    """The URL of a server whose clock is ahead: it passes on what the service at `url` answers, or answers nothing."""
+class Answering(Loopback):
+    """Gives to each path the body, the status and the headers that a function says, and no header of its own."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            answer = httpx2.get(f"{url}{self.path}", verify=False) if url is not None else None
-            content = answer.content if answer is not None else b"{}"
-            self.send_response(answer.status_code if answer is not None else 200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        super().__init__()
 
-        def date_time_string(self, timestamp: float | None = None) -> str:
-            return super().date_time_string((timestamp or time.time()) + seconds)
+    def handle(self, request: BaseHTTPRequestHandler) -> None:
+        body, status, headers = self._answer(request.path)
+        request.send_response_only(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            request.send_header(name, value)
+        request.end_headers()
+        request.wfile.write(body)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            del format, args
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def off_by(seconds: float, url: str) -> tuple[bytes, int, dict[str, str]]:
+    """What the service answers, with the time of a clock that is ahead."""
+    answer = httpx2.get(url, verify=False)
+    return answer.content, answer.status_code, {"Date": formatdate(time.time() + seconds, usegmt=True)}
 
 
 @pytest.mark.parametrize(
     ("seconds", "status", "word"), [(0, "ok", "agrees"), (30, "warn", "behind"), (-300, "fail", "ahead of")]
 )
 def test_clocks_that_differ_are_told(doctor: Doctor, served: str, seconds: float, status: str, word: str) -> None:
-    with off_by(seconds, served) as url:
-        code, parts = doctor(KILN_URL=url)
+    with Answering(lambda path: off_by(seconds, served + path)) as server:
+        code, parts = doctor(KILN_URL=server.url)
     assert code == (1 if status == "fail" else 0)
     assert parts["clock"]["status"] == status
     assert word in parts["clock"]["found"]
 
 
 def test_another_kind_of_server_is_no_service(doctor: Doctor) -> None:
-    with off_by(0, None) as url:
-        status, parts = doctor(KILN_URL=url)
+    with Answering(lambda _: (b"{}", 200, {})) as server:
+        status, parts = doctor(KILN_URL=server.url)
     assert (status, parts["service"]["status"]) == (1, "fail")
     assert "not a tensorkiln service" in parts["service"]["advice"]
 
 
-class Hostile(Loopback):
-    """Gives one answer to everything."""
-
-    def __init__(self, body: bytes, status: int, **headers: str) -> None:
-        self._answer = status, headers, body
-        super().__init__()
-
-    def handle(self, request: BaseHTTPRequestHandler) -> None:
-        status, headers, body = self._answer
-        request.send_response_only(status)
-        for name, value in headers.items():
-            request.send_header(name, value)
-        request.send_header("Content-Length", str(len(body)))
-        request.end_headers()
-        request.wfile.write(body)
-
-
 DESCRIBED = b'{"build_id": "0", "abi": %d, "isolation": {"level": "process"}}' % ABI_VERSION
-HOSTILE = {
+HOSTILE: dict[str, tuple[bytes, int, dict[str, str]]] = {
     "deep": (b"[" * 100_000, 200, {}),
     "date": (DESCRIBED, 200, {"Date": "Thu, 01 Jan 99999999999999 00:00:00 GMT"}),
     "date of year 0": (DESCRIBED, 200, {"Date": "Thu, 01 Jan 0000 00:00:00 -0000"}),
@@ -243,8 +218,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_whatever_a_server_answers_is_a_finding(kiln: Kiln, name: str) -> None:
-    body, status, headers = HOSTILE[name]
-    with Hostile(body, status, **headers) as server:
+    with Answering(lambda _: HOSTILE[name]) as server:
         done = kiln("doctor", KILN_URL=server.url)
     assert (done.returncode, done.stderr) == (1, "")
     assert "\x1b" not in done.stdout
