@@ -15,8 +15,8 @@ import pytest
 from service import clock
 from service.engine.compiles import Compiles
 from service.engine.explain import Tunings
-from service.engine.farm.engine import MAX_ATTEMPTS, FarmEngine
-from service.engine.farm.ledger import Ledger, Result, Task
+from service.engine.farm.engine import MAX_ATTEMPTS, FarmEngine, Pending
+from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.roster import Role, Roster
 from service.engine.farm.statements import Statements, generation
 from service.engine.order import Made, OnProgress, Order, Wanted
@@ -302,3 +302,27 @@ async def test_the_time_until_a_worker_begins_is_time_in_a_queue(rig: Rig) -> No
     waited = counted.seconds
     await asyncio.sleep(0.05)
     assert counted.seconds == waited >= 0.2
+
+
+@pytest.fixture
+async def pending() -> Pending:
+    """An order that was offered for the first time."""
+    alone()
+    task = Task("order", 1, WANTED.action.components, with_dumps=False, replaces=False, deadline_s=60.0)
+    return Pending(Order(WANTED), task, lambda _: None)
+
+
+async def test_a_lost_attempt_costs_the_time_until_its_worker_was_heard_of_and_a_lease(pending: Pending) -> None:
+    pending.claimed_by("worker")
+    await asyncio.sleep(1.0)
+    pending.heartbeat(State("worker", 1))
+    await asyncio.sleep(5 * LEASE_S)  # the store is away, and nobody is told that it is lost
+    pending.next_attempt(None)
+    assert pending.order.cost.run_s == pytest.approx(1.0 + LEASE_S)
+
+
+async def test_an_attempt_that_goes_on_has_cost_what_it_took_so_far(pending: Pending) -> None:
+    assert pending.run_s == 0
+    pending.claimed_by("worker")
+    await asyncio.sleep(0.1)
+    assert pending.run_s == pytest.approx(0.1)
