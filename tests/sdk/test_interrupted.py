@@ -16,7 +16,7 @@ import pytest
 from tensorkiln import AsyncClient
 from tests.faults.chain import chain
 from tests.service.server import Server, await_end
-from tests.service.test_presence import await_in_flight, await_job
+from tests.service.test_presence import await_in_flight
 
 pytestmark = pytest.mark.xdist_group("sdk interrupted")
 SCRIPT = """
@@ -45,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def stopped(server: Server) -> int:
     """The process of a compile, which takes from now on as long as the test likes."""
-    process = await_job(server, "compile")
+    process = server.at_work()
     os.kill(process, signal.SIGSTOP)
     return process
 

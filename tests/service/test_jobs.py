@@ -237,15 +237,14 @@ def test_events_arrive_while_the_job_runs(server: Server) -> None:
 def test_a_job_that_is_cancelled_ends_with_its_process(short: Server) -> None:
     body = encoded(compile_body(graph("log2", rows=49)))
     running = accepted(short, body, "hang")
-    while not (compiling := short.jobs("compile")):
-        time.sleep(0.01)
+    compiling = short.at_work()
     waiting = accepted(short, body, "hang")
     for job in (waiting, running):
         answer = short.http.delete(f"/jobs/{job}")
         assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
         assert short.http.get(f"/jobs/{job}").json() == answer.json()
         assert short.http.delete(f"/jobs/{job}").json() == answer.json()
-    await_end(compiling[0])
+    await_end(compiling)
     assert short.http.get(f"/jobs/{waiting}").json()["queue_ms"] is None
     assert events(short, running)[-1]["data"]["state"] == "cancelled"
     assert short.compile(body).status_code == 200

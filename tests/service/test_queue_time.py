@@ -35,8 +35,7 @@ def occupied(server: Server, rows: int) -> Generator[None]:
     while server.jobs("compile"):
         time.sleep(0.01)
     job = submit(server, encoded(compile_body(graph(rows=rows))), fails="hang").json()["id"]
-    while not server.jobs("compile"):
-        time.sleep(0.01)
+    server.at_work()
     over = threading.Timer(OCCUPIED_S, lambda: server.http.delete(f"/jobs/{job}"))
     over.start()
     yield
