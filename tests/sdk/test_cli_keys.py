@@ -10,10 +10,11 @@ import pytest
 
 from service.identity.caller import Scope
 from tests.identity.guarded import Guarded
-from tests.sdk.test_compile_all import REPORTS, Kiln, environment, kiln, report
+from tests.sdk.conftest import Kiln
+from tests.sdk.test_compile_all import REPORTS, kiln, report
 from tests.service.bodies import graph
 
-__all__ = ["environment", "kiln"]
+__all__ = ["kiln"]
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from typing import TypeAlias
 import pytest
 
 from tensorkiln import Graph
-from tests.forked import Forked
 from tests.sdk.conftest import Kiln
 from tests.sdk.scripted import ScriptedServer
 from tests.sdk.unread import broken_pipe
@@ -40,14 +39,14 @@ def full() -> Generator[int]:
 
 
 @pytest.fixture
-def redirected(tmp_path: Path, served: str, graph_file: Path, forked: Forked) -> Redirected:
+def redirected(tmp_path: Path, served: str, graph_file: Path, kiln: Kiln) -> Redirected:
     def run(redirection: str, *arguments: str, **variables: str) -> tuple[int, str]:
-        own = {"KILN_URL": served, "KILN_HOME": str(tmp_path / "home"), "NO_COLOR": "1", "COLUMNS": "200"}
-        environment, directory = {**os.environ, **own, **variables}, graph_file.parent
         if redirection in (FULL, UNREAD):
             with full() if redirection == FULL else broken_pipe() as stdout:
-                done = forked.run("tensorkiln.cli", *arguments, cwd=directory, env=environment, stdout=stdout)
+                done = kiln(*arguments, stdout=stdout, **variables)
             return done.returncode, done.stderr
+        own = {"KILN_URL": served, "KILN_HOME": str(tmp_path / "home"), "NO_COLOR": "1", "COLUMNS": "200"}
+        environment, directory = {**os.environ, **own, **variables}, graph_file.parent
         # Python looks when it starts whether a stream is there.
         script = f'{{ "$@"; echo $? >status; }} {redirection}'
         command = ["sh", "-c", script, "sh", sys.executable, "-W", "error", "-m", "tensorkiln.cli", *arguments]

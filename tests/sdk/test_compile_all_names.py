@@ -12,10 +12,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.sdk.test_compile_all import REPORTS, Kiln, environment, kiln, report
+from tests.sdk.conftest import Kiln
+from tests.sdk.test_compile_all import REPORTS, kiln, report
 from tests.service.bodies import graph
 
-__all__ = ["environment", "kiln"]
+__all__ = ["kiln"]
 
 TARGET = "cpu:x86-64-v2"
 FORGED = "a\n::add-mask::cpu\n::error title=forged::\x1b[2J\u202ename"

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.sdk.test_compile_all import Kiln, environment, kiln
+from tests.sdk.conftest import Kiln
+from tests.sdk.test_compile_all import kiln
 from tests.service.bodies import graph
 
-__all__ = ["environment", "kiln"]
+__all__ = ["kiln"]
 
 NOWHERE = "http://127.0.0.1:1"
 V2, V3 = "cpu:x86-64-v2", "cpu:x86-64-v3"

@@ -12,12 +12,12 @@ import pytest
 from tensorkiln import AsyncClient, Client
 from tensorkiln.embedded import embedded_service
 from tensorkiln.errors import NotFoundError
-from tests.sdk.conftest import Connect
+from tests.sdk.conftest import Connect, Kiln
 from tests.sdk.scripted import ScriptedServer
-from tests.sdk.test_compile_all import REPORTS, Kiln, environment, kiln, report
+from tests.sdk.test_compile_all import REPORTS, kiln, report
 from tests.service.bodies import V3, graph
 
-__all__ = ["environment", "kiln"]
+__all__ = ["kiln"]
 
 CALLS: dict[str, Callable[[Any], Any]] = {
     "compile": lambda client: client.compile(graph(), V3),
