@@ -122,12 +122,15 @@ def test_a_problem_of_a_server_does_nothing_to_a_terminal(
     assert refused.stderr == f"error[graph.invalid] at {where}: {ESCAPED} \\ud800 next\n"
 
 
-def test_a_cell_of_a_table_does_nothing_to_a_terminal(kiln: Kiln, tmp_path: Path, layer: Graph) -> None:
-    name = "a\x1b[2J\x9b\u202eb"
+def test_a_name_does_nothing_to_a_terminal_and_is_no_markup(kiln: Kiln, tmp_path: Path, layer: Graph) -> None:
+    name, shown = "a\x1b[2J\x9b\u202eb[red]:x:\\[b]", r"a\x1b[2J\x9b\u202eb[red]:x:\[b]"
     (tmp_path / "graphs").mkdir()
     (tmp_path / "graphs" / f"{name}.json").write_text(layer.to_json())
     done = kiln("compile-all", "graphs", "-t", "cpu")
     assert done.returncode == 0, done.stderr
-    assert r" a\x1b[2J\x9b\u202eb " in done.stdout
-    checked = kiln("validate", f"graphs/{name}.json")
-    assert r"graphs/a\x1b[2J\x9b\u202eb.json is a graph" in checked.stdout
+    assert f" {shown} " in done.stdout
+    assert f"graphs/{shown}.json is a graph" in kiln("validate", f"graphs/{name}.json").stdout
+    missing = kiln("compile", f"graphs/{name}.json", "-o", "a[red]:x:\\[b]/out.json")
+    assert repr("a[red]:x:\\[b]/out.json") in missing.stderr
+    refused = kiln("compile", f"graphs/{name}.json", "-t", "cpu:[red]:x:")
+    assert "cpu:[red]:x:" in refused.stderr
