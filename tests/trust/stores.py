@@ -16,6 +16,7 @@ import pytest
 from service.action import Action
 from service.observe.instruments import REGISTRY
 from service.settings import Settings
+from service.store.attempts import Attempt, Attempts, Crashes
 from service.store.blobs import Blobs
 from service.store.evict import GRACE_S
 from service.store.location import ObjectStore, open_store
@@ -59,6 +60,13 @@ class Stocked:
         self.nearest.add(made, "")
         await self.nearest.settle()
         return made
+
+    async def crash(self, key: str, told: Mapping[str, Any]) -> None:
+        """Have a compile of the action with this key crash, which is told so."""
+        attempt = await Attempts(Crashes(self.records, self.notary), key).begin()
+        assert isinstance(attempt, Attempt)
+        async with attempt:
+            await attempt.crash(problem(told))
 
     async def is_whole(self, wanted: Action) -> bool:
         """Whether the program is found and every byte of it is there."""

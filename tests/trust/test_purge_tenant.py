@@ -33,7 +33,7 @@ from tensorkiln.spec.abi import ABI_VERSION
 from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server
 from tests.trust.conftest import Ran, Scrubbed
-from tests.trust.stores import Stocked, action, problem
+from tests.trust.stores import Stocked, action
 
 GRAPH = b'{"schema":1,"nodes":[]}'
 
@@ -84,16 +84,10 @@ class Home:
         access = Access(stocked.records)
         await access.grant(who, [wanted.digest, *entry.blobs])
         await access.grant_alone(who, reproducer)
-        await self.crash(replace(wanted, abi=ABI_VERSION, graph=digest_of(GRAPH)))
+        crashing = replace(wanted, abi=ABI_VERSION, graph=digest_of(GRAPH))
+        told = {"details": {"reproducer": await stocked.blobs.put(compile_reproducer(GRAPH, crashing))}}
+        await stocked.crash(crashing.digest, told)
         return wanted
-
-    async def crash(self, wanted: Action) -> None:
-        stocked = self.stocked
-        attempt = await Attempts(Crashes(stocked.records, stocked.notary), wanted.digest).begin()
-        assert isinstance(attempt, Attempt)
-        told = {"details": {"reproducer": await stocked.blobs.put(compile_reproducer(GRAPH, wanted))}}
-        async with attempt:
-            await attempt.crash(problem(told))
 
     def age(self, *folders: str) -> None:
         self.stocked.age(*folders)
