@@ -76,11 +76,14 @@ def test_who_is_not_interrupted_gets_the_result() -> None:
     assert undone == []
 
 
-def test_who_is_interrupted_waits_until_it_is_undone(interrupting: Interrupting) -> None:
+@pytest.mark.parametrize("error", [None, ZeroDivisionError()], ids=["what is done", "what fails"])
+def test_who_is_interrupted_waits_until_what_is_done_is_undone(
+    interrupting: Interrupting, error: Exception | None
+) -> None:
     undone: list[str] = []
     with pytest.raises(KeyboardInterrupt):
-        after(0.3, undone, interrupting=interrupting)
-    assert undone == ["done"]
+        after(0.3, undone, error, interrupting)
+    assert undone == (["done"] if error is None else [])
 
 
 def test_what_takes_too_long_to_wait_for_is_undone_later(
@@ -94,10 +97,3 @@ def test_what_takes_too_long_to_wait_for_is_undone_later(
     while not undone:
         time.sleep(0.02)
     assert undone == ["done"]
-
-
-def test_what_fails_after_the_interrupt_has_nothing_to_undo(interrupting: Interrupting) -> None:
-    undone: list[str] = []
-    with pytest.raises(KeyboardInterrupt):
-        after(0.3, undone, ZeroDivisionError(), interrupting)
-    assert undone == []
