@@ -140,20 +140,20 @@ async def made(rig: Rig) -> Made:
     return await asyncio.wait_for(making, 100)
 
 
-async def test_workers_with_too_little_isolation_end_the_order_for_good(tmp_path: Path) -> None:
-    async with in_rig(tmp_path, level="landlock+seccomp") as rig:
-        with pytest.raises(UntrustedArtifactError, match="KILN_REQUIRE_ISOLATION") as caught:
-            await made(rig)
-        assert caught.value.details["reason"] == "isolation"
-
-
-async def test_an_order_ends_that_only_workers_carry_out_whose_keys_are_not_known(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("believing", "setting", "reason"),
+    [
+        ({"level": "landlock+seccomp"}, "KILN_REQUIRE_ISOLATION", "isolation"),
+        ({"keys": "others"}, "KILN_KEYS", "unknown_key"),
+    ],
+)
+async def test_an_order_ends_for_good_that_only_workers_carry_out_who_are_not_believed(
+    tmp_path: Path, believing: dict[str, Any], setting: str, reason: str
 ) -> None:
-    async with in_rig(tmp_path, keys="others") as rig:
-        with pytest.raises(UntrustedArtifactError, match="KILN_KEYS") as caught:
+    async with in_rig(tmp_path, **believing) as rig:
+        with pytest.raises(UntrustedArtifactError, match=setting) as caught:
             await made(rig)
-        assert caught.value.details["reason"] == "unknown_key"
+        assert caught.value.details["reason"] == reason
 
 
 async def test_a_program_that_is_gone_may_be_made_again(rig: Rig) -> None:

@@ -34,6 +34,11 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_work, "_FIRST_PAUSE_S", 0.01)
 
 
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
 class Broken(Turns):
     """Turns that raise when somebody comes, or that are another's for as long as anybody waits."""
 
@@ -48,8 +53,7 @@ class Broken(Turns):
         yield
 
 
-async def test_a_defect_outside_the_work_ends_the_job(tmp_path: Path) -> None:
-    house = House(tmp_path)
+async def test_a_defect_outside_the_work_ends_the_job(house: House) -> None:
     house.turns = Broken(AssertionError("the lanes are not what they were"))
     assert failed_by(await house.done()) == "internal"
 
@@ -99,7 +103,7 @@ async def test_a_compile_that_was_begun_again_often_does_not_use_up_the_job(tmp_
     assert (record.state, record.attempt, told.calls) == ("done", MAX_ATTEMPTS + 1, 2)
 
 
-async def test_a_job_whose_end_cannot_be_written_for_a_while_is_taken_up_again(tmp_path: Path) -> None:
+async def test_a_job_whose_end_cannot_be_written_for_a_while_is_taken_up_again(house: House) -> None:
     class Failing(JobRecords):
         left = 2
 
@@ -109,13 +113,12 @@ async def test_a_job_whose_end_cannot_be_written_for_a_while_is_taken_up_again(t
                 raise RuntimeError("a defect")
             return await super().end(record)
 
-    house = House(tmp_path)
     house.job_records = Failing(house.records)
     record = await house.done()
     assert (record.state, record.attempt) == ("done", 2)
 
 
-async def test_a_request_that_leaves_while_its_job_is_recorded_leaves_no_open_job_behind(tmp_path: Path) -> None:
+async def test_a_request_that_leaves_while_its_job_is_recorded_leaves_no_open_job_behind(house: House) -> None:
     has_left = asyncio.Event()
 
     class Slow(JobRecords):
@@ -129,7 +132,6 @@ async def test_a_request_that_leaves_while_its_job_is_recorded_leaves_no_open_jo
             self.looks += 1
             return await super().opened()
 
-    house = House(tmp_path)
     stored = house.job_records
     house.job_records = slow = Slow(house.records)
     async with house.working() as jobs:
@@ -185,8 +187,9 @@ DAMAGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("damage", [None, *DAMAGES])
-async def test_a_job_whose_record_is_damaged_fails_and_holds_up_no_other(tmp_path: Path, damage: str | None) -> None:
-    house = House(tmp_path)
+async def test_a_job_whose_record_is_damaged_fails_and_holds_up_no_other(
+    house: House, tmp_path: Path, damage: str | None
+) -> None:
     other = replace(LEFT, id="b" * 32, body=await house.blobs.put(b"{}"))
     await house.job_records.write(other)
     if damage is None:
@@ -202,8 +205,7 @@ async def test_a_job_whose_record_is_damaged_fails_and_holds_up_no_other(tmp_pat
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_a_job_whose_end_is_damaged_is_told_of_no_more(tmp_path: Path, damage: str) -> None:
-    house = House(tmp_path)
+async def test_a_job_whose_end_is_damaged_is_told_of_no_more(house: House, tmp_path: Path, damage: str) -> None:
     path = f"jobs/ended/{LEFT.id[:2]}/{LEFT.id}"
     await house.records.put(path, {**asdict(LEFT), "state": "cancelled", **DAMAGES[damage]})
     with acting_as(LOCAL), pytest.raises(NotFoundError):
@@ -212,23 +214,20 @@ async def test_a_job_whose_end_is_damaged_is_told_of_no_more(tmp_path: Path, dam
 
 
 @pytest.mark.parametrize("caller", [{}, {"name": "x"}, {**LOCAL.to_record(), "scopes": ["of a later version"]}])
-async def test_a_job_of_a_caller_that_nobody_can_read_fails(tmp_path: Path, caller: dict[str, Any]) -> None:
-    house = House(tmp_path)
+async def test_a_job_of_a_caller_that_nobody_can_read_fails(house: House, caller: dict[str, Any]) -> None:
     await house.job_records.write(replace(LEFT, caller=caller))
     async with house.working() as jobs:
         assert failed_by(await ended(jobs, LEFT.id)) == "internal"
 
 
-async def test_a_field_of_a_later_version_does_not_keep_a_job_from_being_done(tmp_path: Path) -> None:
-    house = House(tmp_path)
+async def test_a_field_of_a_later_version_does_not_keep_a_job_from_being_done(house: House) -> None:
     blob = await house.blobs.put(b"{}")
     await house.records.put(f"jobs/open/{LEFT.id}", {**asdict(LEFT), "body": blob, "colour": "red"})
     async with house.working() as jobs:
         assert (await ended(jobs, LEFT.id)).state == "done"
 
 
-async def test_a_job_whose_request_is_gone_fails(tmp_path: Path) -> None:
-    house = House(tmp_path)
+async def test_a_job_whose_request_is_gone_fails(house: House) -> None:
     await house.job_records.write(LEFT)
     async with house.working() as jobs:
         lost = await ended(jobs, LEFT.id)
@@ -238,7 +237,7 @@ async def test_a_job_whose_request_is_gone_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lost", ["000", "999"])
-async def test_a_job_that_the_store_does_not_give_holds_up_no_other(tmp_path: Path, lost: str) -> None:
+async def test_a_job_that_the_store_does_not_give_holds_up_no_other(house: House, lost: str) -> None:
     class Refusing(JobRecords):
         refused = 0
 
@@ -248,7 +247,6 @@ async def test_a_job_that_the_store_does_not_give_holds_up_no_other(tmp_path: Pa
                 raise UnavailableError("The store does not give this.")
             return await super().orphan(job, owner)
 
-    house = House(tmp_path)
     house.job_records = refusing = Refusing(house.records)
     blob = await house.blobs.put(b"{}")
     left = [f"{number * 111:03}" + "a" * 29 for number in range(10)]
@@ -260,7 +258,7 @@ async def test_a_job_that_the_store_does_not_give_holds_up_no_other(tmp_path: Pa
         assert refusing.refused
 
 
-async def test_a_service_that_could_not_write_that_it_took_a_job_takes_it_up_later(tmp_path: Path) -> None:
+async def test_a_service_that_could_not_write_that_it_took_a_job_takes_it_up_later(house: House) -> None:
     class Refusing(JobRecords):
         refuses = True
 
@@ -270,7 +268,6 @@ async def test_a_service_that_could_not_write_that_it_took_a_job_takes_it_up_lat
                 raise AWAY
             await super().write(record)
 
-    house = House(tmp_path)
     await house.job_records.write(replace(LEFT, body=await house.blobs.put(b"{}")))
     house.job_records = Refusing(house.records)
     async with house.working() as jobs:
@@ -296,10 +293,7 @@ async def test_services_that_stop_in_order_are_not_lost_over_a_job(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("state", "end"), [("queued", "done"), ("running", "failed")])
-async def test_a_service_that_is_lost_counts_for_the_jobs_that_it_worked_on(
-    tmp_path: Path, state: str, end: str
-) -> None:
-    house = House(tmp_path)
+async def test_a_service_that_is_lost_counts_for_the_jobs_that_it_worked_on(house: House, state: str, end: str) -> None:
     left = replace(LEFT, body=await house.blobs.put(b"{}"), lost=MAX_ATTEMPTS - 1)
     await house.job_records.write(replace(left, state=state))
     async with house.working() as jobs:

@@ -24,6 +24,17 @@ from tests.trust.forgery import fresh_key
 DAY_S = 86_400
 
 
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock(time.time())
+
+
+@pytest.fixture
+def keyring(tmp_path: Path, clock: HandClock) -> Keyring:
+    """The keys of the test's directory, by the clock."""
+    return by(clock, Keyring(tmp_path))
+
+
 def files(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.jwk"))
 
@@ -67,9 +78,9 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         Keyring(tmp_path / "file" / "keys").signer()
 
 
-def test_rotation_leaves_the_older_key_valid_for_a_time_and_unable_to_sign(tmp_path: Path) -> None:
-    clock = HandClock(time.time())
-    keyring = by(clock, Keyring(tmp_path))
+def test_rotation_leaves_the_older_key_valid_for_a_time_and_unable_to_sign(
+    keyring: Keyring, clock: HandClock, tmp_path: Path
+) -> None:
     older = keyring.signer()
     newer = keyring.rotate(100)
     assert keyring.signer().kid == newer.kid != older.kid
@@ -80,9 +91,7 @@ def test_rotation_leaves_the_older_key_valid_for_a_time_and_unable_to_sign(tmp_p
     assert [key.kid for key in keyring.published().keys] in ([newer.kid, older.kid], [older.kid, newer.kid])
 
 
-def test_a_key_near_its_end_has_a_successor_by_itself(tmp_path: Path) -> None:
-    clock = HandClock(time.time())
-    keyring = by(clock, Keyring(tmp_path))
+def test_a_key_near_its_end_has_a_successor_by_itself(keyring: Keyring, clock: HandClock) -> None:
     first = keyring.signer()
     clock.at += LIFETIME_S - OVERLAP_S - 10
     assert keyring.signer().kid == first.kid
@@ -107,9 +116,8 @@ def without_public_directory(directory: Path) -> Path | None:
 
 @pytest.mark.parametrize("spoil", [without_lock, without_public_directory])
 def test_a_key_near_its_end_signs_as_long_as_it_can_have_no_successor(
-    tmp_path: Path, spoil: Callable[[Path], Path | None]
+    clock: HandClock, tmp_path: Path, spoil: Callable[[Path], Path | None]
 ) -> None:
-    clock = HandClock(time.time())
     first = by(clock, Keyring(tmp_path)).signer()
     public = spoil(tmp_path)
     keyring = by(clock, Keyring(tmp_path, public_directory=public))
@@ -125,10 +133,10 @@ def test_a_key_near_its_end_signs_as_long_as_it_can_have_no_successor(
         keyring.signer()
 
 
-def test_a_key_has_its_successor_once_that_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_has_its_successor_once_that_can_be_written(
+    keyring: Keyring, clock: HandClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("service.trust.keyring.TRY_EVERY_S", 0.0)
-    clock = HandClock(time.time())
-    keyring = by(clock, Keyring(tmp_path))
     first = keyring.signer()
     without_lock(tmp_path)
     clock.at = first.exp - OVERLAP_S + 10
@@ -139,8 +147,7 @@ def test_a_key_has_its_successor_once_that_can_be_written(tmp_path: Path, monkey
     assert second.endorsement.kid == first.kid
 
 
-def test_another_process_sees_a_rotation(tmp_path: Path) -> None:
-    clock = HandClock(time.time())
+def test_another_process_sees_a_rotation(clock: HandClock, tmp_path: Path) -> None:
     here, there = by(clock, Keyring(tmp_path)), by(clock, Keyring(tmp_path))
     first = here.signer()
     assert there.signer().kid == first.kid

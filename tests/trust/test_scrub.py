@@ -22,23 +22,17 @@ HOUR_S = 3600.0
 OLD_S = 2 * max(LEFT_S, GRACE_S)
 
 
-def stock(home: Path) -> Stocked:
+async def damage(stocked: Stocked) -> None:
     """Four programs, of which one has a damaged artifact, one an untrusted record and one a damaged record."""
-    stocked = Stocked.at(home / "store")
-
-    async def run() -> None:
-        actions = [await stocked.save(number) for number in range(4)]
-        entry = await stocked.entry(actions[0].digest)
-        flip(home / "store" / "blobs" / entry.program[:2] / entry.program)
-        await stocked.records.put(f"programs/{actions[1].digest[:2]}/{actions[1].digest}", {"signed": "{}"})
-        flip(stocked.path(actions[2]))
-
-    asyncio.run(run())
-    return stocked
+    actions = [await stocked.save(number) for number in range(4)]
+    entry = await stocked.entry(actions[0].digest)
+    flip(stocked.root / "blobs" / entry.program[:2] / entry.program)
+    await stocked.records.put(f"programs/{actions[1].digest[:2]}/{actions[1].digest}", {"signed": "{}"})
+    flip(stocked.path(actions[2]))
 
 
-def test_a_scrub_reports_and_removes_what_is_not_whole(scrubbed: Scrubbed, tmp_path: Path) -> None:
-    stocked = stock(tmp_path)
+async def test_a_scrub_reports_and_removes_what_is_not_whole(scrubbed: Scrubbed, stocked: Stocked) -> None:
+    await damage(stocked)
     before = stocked.files()
     status, report = scrubbed("--dry-run")
     assert status == 1
@@ -52,8 +46,8 @@ def test_a_scrub_reports_and_removes_what_is_not_whole(scrubbed: Scrubbed, tmp_p
     assert report["clean"] is True
 
 
-def test_a_scrub_can_keep_what_it_removes(scrubbed: Scrubbed, tmp_path: Path) -> None:
-    stocked = stock(tmp_path)
+async def test_a_scrub_can_keep_what_it_removes(scrubbed: Scrubbed, stocked: Stocked) -> None:
+    await damage(stocked)
     before = len(stocked.files())
     assert scrubbed("--quarantine")[0] == 1
     assert len(stocked.files("quarantine")) == 4
