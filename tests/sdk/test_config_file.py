@@ -40,11 +40,11 @@ def test_an_argument_wins_over_a_variable_which_wins_over_the_file(write: Write)
     settings = resolve_settings(environment=environment)
     assert (settings.url, settings.timeout_s, settings.startup_timeout_s) == ("http://file:1", 7.5, 9.0)
     assert settings.home == Path("/file")
-    environment |= {"KILN_URL": "http://variable:1", "KILN_TIMEOUT_S": "8"}
+    environment |= {"KILN_URL": "http://variable:1", "KILN_TIMEOUT_S": "8", "KILN_HOME": "/variable"}
     settings = resolve_settings(environment=environment)
     assert (settings.url, settings.timeout_s, settings.startup_timeout_s) == ("http://variable:1", 8.0, 9.0)
-    settings = resolve_settings("http://argument:1", timeout_s=3, environment=environment)
-    assert (settings.url, settings.timeout_s) == ("http://argument:1", 3.0)
+    settings = resolve_settings("http://argument:1/", timeout_s=3, cache_dir="/argument", environment=environment)
+    assert (settings.url, settings.timeout_s, settings.home) == ("http://argument:1", 3.0, Path("/argument"))
 
 
 def test_a_variable_that_is_set_to_nothing_hides_the_file(write: Write) -> None:

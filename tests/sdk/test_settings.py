@@ -14,12 +14,6 @@ from tensorkiln.trust.policy import resolve_policy
 from tests.sdk.conftest import Kiln
 
 
-def test_an_argument_wins_over_the_environment() -> None:
-    environment = {"KILN_URL": "http://elsewhere:1", "KILN_TIMEOUT_S": "7", "KILN_HOME": "/var/kiln"}
-    settings = resolve_settings("http://here:2/", timeout_s=3, cache_dir="/srv/kiln", environment=environment)
-    assert (settings.url, settings.timeout_s, settings.home) == ("http://here:2", 3.0, Path("/srv/kiln"))
-
-
 def test_an_empty_url_asks_for_an_embedded_service_whatever_the_environment_says() -> None:
     assert resolve_settings("", environment={"KILN_URL": "http://elsewhere:1"}).url is None
 

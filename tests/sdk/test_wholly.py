@@ -1,4 +1,4 @@
-"""What must not be left half done is undone for whoever is interrupted, however late it is done."""
+"""What must not be left half done is undone for whoever is interrupted, and a connection that was left is nobody's."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import signal
 import threading
 import time
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
-from tensorkiln import tasks
+from tensorkiln import Client, tasks
 from tensorkiln.immediate import run
 from tensorkiln.runner import BlockingRunner
+from tests.sdk.scripted import ScriptedServer
+from tests.sdk.test_closed import arrived
 
 
 class Interrupting:
@@ -97,3 +100,35 @@ def test_what_takes_too_long_to_wait_for_is_undone_later(
     while not undone:
         time.sleep(0.02)
     assert undone == ["done"]
+
+
+@pytest.fixture(params=[KeyboardInterrupt, ZeroDivisionError], ids=["Ctrl-C", "a handler of one's own"])
+def raised(request: pytest.FixtureRequest) -> Generator[type[BaseException]]:
+    """What the handler of SIGINT raises meanwhile."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("a signal is the main thread's")
+
+    def handle(number: int, frame: object) -> None:
+        raise request.param
+
+    before = signal.signal(signal.SIGINT, handle)
+    yield request.param
+    signal.signal(signal.SIGINT, before)
+
+
+def test_the_next_request_waits_for_none_that_was_left(
+    scripted: ScriptedServer, tmp_path: Path, raised: type[BaseException]
+) -> None:
+    def interrupt() -> None:
+        arrived(scripted, 1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    scripted.answers_with(b'{"first": 1}', delay_s=60.0)
+    scripted.answers_with(b'{"second": 2}')
+    interrupting = threading.Thread(target=interrupt)
+    with Client(scripted.url, cache_dir=tmp_path, timeout_s=30) as client:
+        interrupting.start()
+        with pytest.raises(raised):
+            client.capabilities()
+        interrupting.join()
+        assert client.capabilities() == {"second": 2}
