@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -57,14 +58,20 @@ def kiln(kiln: Kiln, monkeypatch: pytest.MonkeyPatch) -> Kiln:
     return run
 
 
+def written_graphs(folder: Path, names: Sequence[str], first_row: int) -> None:
+    """Write graphs of these names into a folder, each of one more row than the one before."""
+    for row, name in enumerate(names, first_row):
+        path = folder / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(graph("sqrt", rows=row)))
+
+
 @pytest.fixture
 def graphs(tmp_path: Path) -> Path:
     """Two graphs, one of them in a folder of the folder, and what is not to be found."""
     folder = tmp_path / "graphs"
-    (folder / "deep").mkdir(parents=True)
+    written_graphs(folder, ["one", "deep/two"], 101)
     (folder / ".hidden").mkdir()
-    (folder / "one.json").write_text(json.dumps(graph("sqrt", name="one", rows=101)))
-    (folder / "deep" / "two.json").write_text(json.dumps(graph("sqrt", name="two", rows=102)))
     (folder / ".hidden" / "three.json").write_text("{}")
     (folder / "notes.txt").write_text("none")
     return folder
