@@ -22,6 +22,7 @@ from tests.service.embedded import forked_embedding
 from tests.service.server import Server
 
 HERE = Path(__file__).parent
+NOWHERE = "http://127.0.0.1:1"
 Kiln = Callable[..., "subprocess.CompletedProcess[str]"]
 Connect = Callable[..., Any]
 COMMANDS = (
@@ -153,6 +154,11 @@ def forked() -> Iterator[Forked]:
         yield forked
 
 
+def no_time_at(url: str) -> dict[str, str]:
+    """The variable by which a command does not ask again and again where there is no service."""
+    return {"KILN_TIMEOUT_S": "1"} if url == NOWHERE else {}
+
+
 @pytest.fixture
 def kiln(tmp_path: Path, served: str, forked: Forked) -> Kiln:
     """Runs `kiln` in the test's directory, by a running service unless `url` is empty, with variables of its own.
@@ -168,7 +174,7 @@ def kiln(tmp_path: Path, served: str, forked: Forked) -> Kiln:
         **variables: str,
     ) -> subprocess.CompletedProcess[str]:
         own = {"KILN_URL": url, "KILN_HOME": str(tmp_path / "home"), "COLUMNS": "200", "NO_COLOR": "1", **variables}
-        env = {**os.environ, **own}
+        env = {**os.environ, **own, **no_time_at(own["KILN_URL"])}
         return forked.run("tensorkiln.cli", *arguments, cwd=tmp_path, env=env, stdout=stdout, file_bytes=file_bytes)
 
     return run

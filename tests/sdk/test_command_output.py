@@ -14,7 +14,7 @@ from typing import TypeAlias
 import pytest
 
 from tensorkiln import Graph
-from tests.sdk.conftest import Kiln
+from tests.sdk.conftest import Kiln, no_time_at
 from tests.sdk.scripted import ScriptedServer
 from tests.sdk.unread import broken_pipe
 
@@ -46,7 +46,8 @@ def redirected(tmp_path: Path, served: str, graph_file: Path, kiln: Kiln) -> Red
                 done = kiln(*arguments, stdout=stdout, **variables)
             return done.returncode, done.stderr
         own = {"KILN_URL": served, "KILN_HOME": str(tmp_path / "home"), "NO_COLOR": "1", "COLUMNS": "200"}
-        environment, directory = {**os.environ, **own, **variables}, graph_file.parent
+        hurried, directory = no_time_at(variables.get("KILN_URL", "")), graph_file.parent
+        environment = {**os.environ, **own, **variables, **hurried}
         # Python looks when it starts whether a stream is there.
         script = f'{{ "$@"; echo $? >status; }} {redirection}'
         command = ["sh", "-c", script, "sh", sys.executable, "-W", "error", "-m", "tensorkiln.cli", *arguments]

@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.sdk.conftest import Kiln
+from tests.sdk.conftest import NOWHERE, Kiln
 from tests.sdk.test_compile_all import kiln, written_graphs
 from tests.service.bodies import graph
 
 __all__ = ["kiln"]
 
-NOWHERE = "http://127.0.0.1:1"
 V2, V3 = "cpu:x86-64-v2", "cpu:x86-64-v3"
 
 

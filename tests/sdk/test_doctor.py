@@ -23,7 +23,7 @@ from tensorkiln.spec.abi import ABI_VERSION
 from tests.forked import Forked
 from tests.identity.guarded import Guarded
 from tests.loopback import Loopback
-from tests.sdk.conftest import Kiln
+from tests.sdk.conftest import Kiln, no_time_at
 from tests.service.server import Server
 
 PARTS = {"python", "packages", "cpu", "gpu", "nvjitlink", "ptxas", "cache", "service", "isolation", "readiness"}
@@ -41,7 +41,8 @@ def kiln(tmp_path: Path, forked: Forked) -> Kiln:
     def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
         places = {"KILN_HOME": str(tmp_path / "home"), "KILN_CONFIG_DIR": str(tmp_path / "config")}
-        environment = {**clean, **places, "COLUMNS": "240", "NO_COLOR": "1", **variables}
+        hurried = no_time_at(variables.get("KILN_URL", ""))
+        environment = {**clean, **places, **hurried, "COLUMNS": "240", "NO_COLOR": "1", **variables}
         return forked.run("tensorkiln.cli", *arguments, cwd=tmp_path, env=environment)
 
     return run

@@ -93,9 +93,9 @@ def test_what_was_not_measured_or_cannot_be_is_refused(
 
 
 def test_measurements_of_another_graph_and_other_bytes_are_not_taken(patient: Server) -> None:
-    program = compiled(patient, layer(76), "measure")
+    program = compiled(patient, layer(71), "measure")
     (code,) = {kernel["artifact"] for kernel in program["kernels"]}
-    body = encoded({"graph": layer(76), "target": NATIVE, "options": {"tuned": "prefer"}})
+    body = encoded({"graph": layer(71), "target": NATIVE, "options": {"tuned": "prefer"}})
     (action,) = patient.post("/explain", body).json()["actions"]
     for digest in (code, action["components"]["options"]["tuned"]):
         answer = asked(patient, layer(77), digest)
@@ -113,8 +113,8 @@ def test_measurements_are_no_program(patient: Server) -> None:
 
 
 def test_an_explanation_says_of_each_target_whether_it_was_measured(patient: Server) -> None:
-    compiled(patient, layer(79), "measure")
-    body = {"graph": layer(79), "target": [NATIVE, "cpu:x86-64-v2"], "options": {"tuned": "require"}}
+    compiled(patient, layer(71), "measure")
+    body = {"graph": layer(71), "target": [NATIVE, "cpu:x86-64-v2"], "options": {"tuned": "require"}}
     measured, other = patient.post("/explain", encoded(body)).json()["actions"]
     assert measured["stored"]
     assert not other["stored"]
