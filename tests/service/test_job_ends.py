@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from service.engine import job_work, jobs
 from service.engine.job_work import MAX_ATTEMPTS
@@ -29,9 +30,11 @@ AWAY = UnavailableError("The store is away for a moment.")
 
 
 @pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def _soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(jobs, "BEAT_S", 0.05)
     monkeypatch.setattr(job_work, "_FIRST_PAUSE_S", 0.01)
+    with capture_logs():  # to print a defect with all that is in its frames takes longer than the test
+        yield
 
 
 @pytest.fixture
