@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
@@ -21,6 +22,7 @@ from tests.service.embedded import forked_embedding
 from tests.service.server import Server
 
 HERE = Path(__file__).parent
+NOWHERE = "http://127.0.0.1:1"
 Kiln = Callable[..., "subprocess.CompletedProcess[str]"]
 Connect = Callable[..., Any]
 COMMANDS = (
@@ -152,13 +154,28 @@ def forked() -> Iterator[Forked]:
         yield forked
 
 
+def no_time_at(url: str) -> dict[str, str]:
+    """The variable by which a command does not ask again and again where there is no service."""
+    return {"KILN_TIMEOUT_S": "1"} if url == NOWHERE else {}
+
+
 @pytest.fixture
 def kiln(tmp_path: Path, served: str, forked: Forked) -> Kiln:
-    """Runs `kiln` in the test's directory, by a running service unless `url` is empty."""
+    """Runs `kiln` in the test's directory, by a running service unless `url` is empty, with variables of its own.
 
-    def run(*arguments: str, url: str = served) -> subprocess.CompletedProcess[str]:
-        environment = {"KILN_URL": url, "KILN_HOME": str(tmp_path / "home"), "COLUMNS": "200", "NO_COLOR": "1"}
-        return forked.run("tensorkiln.cli", *arguments, cwd=tmp_path, env={**os.environ, **environment})
+    What it writes to another `stdout` is not read, and no file of it has more than `file_bytes`.
+    """
+
+    def run(
+        *arguments: str,
+        url: str = served,
+        stdout: int = subprocess.PIPE,
+        file_bytes: int = resource.RLIM_INFINITY,
+        **variables: str,
+    ) -> subprocess.CompletedProcess[str]:
+        own = {"KILN_URL": url, "KILN_HOME": str(tmp_path / "home"), "COLUMNS": "200", "NO_COLOR": "1", **variables}
+        env = {**os.environ, **own, **no_time_at(own["KILN_URL"])}
+        return forked.run("tensorkiln.cli", *arguments, cwd=tmp_path, env=env, stdout=stdout, file_bytes=file_bytes)
 
     return run
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 from tensorkiln import AsyncClient, Client, Graph
 from tensorkiln.errors import InvalidGraphError, NotFoundError, RequestError, UnavailableError
+from tests.sdk.test_batch import broken
 from tests.service.bodies import graph
 
 
@@ -31,47 +31,31 @@ def test_both_clients_have_the_same_methods_with_the_same_arguments_and_words() 
             assert one[name].__doc__
 
 
-def test_a_graph_is_compiled_and_loaded_in_a_loop(served: str, layer: Graph, tmp_path: Path) -> None:
+async def test_a_graph_is_compiled_and_loaded_in_a_loop_and_the_errors_are_the_same(
+    served: str, layer: Graph, tmp_path: Path
+) -> None:
     x, w = np.ones((4, 8), np.float32), np.full((8, 3), 0.5, np.float32)
-
-    async def compile() -> None:
-        async with AsyncClient(served, cache_dir=tmp_path) as client:
-            program = await client.compile(layer)
-            np.testing.assert_array_equal(program(x, w, n=4)[0], np.full((4, 3), 4, np.float32))
-            digest = program.compiled.digest
-            assert (await client.program(digest)).compiled.digest == digest
-            assert (await client.validate(layer))["valid"]
-            assert "cpu" in (await client.capabilities())["targets"]
-            assert await client.artifact(min(program.compiled.artifacts))
-            staged = await client.compile(layer, options={"dump_stages": True})
-            name = next(stage.name for stage in staged.compiled.stages if stage.dump)
-            assert await client.stage(staged.compiled.digest, name)
-
-    asyncio.run(compile())
-
-
-def test_the_errors_are_the_same(served: str, tmp_path: Path) -> None:
-    broken = graph()
-    broken["nodes"][1]["in_var"] = 999
-
-    async def compile() -> None:
-        async with AsyncClient(served, cache_dir=tmp_path) as client:
-            with pytest.raises(InvalidGraphError) as invalid:
-                await client.compile(broken)
-            assert invalid.value.pointers == ("/nodes/1/in_var",)
-            with pytest.raises(NotFoundError):
-                await client.program("0" * 64)
-            with pytest.raises(RequestError, match="cpu:pentium"):
-                await client.compile(graph(), "cpu:pentium")
-        with pytest.raises(UnavailableError, match="closed"):
-            await client.capabilities()
-
-    asyncio.run(compile())
+    async with AsyncClient(served, cache_dir=tmp_path) as client:
+        program = await client.compile(layer)
+        np.testing.assert_array_equal(program(x, w, n=4)[0], np.full((4, 3), 4, np.float32))
+        digest = program.compiled.digest
+        assert (await client.program(digest)).compiled.digest == digest
+        assert (await client.validate(layer))["valid"]
+        assert "cpu" in (await client.capabilities())["targets"]
+        assert await client.artifact(min(program.compiled.artifacts))
+        staged = await client.compile(layer, options={"dump_stages": True})
+        name = next(stage.name for stage in staged.compiled.stages if stage.dump)
+        assert await client.stage(staged.compiled.digest, name)
+        with pytest.raises(InvalidGraphError) as invalid:
+            await client.compile(broken())
+        assert invalid.value.pointers == ("/nodes/1/in_var",)
+        with pytest.raises(NotFoundError):
+            await client.program("0" * 64)
+        with pytest.raises(RequestError, match="cpu:pentium"):
+            await client.compile(graph(), "cpu:pentium")
+    with pytest.raises(UnavailableError, match="closed"):
+        await client.capabilities()
 
 
-def test_a_client_that_waits_may_be_used_inside_a_loop(home: Path, layer: Graph) -> None:
-    async def compile() -> str:
-        with Client(cache_dir=home) as client:
-            return client.compile(layer).compiled.digest
-
-    assert asyncio.run(compile())
+async def test_a_client_that_waits_may_be_used_inside_a_loop(client: Client, layer: Graph) -> None:
+    assert client.compile(layer).compiled.digest

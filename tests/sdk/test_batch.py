@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import sys
 import threading
@@ -85,13 +84,11 @@ def test_results_come_as_they_are_there_and_graphs_are_read_when_it_is_their_tur
     assert threading.get_ident() not in threads
 
 
-def test_many_are_compiled_in_a_loop(served: str, tmp_path: Path) -> None:
-    async def compile() -> set[int]:
-        async with AsyncClient(served, cache_dir=tmp_path) as client:
-            wires = [graph("sqrt", rows=rows) for rows in range(80, 84)]
-            return {each.graph async for each in client.compile_many(wires, ["cpu"]) if each.error is None}
-
-    assert asyncio.run(compile()) == {0, 1, 2, 3}
+async def test_many_are_compiled_in_a_loop(served: str, tmp_path: Path) -> None:
+    wires = [graph("sqrt", rows=rows) for rows in range(80, 84)]
+    async with AsyncClient(served, cache_dir=tmp_path) as client:
+        found = {each.graph async for each in client.compile_many(wires, ["cpu"]) if each.error is None}
+    assert found == {0, 1, 2, 3}
 
 
 def test_what_a_client_kept_is_compiled_without_a_service(served: str, tmp_path: Path) -> None:

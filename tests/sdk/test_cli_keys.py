@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
-
 from service.identity.caller import Scope
 from tests.identity.guarded import Guarded
-from tests.sdk.test_compile_all import REPORTS, Kiln, environment, kiln, report
-from tests.service.bodies import graph
+from tests.sdk.conftest import Kiln
+from tests.sdk.test_compile_all import REPORTS, kiln, report, written_graphs
 
-__all__ = ["environment", "kiln"]
-
-
-@pytest.fixture
-def graphs(tmp_path: Path) -> Path:
-    folder = tmp_path / "graphs"
-    folder.mkdir()
-    (folder / "one.json").write_text(json.dumps(graph("sqrt", rows=131)))
-    return folder
+__all__ = ["kiln"]
 
 
-def test_a_key_that_is_refused_says_nothing_of_the_graphs(
-    kiln: Kiln, guarded: Guarded, graphs: Path, tmp_path: Path
-) -> None:
+def test_a_key_that_is_refused_says_nothing_of_the_graphs(kiln: Kiln, guarded: Guarded, tmp_path: Path) -> None:
+    written_graphs(tmp_path / "graphs", ["one"], 131)
     reader = guarded.key("acme", Scope.CACHE_READ)
     for variables, code in (
         ({}, "auth.missing"),

@@ -13,18 +13,18 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tensorkiln import AsyncClient, Client, Graph
+from tensorkiln import AsyncClient, Client
 from tensorkiln.errors import UnavailableError
-from tests.sdk.scripted import ScriptedServer
+from tests.sdk.conftest import Connect
+from tests.sdk.scripted import EVENTS, Answer, ScriptedServer
 from tests.service.bodies import graph
 
 LONG_S = 60.0
 ACCEPTED = b'{"id": "j1", "state": "queued"}'
-QUEUED = ("1", "queued", {"state": "queued"})
+STREAM = b'id: 1\nevent: queued\ndata: {"state": "queued"}\n\n'
 
 
 def arrived(scripted: ScriptedServer, count: int) -> None:
@@ -35,56 +35,38 @@ def arrived(scripted: ScriptedServer, count: int) -> None:
         time.sleep(0.01)
 
 
-def closed_meanwhile(scripted: ScriptedServer, cache: Path, call: Callable[[Client], object], requests: int) -> str:
-    """What a call in another thread says when its client is closed after so many requests."""
+def asked_twice(client: Client) -> None:
+    client.capabilities()
+    client.capabilities()
+
+
+BUSY = Answer(503, b"busy", {"Retry-After": "40"})
+JOB = [Answer(202, ACCEPTED), Answer(200, STREAM, EVENTS, stays_s=LONG_S)]
+CALLS: dict[str, tuple[list[Answer], Callable[[Client], object]]] = {
+    "waits for its answer": ([Answer(delay_s=LONG_S)], lambda client: client.compile(graph(), "cpu")),
+    "is on a connection that was used before": ([Answer(), Answer(delay_s=LONG_S)], asked_twice),
+    "waits to be sent again": ([BUSY], lambda client: client.capabilities()),
+    "has a part of its answer": ([Answer(body=b'{"targets"', stays_s=LONG_S)], lambda client: client.capabilities()),
+    "waits for a job": (JOB, lambda client: client.submit(graph(), "cpu").wait()),
+    "follows a job": (JOB, lambda client: list(client.submit(graph(), "cpu").events())),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_ends_when_its_client_is_closed(scripted: ScriptedServer, tmp_path: Path, call: str) -> None:
+    answers, called = CALLS[call]
+    scripted.answers = [*answers]
     with ThreadPoolExecutor(1) as pool:
-        client = Client(scripted.url, cache_dir=cache, timeout_s=LONG_S)
-        calling = pool.submit(call, client)
-        arrived(scripted, requests)
+        client = Client(scripted.url, cache_dir=tmp_path, timeout_s=LONG_S)
+        calling = pool.submit(called, client)
+        arrived(scripted, len(answers))
         began = time.monotonic()
         client.close()
         error = calling.exception(LONG_S)
     assert time.monotonic() - began < LONG_S / 2
     assert isinstance(error, UnavailableError), error
-    return error.message
-
-
-def test_a_call_that_waits_for_its_answer_ends_when_its_client_is_closed(
-    scripted: ScriptedServer, tmp_path: Path, layer: Graph
-) -> None:
-    scripted.answers_with(delay_s=LONG_S)
-    assert "client is closed" in closed_meanwhile(scripted, tmp_path, lambda client: client.compile(layer, "cpu"), 1)
-    assert len(scripted.received) == 1
-
-
-def test_a_call_on_a_connection_that_was_used_before_ends_too(scripted: ScriptedServer, tmp_path: Path) -> None:
-    def twice(client: Client) -> None:
-        client.capabilities()
-        client.capabilities()
-
-    scripted.answers_with()
-    scripted.answers_with(delay_s=LONG_S)
-    assert "client is closed" in closed_meanwhile(scripted, tmp_path, twice, 2)
-
-
-def test_a_call_that_waits_to_be_sent_again_ends_too(scripted: ScriptedServer, tmp_path: Path) -> None:
-    scripted.refuses_with(503, "infra.unavailable", "busy", retry_after="40")
-    assert "client is closed" in closed_meanwhile(scripted, tmp_path, lambda client: client.capabilities(), 1)
-
-
-def test_an_answer_that_has_begun_ends_too(scripted: ScriptedServer, tmp_path: Path) -> None:
-    scripted.answers_with(b'{"targets"', stays_s=LONG_S)
-    assert "client is closed" in closed_meanwhile(scripted, tmp_path, lambda client: client.capabilities(), 1)
-
-
-@pytest.mark.parametrize("wait", [lambda job: job.wait(), lambda job: list(job.events())], ids=["wait", "events"])
-def test_who_waits_for_a_job_is_told_too(
-    scripted: ScriptedServer, tmp_path: Path, layer: Graph, wait: Callable[[Any], object]
-) -> None:
-    scripted.answers_with(ACCEPTED, status=202)
-    scripted.tells([QUEUED], stays_s=LONG_S)
-    said = closed_meanwhile(scripted, tmp_path, lambda client: wait(client.submit(layer, "cpu")), 2)
-    assert "client is closed" in said
+    assert "client is closed" in error.message
+    assert len(scripted.received) == len(answers)
 
 
 def test_all_the_threads_of_a_client_are_told(scripted: ScriptedServer, tmp_path: Path) -> None:
@@ -126,54 +108,33 @@ def test_closing_while_calls_begin_and_end_says_nothing_else(scripted: ScriptedS
     assert len(found) == 80
 
 
-def test_a_task_that_waits_for_its_answer_ends_when_its_client_is_closed(
-    scripted: ScriptedServer, tmp_path: Path
+@pytest.mark.parametrize("call", ["waits for its answer", "waits to be sent again"])
+async def test_a_call_of_a_task_ends_when_its_client_is_closed(
+    scripted: ScriptedServer, tmp_path: Path, call: str
 ) -> None:
-    async def closing() -> None:
-        client = AsyncClient(scripted.url, cache_dir=tmp_path, timeout_s=LONG_S)
-        calling = asyncio.create_task(client.capabilities())
-        await asyncio.to_thread(arrived, scripted, 1)
-        await client.close()
-        with pytest.raises(UnavailableError, match="client is closed"):
-            await asyncio.wait_for(calling, LONG_S / 2)
-
-    scripted.answers_with(delay_s=LONG_S)
-    asyncio.run(closing())
-
-
-def test_a_task_that_waits_to_send_again_ends_too(scripted: ScriptedServer, tmp_path: Path) -> None:
-    async def closing() -> None:
-        client = AsyncClient(scripted.url, cache_dir=tmp_path, timeout_s=LONG_S)
-        calling = asyncio.create_task(client.capabilities())
-        await asyncio.to_thread(arrived, scripted, 1)
-        # Its answer is there once nothing but the pause is left to be done in this loop.
-        await asyncio.sleep(0.2)
-        await client.close()
-        with pytest.raises(UnavailableError, match="client is closed"):
-            await asyncio.wait_for(calling, LONG_S / 4)
-
-    scripted.refuses_with(503, "infra.unavailable", "busy", retry_after="40")
-    asyncio.run(closing())
+    scripted.answers = [*CALLS[call][0]]
+    client = AsyncClient(scripted.url, cache_dir=tmp_path, timeout_s=LONG_S)
+    calling = asyncio.create_task(client.capabilities())
+    await asyncio.to_thread(arrived, scripted, 1)
+    # Its answer, if there is one, has been heard once nothing but the pause is left to be done in this loop.
+    await asyncio.sleep(0.2)
+    await client.close()
+    with pytest.raises(UnavailableError, match="client is closed"):
+        await asyncio.wait_for(calling, LONG_S / 4)
     assert len(scripted.received) == 1
 
 
-def test_a_closed_client_compiles_no_further_graph(scripted: ScriptedServer, tmp_path: Path) -> None:
-    async def in_loop() -> None:
-        client = AsyncClient(scripted.url, cache_dir=tmp_path)
-        await client.close()
-        async for _ in client.compile_many([graph()], ["cpu"]):
-            pass
-
+def test_a_closed_client_compiles_no_further_graph(scripted: ScriptedServer, connect: Connect, tmp_path: Path) -> None:
     scripted.answers_with()
+    either = connect(scripted.url)
+    either.close()
+    with pytest.raises(UnavailableError, match="client is closed"):
+        list(either.compile_many([graph()], ["cpu"]))
     client = Client(scripted.url, cache_dir=tmp_path)
     begun_before = client.compile_many([graph()], ["cpu"])
     client.close()
     with pytest.raises(UnavailableError, match="client is closed"):
-        list(client.compile_many([graph()], ["cpu"]))
-    with pytest.raises(UnavailableError, match="client is closed"):
         list(begun_before)
-    with pytest.raises(UnavailableError, match="client is closed"):
-        asyncio.run(in_loop())
     assert scripted.received == []
 
 

@@ -13,7 +13,6 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from service.http.coded_bodies import zstd
@@ -25,8 +24,9 @@ from tensorkiln.immediate import run
 from tensorkiln.runner import BlockingRunner
 from tensorkiln.transport import Transport
 from tests.bench.large_graph import NODES, large_graph
-from tests.loopback import Loopback, body_of, reply
+from tests.loopback import body_of, reply
 from tests.sdk.scripted import Request, ScriptedServer
+from tests.trust.proxy import Proxy
 
 LARGE = json.dumps({"numbers": list(range(CODED_FROM_BYTES // 4))}).encode()
 
@@ -49,23 +49,6 @@ def transport(scripted: ScriptedServer) -> Iterator[Transport]:
     run(opened.close())
 
 
-class Passing(Loopback):
-    """Passes on to the service at `upstream` what it gets, and counts the bytes of the bodies."""
-
-    def __init__(self, upstream: str) -> None:
-        self.upstream = upstream
-        self.sizes: list[tuple[str, int]] = []
-        super().__init__()
-
-    def handle(self, request: BaseHTTPRequestHandler) -> None:
-        body, named = body_of(request), ("Content-Type", "Content-Encoding", "Prefer")
-        headers = {name: value for name in named if (value := request.headers.get(name)) is not None}
-        self.sizes.append((request.headers.get("Content-Encoding", ""), len(body)))
-        url = self.upstream + request.path
-        answer = httpx2.request(request.command, url, content=body or None, headers=headers, timeout=60, verify=False)
-        reply(request, answer.status_code, {"Content-Type": answer.headers["Content-Type"]}, answer.content)
-
-
 @pytest.mark.parametrize(("named", "least"), [("zstd", 25), ("gzip", 10)])
 def test_a_service_reads_a_large_graph_in_either_coding(
     served: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, least: int
@@ -78,7 +61,7 @@ def test_a_service_reads_a_large_graph_in_either_coding(
         async with AsyncClient(url, cache_dir=tmp_path) as client:
             return await client.validate(wire)
 
-    with Passing(served) as passing:
+    with Proxy(served) as passing:
         with Client(passing.url, cache_dir=tmp_path) as client:
             assert client.validate(wire)["valid"]
         assert asyncio.run(validate(passing.url))["valid"]

@@ -14,8 +14,7 @@ from typing import TypeAlias
 import pytest
 
 from tensorkiln import Graph
-from tests.forked import Forked
-from tests.sdk.conftest import Kiln
+from tests.sdk.conftest import Kiln, no_time_at
 from tests.sdk.scripted import ScriptedServer
 from tests.sdk.unread import broken_pipe
 
@@ -40,14 +39,15 @@ def full() -> Generator[int]:
 
 
 @pytest.fixture
-def redirected(tmp_path: Path, served: str, graph_file: Path, forked: Forked) -> Redirected:
+def redirected(tmp_path: Path, served: str, graph_file: Path, kiln: Kiln) -> Redirected:
     def run(redirection: str, *arguments: str, **variables: str) -> tuple[int, str]:
-        own = {"KILN_URL": served, "KILN_HOME": str(tmp_path / "home"), "NO_COLOR": "1", "COLUMNS": "200"}
-        environment, directory = {**os.environ, **own, **variables}, graph_file.parent
         if redirection in (FULL, UNREAD):
             with full() if redirection == FULL else broken_pipe() as stdout:
-                done = forked.run("tensorkiln.cli", *arguments, cwd=directory, env=environment, stdout=stdout)
+                done = kiln(*arguments, stdout=stdout, **variables)
             return done.returncode, done.stderr
+        own = {"KILN_URL": served, "KILN_HOME": str(tmp_path / "home"), "NO_COLOR": "1", "COLUMNS": "200"}
+        hurried, directory = no_time_at(variables.get("KILN_URL", "")), graph_file.parent
+        environment = {**os.environ, **own, **variables, **hurried}
         # Python looks when it starts whether a stream is there.
         script = f'{{ "$@"; echo $? >status; }} {redirection}'
         command = ["sh", "-c", script, "sh", sys.executable, "-W", "error", "-m", "tensorkiln.cli", *arguments]
@@ -123,12 +123,15 @@ def test_a_problem_of_a_server_does_nothing_to_a_terminal(
     assert refused.stderr == f"error[graph.invalid] at {where}: {ESCAPED} \\ud800 next\n"
 
 
-def test_a_cell_of_a_table_does_nothing_to_a_terminal(kiln: Kiln, tmp_path: Path, layer: Graph) -> None:
-    name = "a\x1b[2J\x9b\u202eb"
+def test_a_name_does_nothing_to_a_terminal_and_is_no_markup(kiln: Kiln, tmp_path: Path, layer: Graph) -> None:
+    name, shown = "a\x1b[2J\x9b\u202eb[red]:x:\\[b]", r"a\x1b[2J\x9b\u202eb[red]:x:\[b]"
     (tmp_path / "graphs").mkdir()
     (tmp_path / "graphs" / f"{name}.json").write_text(layer.to_json())
     done = kiln("compile-all", "graphs", "-t", "cpu")
     assert done.returncode == 0, done.stderr
-    assert r" a\x1b[2J\x9b\u202eb " in done.stdout
-    checked = kiln("validate", f"graphs/{name}.json")
-    assert r"graphs/a\x1b[2J\x9b\u202eb.json is a graph" in checked.stdout
+    assert f" {shown} " in done.stdout
+    assert f"graphs/{shown}.json is a graph" in kiln("validate", f"graphs/{name}.json").stdout
+    missing = kiln("compile", f"graphs/{name}.json", "-o", "a[red]:x:\\[b]/out.json")
+    assert repr("a[red]:x:\\[b]/out.json") in missing.stderr
+    refused = kiln("compile", f"graphs/{name}.json", "-t", "cpu:[red]:x:")
+    assert "cpu:[red]:x:" in refused.stderr

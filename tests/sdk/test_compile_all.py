@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -21,7 +21,7 @@ from tensorkiln.cli.compile_all.result import locked
 from tensorkiln.errors import CrashedError
 from tensorkiln.spec import CacheInfo
 from tensorkiln.trust import SignedRecord
-from tests.forked import Forked
+from tests.sdk.conftest import Kiln
 from tests.sdk.hung import opened
 from tests.sdk.interrupt import broken_off
 from tests.sdk.scripted import ScriptedServer
@@ -30,7 +30,6 @@ from tests.service.bodies import graph
 from tests.service.server import Server
 
 TARGETS = "x86-64-v2,cpu:x86-64-v3"
-Kiln = Callable[..., "subprocess.CompletedProcess[str]"]
 PROGRESS = re.compile(r"^\d+ of \d+, \d+ hits, \d+ failed, the slowest took [\d.]+ s\n", re.MULTILINE)
 """How far a run is, which a machine that takes its time hears, and which is no complaint."""
 
@@ -46,24 +45,33 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def kiln(tmp_path: Path, served: str, environment: dict[str, str], forked: Forked) -> Kiln:
-    def run(*arguments: str, url: str = served, **variables: str) -> subprocess.CompletedProcess[str]:
-        asked = ("compile-all", *arguments, *(["--url", url] if url else []))
-        done = forked.run("tensorkiln.cli", *asked, cwd=tmp_path, env={**environment, **variables})
+def kiln(kiln: Kiln, monkeypatch: pytest.MonkeyPatch) -> Kiln:
+    """Runs `kiln compile-all`, whatever machine this is."""
+    for name in [name for name in os.environ if name.startswith("GITHUB_")]:
+        monkeypatch.delenv(name)
+
+    def run(*arguments: str, **how: Any) -> subprocess.CompletedProcess[str]:
+        done = kiln("compile-all", *arguments, **how)
         done.stderr = PROGRESS.sub("", done.stderr)
         return done
 
     return run
 
 
+def written_graphs(folder: Path, names: Sequence[str], first_row: int) -> None:
+    """Write graphs of these names into a folder, each of one more row than the one before."""
+    for row, name in enumerate(names, first_row):
+        path = folder / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(graph("sqrt", rows=row)))
+
+
 @pytest.fixture
 def graphs(tmp_path: Path) -> Path:
     """Two graphs, one of them in a folder of the folder, and what is not to be found."""
     folder = tmp_path / "graphs"
-    (folder / "deep").mkdir(parents=True)
+    written_graphs(folder, ["one", "deep/two"], 101)
     (folder / ".hidden").mkdir()
-    (folder / "one.json").write_text(json.dumps(graph("sqrt", name="one", rows=101)))
-    (folder / "deep" / "two.json").write_text(json.dumps(graph("sqrt", name="two", rows=102)))
     (folder / ".hidden" / "three.json").write_text("{}")
     (folder / "notes.txt").write_text("none")
     return folder

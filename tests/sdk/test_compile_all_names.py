@@ -6,28 +6,21 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from tests.sdk.test_compile_all import REPORTS, Kiln, environment, kiln, report
+from tests.sdk.conftest import Kiln
+from tests.sdk.test_compile_all import REPORTS, kiln, report, written_graphs
 from tests.service.bodies import graph
 
-__all__ = ["environment", "kiln"]
+__all__ = ["kiln"]
 
 TARGET = "cpu:x86-64-v2"
 FORGED = "a\n::add-mask::cpu\n::error title=forged::\x1b[2J\u202ename"
 LEADING = "::error title=forged::leading"
 OLD_STYLE = "b##[error]forged##vso[task.complete]"
-
-
-def written_graphs(folder: Path, names: Sequence[str], first_row: int) -> None:
-    for row, name in enumerate(names, first_row):
-        path = folder / f"{name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(graph("sqrt", rows=row)))
 
 
 def forged(lines: str) -> list[str]:
@@ -120,8 +113,7 @@ def test_a_graph_with_the_name_of_a_file_that_the_run_writes_fails_alone(kiln: K
     good = ["good", "deep/manifest.json", "SHA256SUMS.old"]
     written_graphs(tmp_path / "graphs", good, 138)
     for name in taken:
-        (tmp_path / "graphs" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "graphs" / f"{name}.json").write_text(json.dumps(graph("sqrt", rows=138)))
+        written_graphs(tmp_path / "graphs", [name], 138)
     reports = ("--lock", "dist/kiln.lock", "--json", "dist/report.json", "--junit", "dist/report.xml")
     for _ in range(2):
         done = kiln("graphs", "-t", TARGET, *reports)

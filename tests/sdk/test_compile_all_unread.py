@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import pytest
 
-from tests.forked import Forked
-from tests.sdk.test_compile_all import PROGRESS, REPORTS, Kiln, command, environment, graphs, kiln, report
+from tests.sdk.conftest import Kiln
+from tests.sdk.test_compile_all import PROGRESS, REPORTS, command, environment, graphs, kiln, report
 from tests.sdk.unread import broken_pipe
 from tests.service.bodies import graph
 
@@ -22,23 +22,22 @@ Unread: TypeAlias = Callable[..., "tuple[int, str]"]
 
 
 @pytest.fixture
-def unread(forked: Forked, tmp_path: Path, environment: dict[str, str]) -> Unread:
+def unread(kiln: Kiln) -> Unread:
     def run(*arguments: str, **variables: str) -> tuple[int, str]:
         with broken_pipe() as stdout:
-            asked = ("tensorkiln.cli", "compile-all", *arguments)
-            done = forked.run(*asked, cwd=tmp_path, env={**environment, **variables}, stdout=stdout)
-        return done.returncode, PROGRESS.sub("", done.stderr)
+            done = kiln(*arguments, stdout=stdout, **variables)
+        return done.returncode, done.stderr
 
     return run
 
 
 @pytest.mark.parametrize("is_github", [False, True])
 def test_a_reader_of_stdout_that_is_gone_changes_nothing(
-    unread: Unread, graphs: Path, served: str, tmp_path: Path, is_github: bool
+    unread: Unread, graphs: Path, tmp_path: Path, is_github: bool
 ) -> None:
     page = tmp_path / "summary.md"
     variables = {"GITHUB_STEP_SUMMARY": str(page), **({"GITHUB_ACTIONS": "true"} if is_github else {})}
-    asked = ("graphs", "-t", "x86-64-v2", "--lock", "kiln.lock", *REPORTS, "--url", served)
+    asked = ("graphs", "-t", "x86-64-v2", "--lock", "kiln.lock", *REPORTS)
     assert unread(*asked, **variables) == (0, "")
     assert report(tmp_path)["exit_code"] == 0
     assert "| deep/two | cpu:x86-64-v2 | ok |" in page.read_text()

@@ -1,8 +1,11 @@
+"""The settings of a user: a file, variables and arguments, of which the last wins, and who gives a key."""
+
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ from tensorkiln.config_file import Variables
 from tensorkiln.errors import RequestError
 from tensorkiln.settings import TIMEOUT_S, resolve_settings
 from tensorkiln.trust.policy import resolve_policy
+from tests.sdk.conftest import Connect
 from tests.sdk.scripted import ScriptedServer
 from tests.snippets import ROOT, blocks
 
@@ -36,11 +40,11 @@ def test_an_argument_wins_over_a_variable_which_wins_over_the_file(write: Write)
     settings = resolve_settings(environment=environment)
     assert (settings.url, settings.timeout_s, settings.startup_timeout_s) == ("http://file:1", 7.5, 9.0)
     assert settings.home == Path("/file")
-    environment |= {"KILN_URL": "http://variable:1", "KILN_TIMEOUT_S": "8"}
+    environment |= {"KILN_URL": "http://variable:1", "KILN_TIMEOUT_S": "8", "KILN_HOME": "/variable"}
     settings = resolve_settings(environment=environment)
     assert (settings.url, settings.timeout_s, settings.startup_timeout_s) == ("http://variable:1", 8.0, 9.0)
-    settings = resolve_settings("http://argument:1", timeout_s=3, environment=environment)
-    assert (settings.url, settings.timeout_s) == ("http://argument:1", 3.0)
+    settings = resolve_settings("http://argument:1/", timeout_s=3, cache_dir="/argument", environment=environment)
+    assert (settings.url, settings.timeout_s, settings.home) == ("http://argument:1", 3.0, Path("/argument"))
 
 
 def test_a_variable_that_is_set_to_nothing_hides_the_file(write: Write) -> None:
@@ -89,6 +93,23 @@ def test_a_client_sends_the_key_of_the_file(write: Write, scripted: ScriptedServ
     with Client(cache_dir=tmp_path) as client:
         client.capabilities()
     assert scripted.received[0].headers["authorization"] == "Bearer kiln_secret"
+
+
+def raising() -> str:
+    raise KeyError("vault")
+
+
+@pytest.mark.parametrize(
+    ("api_key", "said"),
+    [(lambda: b"key", "api_key returned bytes"), (lambda: None, "returned NoneType"), (raising, "raised KeyError")],
+    ids=["bytes", "None", "raises"],
+)
+def test_a_function_that_gives_no_key_is_named(
+    api_key: Callable[[], Any], said: str, scripted: ScriptedServer, connect: Connect
+) -> None:
+    with pytest.raises(RequestError, match=said):
+        connect(scripted.url, api_key=api_key).capabilities()
+    assert scripted.requests == []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes")

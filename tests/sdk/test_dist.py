@@ -11,22 +11,19 @@ from typing import Any
 
 import pytest
 
-from tests.sdk.test_compile_all import Kiln, environment, kiln
+from tests.sdk.conftest import NOWHERE, Kiln
+from tests.sdk.test_compile_all import kiln, written_graphs
 from tests.service.bodies import graph
 
-__all__ = ["environment", "kiln"]
+__all__ = ["kiln"]
 
-NOWHERE = "http://127.0.0.1:1"
 V2, V3 = "cpu:x86-64-v2", "cpu:x86-64-v3"
 
 
 @pytest.fixture
 def graphs(tmp_path: Path) -> Path:
-    folder = tmp_path / "graphs"
-    (folder / "deep").mkdir(parents=True)
-    (folder / "one.json").write_text(json.dumps(graph("sqrt", rows=121)))
-    (folder / "deep" / "two.json").write_text(json.dumps(graph("sqrt", rows=122)))
-    return folder
+    written_graphs(tmp_path / "graphs", ["one", "deep/two"], 121)
+    return tmp_path / "graphs"
 
 
 def programs(tmp_path: Path) -> dict[str, dict[str, Any]]:

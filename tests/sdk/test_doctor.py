@@ -6,13 +6,12 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import httpx2
 import pytest
@@ -24,12 +23,13 @@ from tensorkiln.spec.abi import ABI_VERSION
 from tests.forked import Forked
 from tests.identity.guarded import Guarded
 from tests.loopback import Loopback
-from tests.sdk.conftest import Kiln
+from tests.sdk.conftest import Kiln, no_time_at
 from tests.service.server import Server
 
 PARTS = {"python", "packages", "cpu", "gpu", "nvjitlink", "ptxas", "cache", "service", "isolation", "readiness"}
 LAST = {"clock", "credential", "signing keys"}
 
+Answer: TypeAlias = Callable[[str], tuple[bytes, int, dict[str, str]]]
 Doctor: TypeAlias = Callable[..., "tuple[int, dict[str, dict[str, str]]]"]
 """Runs the command with variables of the environment: its exit status, and the worst finding of each part."""
 
@@ -41,7 +41,8 @@ def kiln(tmp_path: Path, forked: Forked) -> Kiln:
     def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
         places = {"KILN_HOME": str(tmp_path / "home"), "KILN_CONFIG_DIR": str(tmp_path / "config")}
-        environment = {**clean, **places, "COLUMNS": "240", "NO_COLOR": "1", **variables}
+        hurried = no_time_at(variables.get("KILN_URL", ""))
+        environment = {**clean, **places, **hurried, "COLUMNS": "240", "NO_COLOR": "1", **variables}
         return forked.run("tensorkiln.cli", *arguments, cwd=tmp_path, env=environment)
 
     return run
@@ -74,15 +75,23 @@ def test_where_all_is_well_every_part_is_named_and_none_fails(kiln: Kiln) -> Non
     assert "embedded: build" in done.stdout
 
 
-def test_a_service_that_is_not_there_is_a_failure_with_advice(doctor: Doctor) -> None:
-    status, parts = doctor(KILN_URL="http://127.0.0.1:1")
-    assert status == 1
-    assert parts["service"]["status"] == "fail"
-    assert "KILN_URL, which is http://127.0.0.1:1" in parts["service"]["advice"]
+@pytest.mark.parametrize(
+    ("url", "part", "said"),
+    [
+        ("http://127.0.0.1:1", "service", "KILN_URL, which is http://127.0.0.1:1"),
+        ("host:8080", "settings", "host:8080"),
+    ],
+)
+def test_a_service_that_is_not_there_is_a_failure_with_advice(doctor: Doctor, url: str, part: str, said: str) -> None:
+    status, parts = doctor(KILN_URL=url)
+    assert (status, parts[part]["status"]) == (1, "fail")
+    assert said in parts[part]["found"] + parts[part]["advice"]
     assert not parts.keys() & LAST
 
 
-def test_a_credential_is_tried_and_its_scopes_are_told(doctor: Doctor, guarded: Guarded) -> None:
+def test_a_credential_is_tried_its_scopes_are_told_and_too_weak_an_isolation_is_a_failure(
+    doctor: Doctor, guarded: Guarded
+) -> None:
     status, parts = doctor(KILN_URL=guarded.url)
     assert (status, parts["credential"]["status"]) == (1, "fail")
     assert "KILN_API_KEY" in parts["credential"]["advice"]
@@ -90,6 +99,8 @@ def test_a_credential_is_tried_and_its_scopes_are_told(doctor: Doctor, guarded: 
     assert (status, parts["credential"]["status"]) == (0, "warn")
     assert "compile" in parts["credential"]["advice"]
     key = guarded.key("acme")
+    status, parts = doctor(KILN_URL=guarded.url, KILN_API_KEY=key, KILN_MIN_ISOLATION="external")
+    assert (status, parts["isolation"]["status"]) == (1, "fail")
     status, parts = doctor(KILN_URL=guarded.url, KILN_API_KEY=key)
     assert (status, parts["credential"]["status"]) == (0, "ok")
     assert "of acme, with cache:read, cache:write, compile" in parts["credential"]["found"]
@@ -101,11 +112,6 @@ def test_a_service_that_is_not_ready_is_told_with_its_check(doctor: Doctor, tmp_
         status, parts = doctor(KILN_URL=server.url)
     assert (status, parts["readiness"]["status"]) == (1, "fail")
     assert "disk: " in parts["readiness"]["found"]
-
-
-def test_too_weak_an_isolation_is_a_failure(doctor: Doctor, guarded: Guarded) -> None:
-    _, parts = doctor(KILN_URL=guarded.url, KILN_MIN_ISOLATION="external")
-    assert parts["isolation"]["status"] == "fail"
 
 
 def test_directories_that_cannot_be_written_are_told(doctor: Doctor, guarded: Guarded, tmp_path: Path) -> None:
@@ -164,73 +170,48 @@ def test_a_key_that_nobody_vouches_for_is_a_failure(doctor: Doctor, guarded: Gua
     assert list((tmp_path / "config").rglob("*.json")) == []  # looking is not trusting
 
 
-@contextmanager
-def off_by(seconds: float, url: str | None) -> Generator[str]:
-    """The URL of a server whose clock is ahead: it passes on what the service at `url` answers, or answers nothing."""
+class Answering(Loopback):
+    """Gives to each path the body, the status and the headers that a function says, and no header of its own."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            answer = httpx2.get(f"{url}{self.path}", verify=False) if url is not None else None
-            content = answer.content if answer is not None else b"{}"
-            self.send_response(answer.status_code if answer is not None else 200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        super().__init__()
 
-        def date_time_string(self, timestamp: float | None = None) -> str:
-            return super().date_time_string((timestamp or time.time()) + seconds)
+    def handle(self, request: BaseHTTPRequestHandler) -> None:
+        body, status, headers = self._answer(request.path)
+        request.send_response_only(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            request.send_header(name, value)
+        request.end_headers()
+        request.wfile.write(body)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            del format, args
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def off_by(seconds: float, url: str) -> tuple[bytes, int, dict[str, str]]:
+    """What the service answers, with the time of a clock that is ahead."""
+    answer = httpx2.get(url, verify=False)
+    return answer.content, answer.status_code, {"Date": formatdate(time.time() + seconds, usegmt=True)}
 
 
 @pytest.mark.parametrize(
     ("seconds", "status", "word"), [(0, "ok", "agrees"), (30, "warn", "behind"), (-300, "fail", "ahead of")]
 )
 def test_clocks_that_differ_are_told(doctor: Doctor, served: str, seconds: float, status: str, word: str) -> None:
-    with off_by(seconds, served) as url:
-        code, parts = doctor(KILN_URL=url)
+    with Answering(lambda path: off_by(seconds, served + path)) as server:
+        code, parts = doctor(KILN_URL=server.url)
     assert code == (1 if status == "fail" else 0)
     assert parts["clock"]["status"] == status
     assert word in parts["clock"]["found"]
 
 
 def test_another_kind_of_server_is_no_service(doctor: Doctor) -> None:
-    with off_by(0, None) as url:
-        status, parts = doctor(KILN_URL=url)
+    with Answering(lambda _: (b"{}", 200, {})) as server:
+        status, parts = doctor(KILN_URL=server.url)
     assert (status, parts["service"]["status"]) == (1, "fail")
     assert "not a tensorkiln service" in parts["service"]["advice"]
 
 
-class Hostile(Loopback):
-    """Gives one answer to everything."""
-
-    def __init__(self, body: bytes, status: int, **headers: str) -> None:
-        self._answer = status, headers, body
-        super().__init__()
-
-    def handle(self, request: BaseHTTPRequestHandler) -> None:
-        status, headers, body = self._answer
-        request.send_response_only(status)
-        for name, value in headers.items():
-            request.send_header(name, value)
-        request.send_header("Content-Length", str(len(body)))
-        request.end_headers()
-        request.wfile.write(body)
-
-
 DESCRIBED = b'{"build_id": "0", "abi": %d, "isolation": {"level": "process"}}' % ABI_VERSION
-HOSTILE = {
+HOSTILE: dict[str, tuple[bytes, int, dict[str, str]]] = {
     "deep": (b"[" * 100_000, 200, {}),
     "date": (DESCRIBED, 200, {"Date": "Thu, 01 Jan 99999999999999 00:00:00 GMT"}),
     "date of year 0": (DESCRIBED, 200, {"Date": "Thu, 01 Jan 0000 00:00:00 -0000"}),
@@ -243,17 +224,11 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_whatever_a_server_answers_is_a_finding(kiln: Kiln, name: str) -> None:
-    body, status, headers = HOSTILE[name]
-    with Hostile(body, status, **headers) as server:
+    with Answering(lambda _: HOSTILE[name]) as server:
         done = kiln("doctor", KILN_URL=server.url)
     assert (done.returncode, done.stderr) == (1, "")
     assert "\x1b" not in done.stdout
     assert "\u202e" not in done.stdout
-
-
-def test_a_setting_that_cannot_be_used_is_a_failure(doctor: Doctor) -> None:
-    status, parts = doctor(KILN_URL="host:8080")
-    assert (status, parts["settings"]["status"]) == (1, "fail")
 
 
 def test_packages_that_are_missing_or_old_are_told_by_what_needs_them(doctor: Doctor, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tests.sdk.conftest import Kiln
 from tests.wheels.own_model import write
 
 
-def test_targets_are_listed_by_the_names_that_commands_take(kiln: Kiln, served: str) -> None:
+def test_targets_are_listed_by_the_names_that_commands_take(kiln: Kiln) -> None:
     shown = kiln("targets", "--json", "--url", "")
     assert (shown.returncode, shown.stderr) == (0, "")
     rows = {row["name"]: row for row in json.loads(shown.stdout)["targets"]}
@@ -30,17 +30,17 @@ def test_targets_are_listed_by_the_names_that_commands_take(kiln: Kiln, served: 
     assert NEWEST_CUDA in rows["cuda"]["stands_for"]
     assert all(row["compiles"] is None for row in rows.values())
     assert "x86-64-v4" in kiln("targets", "--url", "").stdout
-    asked = kiln("targets", "--json", "--url", served)
+    asked = kiln("targets", "--json")
     assert all(row["compiles"] for row in json.loads(asked.stdout)["targets"])
 
 
-def test_names_of_targets_are_the_same_everywhere(kiln: Kiln, graph_file: Path, served: str) -> None:
+def test_names_of_targets_are_the_same_everywhere(kiln: Kiln, graph_file: Path) -> None:
     # A graph that no other test has the service compile.
     b = Builder("named")
     b.output(b.input("float32", (7, 11)) * 3.0)
     graph_file.write_text(b.graph().to_json())
-    short = kiln("compile", graph_file.name, "-t", "x86-64-v3", "-t", "sm_90", "-o", "short.json", "--url", served)
-    full = kiln("compile", graph_file.name, "-t", "cpu:x86-64-v3", "-t", "cuda:sm_90", "-o", "f.json", "--url", served)
+    short = kiln("compile", graph_file.name, "-t", "x86-64-v3", "-t", "sm_90", "-o", "short.json")
+    full = kiln("compile", graph_file.name, "-t", "cpu:x86-64-v3", "-t", "cuda:sm_90", "-o", "f.json")
     assert short.returncode == full.returncode == 0
     programs = [json.loads((graph_file.parent / name).read_text())["programs"] for name in ("short.json", "f.json")]
     assert [each["digest"] for each in programs[0]] == [each["digest"] for each in programs[1]]
@@ -50,16 +50,16 @@ def test_names_of_targets_are_the_same_everywhere(kiln: Kiln, graph_file: Path, 
     assert not re.search(r"\d (ms|s)\b", full.stdout)
 
 
-def test_cuda_is_the_newest_architecture_and_the_command_says_so(kiln: Kiln, graph_file: Path, served: str) -> None:
-    done = kiln("compile", graph_file.name, "-t", "cuda", "--url", served)
+def test_cuda_is_the_newest_architecture_and_the_command_says_so(kiln: Kiln, graph_file: Path) -> None:
+    done = kiln("compile", graph_file.name, "-t", "cuda")
     assert done.returncode == 0
     assert f"the target cuda is cuda:{NEWEST_CUDA}" in done.stderr
     assert full_name("cuda") == f"cuda:{NEWEST_CUDA}"
     assert note("cuda:sm_90") is None
 
 
-def test_stages_are_dumped_by_the_suffix_of_their_language(kiln: Kiln, graph_file: Path, served: str) -> None:
-    done = kiln("compile", graph_file.name, "-t", "cpu", "-t", "sm_90", "--dump-stages", "stages", "--url", served)
+def test_stages_are_dumped_by_the_suffix_of_their_language(kiln: Kiln, graph_file: Path) -> None:
+    done = kiln("compile", graph_file.name, "-t", "cpu", "-t", "sm_90", "--dump-stages", "stages")
     assert done.returncode == 0
     files = {path.name.partition("-")[2]: path.read_text() for path in (graph_file.parent / "stages").glob("*/*")}
     assert {
@@ -75,8 +75,8 @@ def test_stages_are_dumped_by_the_suffix_of_their_language(kiln: Kiln, graph_fil
     assert ".target sm_90" in files["codegen.ptx"]
 
 
-def test_a_run_writes_its_profile(kiln: Kiln, graph_file: Path, served: str) -> None:
-    asked = ("run", graph_file.name, "--random", "0", "-s", "n=4", "--repeat", "3", "--url", served)
+def test_a_run_writes_its_profile(kiln: Kiln, graph_file: Path) -> None:
+    asked = ("run", graph_file.name, "--random", "0", "-s", "n=4", "--repeat", "3")
     done = kiln(*asked, "--profile", "x.json")
     assert (done.returncode, done.stderr) == (0, "")
     events = json.loads((graph_file.parent / "x.json").read_text())["traceEvents"]
@@ -94,8 +94,8 @@ def test_a_run_writes_its_profile(kiln: Kiln, graph_file: Path, served: str) -> 
     assert "a profile is saved as .json" in refused.stderr
 
 
-def test_bench_says_how_long_calls_take_and_what_they_use(kiln: Kiln, graph_file: Path, served: str) -> None:
-    done = kiln("bench", graph_file.name, "-s", "n=4", "--repeat", "4", "--threads", "1", "--json", "--url", served)
+def test_bench_says_how_long_calls_take_and_what_they_use(kiln: Kiln, graph_file: Path) -> None:
+    done = kiln("bench", graph_file.name, "-s", "n=4", "--repeat", "4", "--threads", "1", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     told = json.loads(done.stdout)
     assert told["machine"]["gb_per_s"] > 0
@@ -106,18 +106,18 @@ def test_bench_says_how_long_calls_take_and_what_they_use(kiln: Kiln, graph_file
     assert sum(each["flops"] for each in told["items"]) == told["call"]["flops"]
 
 
-def test_what_a_compile_would_find_is_explained(kiln: Kiln, graph_file: Path, served: str) -> None:
+def test_what_a_compile_would_find_is_explained(kiln: Kiln, graph_file: Path) -> None:
     # A graph that no other test has the service compile.
     b = Builder("explained")
     b.output(b.input("float32", (5, 13)) * 7.0)
     graph_file.write_text(b.graph().to_json())
-    asked = ("explain", graph_file.name, "-t", "x86-64-v3", "--url", served)
+    asked = ("explain", graph_file.name, "-t", "x86-64-v3")
     before = kiln(*asked, "--out", "why.json")
     assert (before.returncode, before.stderr) == (0, "")
     (action,) = json.loads((graph_file.parent / "why.json").read_text())["actions"]
     assert re.search(rf"x86-64-v3 .* {action['digest'][:12]} .* no ", before.stdout)
     assert not action["stored"]
-    compiled = kiln("compile", graph_file.name, "-t", "x86-64-v3", "-o", "programs.json", "--url", served)
+    compiled = kiln("compile", graph_file.name, "-t", "x86-64-v3", "-o", "programs.json")
     assert compiled.returncode == 0
     (program,) = json.loads((graph_file.parent / "programs.json").read_text())["programs"]
     assert program["digest"] == action["digest"]

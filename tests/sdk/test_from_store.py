@@ -16,11 +16,12 @@ from tensorkiln import AsyncClient, Client
 from tensorkiln.bundle import read_bundle
 from tensorkiln.errors import NotFoundError, UnavailableError
 from tests.identity.guarded import Guarded
+from tests.sdk.conftest import Kiln
 from tests.sdk.scripted import ScriptedServer
-from tests.sdk.test_compile_all import REPORTS, Kiln, environment, kiln, report
+from tests.sdk.test_compile_all import REPORTS, kiln, report
 from tests.service.bodies import V3, graph
 
-__all__ = ["environment", "kiln"]
+__all__ = ["kiln"]
 
 
 @pytest.fixture

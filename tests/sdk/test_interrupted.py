@@ -16,7 +16,7 @@ import pytest
 from tensorkiln import AsyncClient
 from tests.faults.chain import chain
 from tests.service.server import Server, await_end
-from tests.service.test_presence import await_in_flight, await_job
+from tests.service.test_presence import await_in_flight
 
 pytestmark = pytest.mark.xdist_group("sdk interrupted")
 SCRIPT = """
@@ -45,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def stopped(server: Server) -> int:
     """The process of a compile, which takes from now on as long as the test likes."""
-    process = await_job(server, "compile")
+    process = server.at_work()
     os.kill(process, signal.SIGSTOP)
     return process
 
@@ -68,18 +68,15 @@ def test_ctrl_c_ends_the_compile_at_the_service_though_the_program_goes_on(
     assert child.returncode == 0
 
 
-def test_a_cancelled_task_ends_its_compile_and_no_other(server: Server, tmp_path: Path) -> None:
-    async def compile() -> None:
-        async with AsyncClient(server.url, cache_dir=tmp_path) as client:
-            asked = [asyncio.create_task(client.compile(chain(4, 750), "cpu")) for _ in range(2)]
-            process = await asyncio.to_thread(stopped, server)
-            await asyncio.to_thread(await_in_flight, server, 2)
-            asked[0].cancel()
-            await asyncio.to_thread(await_in_flight, server, 1)
-            assert server.jobs("compile") == [process]
-            asked[1].cancel()
-            await asyncio.to_thread(await_end, process)
-            await asyncio.gather(*asked, return_exceptions=True)
-            assert all(each.cancelled() for each in asked)
-
-    asyncio.run(compile())
+async def test_a_cancelled_task_ends_its_compile_and_no_other(server: Server, tmp_path: Path) -> None:
+    async with AsyncClient(server.url, cache_dir=tmp_path) as client:
+        asked = [asyncio.create_task(client.compile(chain(4, 750), "cpu")) for _ in range(2)]
+        process = await asyncio.to_thread(stopped, server)
+        await asyncio.to_thread(await_in_flight, server, 2)
+        asked[0].cancel()
+        await asyncio.to_thread(await_in_flight, server, 1)
+        assert server.jobs("compile") == [process]
+        asked[1].cancel()
+        await asyncio.to_thread(await_end, process)
+        await asyncio.gather(*asked, return_exceptions=True)
+        assert all(each.cancelled() for each in asked)

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from tensorkiln.sdk import JobEvent
 from tests.sdk.conftest import Connect
 from tests.sdk.hung import opened
 from tests.sdk.interrupt import broken_off
-from tests.sdk.scripted import EVENTS, ScriptedServer
+from tests.sdk.scripted import ScriptedServer
 from tests.service.bodies import graph
 from tests.service.server import Server
 
@@ -71,26 +72,27 @@ def test_a_job_that_is_cancelled_says_so_to_those_who_wait(busy: Server, tmp_pat
             job.wait()
 
 
-def test_a_progress_that_raises_cancels_the_job(busy: Server, tmp_path: Path) -> None:
-    seen: list[str] = []
+def stop(event: JobEvent) -> None:
+    raise ZeroDivisionError(event.kind)
 
-    def stop(event: JobEvent) -> None:
-        seen.append(event.kind)
-        raise ZeroDivisionError
 
-    with Client(busy.url, cache_dir=tmp_path) as client:
+@pytest.mark.parametrize(
+    ("timeout_s", "progress", "error", "said"),
+    [(60.0, stop, ZeroDivisionError, "^queued$"), (0.5, lambda _: None, UnavailableError, "within")],
+    ids=["a progress that raises", "no more time"],
+)
+def test_a_compile_that_is_given_up_cancels_its_job(
+    busy: Server,
+    tmp_path: Path,
+    timeout_s: float,
+    progress: Callable[[JobEvent], None],
+    error: type[Exception],
+    said: str,
+) -> None:
+    with Client(busy.url, cache_dir=tmp_path, timeout_s=timeout_s) as client:
         before = opened(busy)
-        with pytest.raises(ZeroDivisionError):
-            client.compile(graph("sqrt", rows=55), "cpu", on_progress=stop)
-        assert seen == ["queued"]
-        assert opened(busy) <= before
-
-
-def test_a_compile_that_has_no_more_time_cancels_the_job(busy: Server, tmp_path: Path) -> None:
-    with Client(busy.url, cache_dir=tmp_path, timeout_s=0.5) as client:
-        before = opened(busy)
-        with pytest.raises(UnavailableError, match="within"):
-            client.compile(graph("sqrt", rows=56), "cpu", on_progress=lambda _: None)
+        with pytest.raises(error, match=said):
+            client.compile(graph("sqrt", rows=55), "cpu", on_progress=progress)
         assert opened(busy) <= before
 
 
@@ -205,18 +207,21 @@ def test_an_id_that_is_no_part_of_a_url_is_refused(
     assert [each[:2] for each in scripted.requests] == [("POST", "/compile")]
 
 
-@pytest.mark.parametrize("data", [b"[1", b"[" * 100_000], ids=["no JSON", "deep"])
-def test_what_is_no_event_is_refused(scripted: ScriptedServer, tmp_path: Path, data: bytes) -> None:
+@pytest.mark.parametrize(
+    ("body", "kind", "said"),
+    [
+        (b"event: stage\ndata: [1\n\n", "text/event-stream", "event"),
+        (b"event: stage\ndata: " + b"[" * 100_000 + b"\n\n", "text/event-stream", "event"),
+        (b"<html>", "text/html", "text/event-stream"),
+    ],
+    ids=["no JSON", "deep", "a page"],
+)
+def test_what_is_no_stream_of_events_is_refused(
+    scripted: ScriptedServer, tmp_path: Path, body: bytes, kind: str, said: str
+) -> None:
     scripted.answers_with(told(), status=202)
-    scripted.answers_with(b"event: stage\ndata: " + data + b"\n\n", headers=EVENTS, stays_s=0.0)
-    with Client(scripted.url, cache_dir=tmp_path) as client, pytest.raises(UnavailableError, match="event"):
-        client.submit(graph()).wait()
-
-
-def test_a_page_that_is_no_stream_is_refused(scripted: ScriptedServer, tmp_path: Path) -> None:
-    scripted.answers_with(told(), status=202)
-    scripted.answers_with(b"<html>", headers={"Content-Type": "text/html"})
-    with Client(scripted.url, cache_dir=tmp_path) as client, pytest.raises(UnavailableError, match="text/event-stream"):
+    scripted.answers_with(body, headers={"Content-Type": kind}, stays_s=0.0)
+    with Client(scripted.url, cache_dir=tmp_path) as client, pytest.raises(UnavailableError, match=said):
         client.submit(graph()).wait()
 
 

@@ -50,11 +50,12 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def home(kept: Path, tmp_path: Path) -> Path:
-    """That home as it was, where it was, and what its user knows."""
+def home(kept: Path, tmp_path: Path) -> Iterator[Path]:
+    """That home as it was, where it was, and what its user knows; a service of it ends with the test."""
     shutil.rmtree(kept / "home")
     shutil.copytree(kept / "config", tmp_path / "config")
-    return shutil.copytree(kept / "as it was", kept / "home")
+    yield shutil.copytree(kept / "as it was", kept / "home")
+    embedded_service(kept / "home", 60.0).stop()
 
 
 def is_running(home: Path) -> bool:
@@ -69,7 +70,6 @@ def test_a_program_that_is_kept_starts_no_service(home: Path) -> None:
         np.testing.assert_array_equal(program(np.ones(4, np.float32))[0], [2, 2, 2, 2])
         client.compile(doubled(5))
         assert is_running(home)
-    embedded_service(home, 60.0).stop()
 
 
 def test_keys_that_were_asked_for_long_ago_start_no_service(home: Path) -> None:
@@ -114,7 +114,6 @@ def test_what_is_kept_is_asked_for_again(home: Path, change: Callable[[Path], An
         program = client.compile(doubled())
         assert is_running(home)
         np.testing.assert_array_equal(program(np.ones(4, np.float32))[0], [2, 2, 2, 2])
-    embedded_service(home, 60.0).stop()
 
 
 def test_dumps_are_asked_of_a_service(home: Path) -> None:
@@ -122,7 +121,6 @@ def test_dumps_are_asked_of_a_service(home: Path) -> None:
         digests = {client.compile(doubled(), options={"dump_stages": True}).compiled.digest for _ in range(2)}
         assert is_running(home)
         assert "kiln.binop" in client.stage(digests.pop(), "decompose")
-    embedded_service(home, 60.0).stop()
 
 
 def test_a_graph_that_is_none_is_refused_as_the_service_does(home: Path) -> None:
@@ -133,4 +131,3 @@ def test_a_graph_that_is_none_is_refused_as_the_service_does(home: Path) -> None
         for graph in (broken, {"schema": 1}, '{"nodes": 3}', b"no JSON"):
             with pytest.raises(TensorkilnError):
                 client.compile(graph)
-    embedded_service(home, 60.0).stop()

@@ -6,7 +6,8 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,20 +44,17 @@ MODULE = (
 Call = Callable[..., Awaitable[tuple[bool, dict[str, Any]]]]
 
 
-def told(target: Any, talk: Callable[[Call, list[str]], Awaitable[None]]) -> None:
-    """Have `talk` call tools of `target`, a URL or a transport; a call gives whether it failed, and its result."""
+@asynccontextmanager
+async def talking(target: Any) -> AsyncGenerator[tuple[Call, list[str]]]:
+    """Calls tools of `target`, a URL or a transport; each gives whether it failed, and its result. And their names."""
+    async with asyncio.timeout(120), Client(target) as client:
 
-    async def main() -> None:
-        async with Client(target) as client:
+        async def call(name: str, /, **arguments: Any) -> tuple[bool, dict[str, Any]]:
+            result = await client.call_tool(name, arguments)
+            assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
+            return result.is_error, result.structured_content
 
-            async def call(name: str, /, **arguments: Any) -> tuple[bool, dict[str, Any]]:
-                result = await client.call_tool(name, arguments)
-                assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
-                return result.is_error, result.structured_content
-
-            await talk(call, [tool.name for tool in (await client.list_tools()).tools])
-
-    asyncio.run(asyncio.wait_for(main(), 120))
+        yield call, [tool.name for tool in (await client.list_tools()).tools]
 
 
 def documented(where: str) -> list[str]:
@@ -84,8 +82,8 @@ def stdio(url: str) -> Any:
     )
 
 
-def test_an_assistant_compiles_repairs_and_compares_at_a_service(served: str) -> None:
-    async def talk(call: Call, names: list[str]) -> None:
+async def test_an_assistant_compiles_repairs_and_compares_at_a_service(served: str) -> None:
+    async with talking(f"{served}/mcp") as (call, names):
         assert names == documented("/mcp")
         failed, checked = await call("validate", graph=GRAPH)
         assert (failed, checked["outputs"][0]["shape"]) == (False, ["n"])
@@ -119,11 +117,9 @@ def test_an_assistant_compiles_repairs_and_compares_at_a_service(served: str) ->
         failed, capable = await call("capabilities")
         assert "binop" in capable["node_kinds"]
 
-    told(f"{served}/mcp", talk)
 
-
-def test_calls_that_fit_no_schema_say_what_would(served: str) -> None:
-    async def talk(call: Call, names: list[str]) -> None:
+async def test_calls_that_fit_no_schema_say_what_would(served: str) -> None:
+    async with talking(f"{served}/mcp") as (call, _):
         for arguments, said in (
             ({"name": "compile", "graph": GRAPH}, "'targets' is a required property"),
             ({"name": "compile", "targets": ["cpu"]}, "either `graph` or `stablehlo`"),
@@ -138,11 +134,9 @@ def test_calls_that_fit_no_schema_say_what_would(served: str) -> None:
             assert failed
             assert said in result["error"]["message"]
 
-    told(f"{served}/mcp", talk)
 
-
-def test_kiln_mcp_runs_and_measures_on_this_machine(served: str) -> None:
-    async def talk(call: Call, names: list[str]) -> None:
+async def test_kiln_mcp_runs_and_measures_on_this_machine(served: str) -> None:
+    async with talking(stdio(served)) as (call, names):
         assert names == documented("kiln mcp")
         failed, ran = await call("run", graph=GRAPH, inputs=[[1.0, 2.5, -3.0]])
         assert (failed, ran["symbols"], ran["outputs"][0]["values"]) == (False, {"n": 3}, [2.0, 5.0, -6.0])
@@ -166,15 +160,12 @@ def test_kiln_mcp_runs_and_measures_on_this_machine(served: str) -> None:
         failed, refused = await call("run", graph=BROKEN)
         assert (failed, refused["error"]["at"][0]["value"]["b_var"]) == (True, 7)
 
-    told(stdio(served), talk)
 
-
-def test_kiln_mcp_with_a_service_of_its_own_writes_reports_to_files(
+async def test_kiln_mcp_with_a_service_of_its_own_writes_reports_to_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KILN_HOME", str(tmp_path / "home"))
-
-    async def talk(call: Call, names: list[str]) -> None:
+    async with talking(stdio("")) as (call, names):
         assert names == documented("kiln mcp")
         failed, compiled = await call("compile", graph=GRAPH, targets=["cpu:x86-64-v3", "cpu:x86-64-v4"])
         here, there = (program["digest"] for program in compiled["programs"])
@@ -197,8 +188,6 @@ def test_kiln_mcp_with_a_service_of_its_own_writes_reports_to_files(
         assert (failed, refused["error"]["code"]) == (True, "infra.unavailable")
         assert "cannot be written" in refused["error"]["message"]
         reports.unlink()
-
-    told(stdio(""), talk)
 
 
 def test_a_difference_names_places_and_shortens_values() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,6 +28,7 @@ DOUBLED = (
     "func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {"
     " %0 = stablehlo.add %x, %x : tensor<?x4xf32> return %0 : tensor<?x4xf32> }"
 )
+NAME = "model"
 Array = np.ndarray[Any, Any]
 
 
@@ -42,6 +43,7 @@ class Case:
     symbols: Sequence[str] = ()
     sizes: Sequence[int] = ()
     least: int = 1
+    name: str = ""
 
     def bounds(self) -> list[str]:
         return [word for name in self.dims for word in ("--dim", f"{name}={self.least}:16")]
@@ -106,7 +108,14 @@ CASES: dict[str, Callable[[], Case]] = {
     ".jaxexport": jax_function,
     ".pt2": torch_program,
 }
-BY_SUFFIX = pytest.mark.parametrize("suffix", CASES)
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
+    """A file of each suffix, `NAME` with it, in the test's directory."""
+    made = replace(CASES[request.param](), name=f"{NAME}{request.param}")
+    (tmp_path / made.name).write_bytes(made.content)
+    return made
 
 
 def saved(path: Path) -> tuple[Array, Array]:
@@ -138,51 +147,37 @@ def test_every_suffix_has_a_case() -> None:
     assert {*SUFFIXES} == {*CASES, ".json", ".kilnmodel"}
 
 
-@BY_SUFFIX
-def test_a_model_runs_within_bounds_and_at_a_fixed_size(kiln: Kiln, tmp_path: Path, suffix: str) -> None:
-    case = CASES[suffix]()
-    (tmp_path / f"model{suffix}").write_bytes(case.content)
-    found = run(kiln, tmp_path, f"model{suffix}", case.inputs, *case.bounds(), *case.values())
+def test_a_model_runs_within_bounds_and_at_a_fixed_size(kiln: Kiln, tmp_path: Path, case: Case) -> None:
+    found = run(kiln, tmp_path, case.name, case.inputs, *case.bounds(), *case.values())
     assert_near(found, case.outputs)
-    assert_near(run(kiln, tmp_path, f"model{suffix}", case.inputs, *case.fixed()), case.outputs)
+    assert_near(run(kiln, tmp_path, case.name, case.inputs, *case.fixed()), case.outputs)
 
 
-@BY_SUFFIX
-def test_a_model_is_validated_with_its_symbols(kiln: Kiln, tmp_path: Path, suffix: str) -> None:
-    case = CASES[suffix]()
-    (tmp_path / f"MODEL{suffix.upper()}").write_bytes(case.content)
-    shown = kiln("validate", f"MODEL{suffix.upper()}", *case.bounds())
+def test_a_model_is_validated_with_its_symbols(kiln: Kiln, tmp_path: Path, case: Case) -> None:
+    (tmp_path / case.name).rename(tmp_path / case.name.upper())
+    shown = kiln("validate", case.name.upper(), *case.bounds())
     assert (shown.returncode, shown.stderr) == (0, "")
     for name in case.symbols:
         (line,) = [line for line in shown.stdout.splitlines() if "symbol" in line and f" {name} " in line]
         assert f"{case.least} to 16" in line
 
 
-@BY_SUFFIX
-def test_a_dimension_that_is_not_there_is_wrong_usage_that_says_which_are(
-    kiln: Kiln, tmp_path: Path, suffix: str
-) -> None:
-    case = CASES[suffix]()
-    (tmp_path / f"model{suffix}").write_bytes(case.content)
-    refused = kiln("validate", f"model{suffix}", *case.bounds(), "--dim", "elsewhere=1:64")
+def test_a_dimension_that_is_not_there_is_wrong_usage_that_says_which_are(kiln: Kiln, case: Case) -> None:
+    refused = kiln("validate", case.name, *case.bounds(), "--dim", "elsewhere=1:64")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("error[request.invalid]")
     assert refused.stderr.count("\n") == 1
-    for text in (f"model{suffix}: ", "'elsewhere'", *case.dims):
+    for text in (f"{case.name}: ", "'elsewhere'", *case.dims):
         assert text in refused.stderr
 
 
-@pytest.mark.parametrize("suffix", [suffix for suffix in CASES if suffix != ".pt2"])
-def test_a_dimension_without_bounds_is_refused_with_the_option_that_gives_some(
-    kiln: Kiln, tmp_path: Path, suffix: str
-) -> None:
-    case = CASES[suffix]()
-    (tmp_path / f"model{suffix}").write_bytes(case.content)
-    refused = kiln("compile", f"model{suffix}")
+@pytest.mark.parametrize("case", [suffix for suffix in CASES if suffix != ".pt2"], indirect=True)
+def test_a_dimension_without_bounds_is_refused_with_the_option_that_gives_some(kiln: Kiln, case: Case) -> None:
+    refused = kiln("compile", case.name)
     assert (refused.returncode, refused.stdout) == (1, "")
     first = sorted(case.dims)[0]
     written = f"'{first}=1:64'" if " " in first else f"{first}=1:64"
-    assert f"model{suffix}: " in refused.stderr
+    assert f"{case.name}: " in refused.stderr
     assert refused.stderr.endswith(f"; here that is --dim {written}.\n")
 
 
@@ -253,13 +248,14 @@ def test_what_a_service_translates_needs_one_and_the_rest_does_not(kiln: Kiln, t
     (tmp_path / "model.mlir").write_text(DOUBLED)
     (tmp_path / "model.pt2").write_bytes(torch_program().content)
     (tmp_path / "model.jax").write_bytes((FILES / "shapes" / "trees.jax").read_bytes())
-    nowhere = {"url": "http://127.0.0.1:1"}
+    unreachable = "error[infra.unavailable]: The service at http://127.0.0.1:1 cannot be reached"
     assert kiln("validate", "model.pt2", url="").returncode == 0
     assert not (tmp_path / "home" / "store").exists()
     for name, options in (("model.mlir", ("--dim", "0.0=1:4")), ("model.jax", ())):
-        refused = kiln("validate", name, *options, **nowhere)
+        refused = kiln("validate", name, *options, url="http://127.0.0.1:1")
         assert refused.returncode == 3
-        assert refused.stderr.startswith("error[infra.unavailable]: The service at http://127.0.0.1:1")
+        assert refused.stderr.startswith(unreachable)
+        assert refused.stderr.count("\n") == 1
 
 
 def test_a_folder_of_all_formats_is_compiled_as_a_whole(kiln: Kiln, tmp_path: Path, layer: Graph, served: str) -> None:
@@ -288,14 +284,10 @@ def test_a_folder_of_all_formats_is_compiled_as_a_whole(kiln: Kiln, tmp_path: Pa
     np.testing.assert_array_equal(reference.evaluate(graph, x, d0_0=3)[0], 2 * x)
 
 
-def test_a_model_is_tuned(kiln: Kiln, tmp_path: Path) -> None:
+def test_a_model_is_tuned_and_a_bundle_has_its_bounds(kiln: Kiln, tmp_path: Path) -> None:
     (tmp_path / "model.mlir").write_text(DOUBLED)
     done = kiln("tune", "model.mlir", "--dim", "0.0=3")
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_bundle_has_its_bounds(kiln: Kiln, tmp_path: Path) -> None:
-    (tmp_path / "model.mlir").write_text(DOUBLED)
     assert kiln("compile", "model.mlir", "--dim", "0.0=1:4", "--bundle", "model.kiln").returncode == 0
     refused = kiln("run", "model.kiln", "--random", "0", "--dim", "0.0=1:4")
     assert refused.returncode == 2

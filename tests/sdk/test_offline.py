@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,12 @@ import pytest
 from tensorkiln import AsyncClient, Client
 from tensorkiln.embedded import embedded_service
 from tensorkiln.errors import NotFoundError
-from tests.sdk.conftest import Connect
+from tests.sdk.conftest import Connect, Kiln
 from tests.sdk.scripted import ScriptedServer
-from tests.sdk.test_compile_all import REPORTS, Kiln, environment, kiln, report
+from tests.sdk.test_compile_all import REPORTS, kiln, report, written_graphs
 from tests.service.bodies import V3, graph
 
-__all__ = ["environment", "kiln"]
+__all__ = ["kiln"]
 
 CALLS: dict[str, Callable[[Any], Any]] = {
     "compile": lambda client: client.compile(graph(), V3),
@@ -59,8 +58,7 @@ def test_no_service_is_started_for_a_client_that_is_offline(tmp_path: Path) -> N
 def test_a_run_over_a_folder_may_be_told_by_the_environment(
     kiln: Kiln, scripted: ScriptedServer, tmp_path: Path
 ) -> None:
-    (tmp_path / "graphs").mkdir()
-    (tmp_path / "graphs" / "one.json").write_text(json.dumps(graph()))
+    written_graphs(tmp_path / "graphs", ["one"], 4)
     scripted.answers_with()
     done = kiln("graphs", "-t", V3, *REPORTS, url=scripted.url, KILN_OFFLINE="1")
     assert done.returncode == 1

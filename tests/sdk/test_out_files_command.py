@@ -7,34 +7,22 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 import pytest
 
-from tests.forked import Forked
 from tests.sdk.conftest import Kiln
 
 BEFORE = b"what an earlier run has written"
-Small: TypeAlias = Callable[..., "subprocess.CompletedProcess[str]"]
-"""Runs the command so that no file can be larger than that many bytes."""
 
 
-@pytest.fixture
-def small(tmp_path: Path, served: str, graph_file: Path, forked: Forked) -> Small:
-    def run(most: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-        own = {"KILN_URL": served, "KILN_HOME": str(tmp_path / "home"), "NO_COLOR": "1", "COLUMNS": "200"}
-        environment, directory = {**os.environ, **own}, graph_file.parent
-        return forked.run("tensorkiln.cli", *arguments, cwd=directory, env=environment, file_bytes=most)
-
-    return run
+pytestmark = pytest.mark.usefixtures("graph_file")
 
 
-def test_programs_that_cannot_be_written_leave_those_of_before(small: Small, tmp_path: Path) -> None:
+def test_programs_that_cannot_be_written_leave_those_of_before(kiln: Kiln, tmp_path: Path) -> None:
     (tmp_path / "out.json").write_bytes(BEFORE)
-    failed = small(1000, "compile", "layer.json", "-o", "out.json")
+    failed = kiln("compile", "layer.json", "-o", "out.json", file_bytes=1000)
     assert (failed.returncode, failed.stdout) == (2, "")
     assert (
         failed.stderr == "error[file]: 'out.json' cannot be written: File too large; make room, or write elsewhere.\n"
@@ -43,23 +31,23 @@ def test_programs_that_cannot_be_written_leave_those_of_before(small: Small, tmp
     assert not list(tmp_path.glob(".out.json*"))
 
 
-def test_code_that_cannot_be_written_leaves_that_of_before(small: Small, kiln: Kiln, tmp_path: Path) -> None:
+def test_code_that_cannot_be_written_leaves_that_of_before(kiln: Kiln, tmp_path: Path) -> None:
     assert kiln("compile", "layer.json", "--artifacts", "code").returncode == 0
     before = {path.name: path.read_bytes() for path in (tmp_path / "code").iterdir()}
-    failed = small(100, "compile", "layer.json", "--artifacts", "code")
+    failed = kiln("compile", "layer.json", "--artifacts", "code", file_bytes=100)
     assert failed.returncode == 2
     assert "cannot be written: File too large" in failed.stderr
     assert {path.name: path.read_bytes() for path in (tmp_path / "code").iterdir()} == before
 
 
 @pytest.mark.parametrize("name", ["out.npy", "out.npz"])
-def test_outputs_that_cannot_be_written_leave_those_of_before(small: Small, tmp_path: Path, name: str) -> None:
+def test_outputs_that_cannot_be_written_leave_those_of_before(kiln: Kiln, tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(BEFORE)
-    done = small(40_000, "run", "layer.json", "--random", "0", "-s", "n=64", "-o", name)
+    done = kiln("run", "layer.json", "--random", "0", "-s", "n=64", "-o", name, file_bytes=40_000)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / name).read_bytes() != BEFORE
     (tmp_path / name).write_bytes(BEFORE)
-    failed = small(500, "run", "layer.json", "--random", "0", "-s", "n=64", "-o", name)
+    failed = kiln("run", "layer.json", "--random", "0", "-s", "n=64", "-o", name, file_bytes=500)
     assert (failed.returncode, failed.stdout) == (2, "")
     assert failed.stderr.startswith(f"error[file]: '{name}' cannot be written: ")
     assert failed.stderr.count("\n") == 1

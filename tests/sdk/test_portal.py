@@ -136,44 +136,28 @@ UNSEEN = """
 import _thread, asyncio
 from tensorkiln.portal import portal
 
-async def interrupts():
+async def interrupts(seconds):
     _thread.interrupt_main()
-    await asyncio.sleep(600)
-
-try:
-    portal().call(interrupts())
-except KeyboardInterrupt:
-    print("interrupted")
-"""
-
-
-def test_a_signal_that_wakes_nobody_is_seen() -> None:
-    """As one is that comes between the last look at signals and the wait."""
-    ended = subprocess.run([sys.executable, "-c", UNSEEN], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
-    assert ended.stdout == "interrupted\n"
-
-
-LATE = """
-import _thread, asyncio
-from tensorkiln.portal import portal
-
-async def accepted():
-    _thread.interrupt_main()
+    await asyncio.sleep(seconds)
     return "the job"
 
 async def give_up(job):
     print("gave up", job)
 
 try:
-    portal().call(accepted(), give_up)
+    portal().call(interrupts({seconds}), give_up)
 except KeyboardInterrupt:
     print("interrupted")
 """
 
 
-def test_a_result_that_an_interrupt_keeps_from_the_caller_is_undone() -> None:
-    ended = subprocess.run([sys.executable, "-c", LATE], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
-    assert ended.stdout == "gave up the job\ninterrupted\n"
+@pytest.mark.parametrize(("seconds", "said"), [(600, "interrupted\n"), (0, "gave up the job\ninterrupted\n")])
+def test_a_signal_that_wakes_nobody_is_seen_and_a_result_that_it_keeps_from_the_caller_undone(
+    seconds: int, said: str
+) -> None:
+    """As one is that comes between the last look at signals and the wait."""
+    command = [sys.executable, "-c", UNSEEN.replace("{seconds}", str(seconds))]
+    assert subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout == said
 
 
 def test_graphs_of_many_may_come_from_the_same_client(scripted: ScriptedServer, tmp_path: Path) -> None:

@@ -14,12 +14,6 @@ from tensorkiln.trust.policy import resolve_policy
 from tests.sdk.conftest import Kiln
 
 
-def test_an_argument_wins_over_the_environment() -> None:
-    environment = {"KILN_URL": "http://elsewhere:1", "KILN_TIMEOUT_S": "7", "KILN_HOME": "/var/kiln"}
-    settings = resolve_settings("http://here:2/", timeout_s=3, cache_dir="/srv/kiln", environment=environment)
-    assert (settings.url, settings.timeout_s, settings.home) == ("http://here:2", 3.0, Path("/srv/kiln"))
-
-
 def test_an_empty_url_asks_for_an_embedded_service_whatever_the_environment_says() -> None:
     assert resolve_settings("", environment={"KILN_URL": "http://elsewhere:1"}).url is None
 
@@ -31,28 +25,17 @@ def test_without_anything_the_service_is_embedded_and_files_lie_in_the_users_cac
     assert resolve_settings(environment={"XDG_CACHE_HOME": "/xdg"}).home == Path("/xdg/kiln")
 
 
-@pytest.mark.parametrize("url", ["ftp://host", "host:8080", "http://", "/tmp/socket", "http://host?x=1"])
-def test_a_url_that_names_no_http_service_is_refused(url: str) -> None:
-    with pytest.raises(RequestError, match="service's URL"):
-        resolve_settings(url, environment={})
-
-
 @pytest.mark.parametrize(
     "url",
     [
+        *("ftp://host", "host:8080", "http://", "/tmp/socket", "http://host?x=1"),
         *("http://[::1", "http://[zz]", "http://host:abc", "http://host:70000", "http://:80", "http://256.1.1.1"),
-        *(
-            "http://a..b",
-            "http://.",
-            f"http://{'a' * 70}",
-            f"http://\xe9{'a' * 63}",
-            "http://ho\nst",
-            "http://h/\ud800",
-        ),
+        *("http://a..b", "http://.", f"http://{'a' * 70}", f"http://\xe9{'a' * 63}", "http://ho\nst"),
+        "http://h/\ud800",
     ],
 )
-def test_a_url_whose_host_or_port_cannot_be_is_refused_when_the_client_is_made(url: str, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=r"service's URL is .*: write it like http://host:8080"):
+def test_a_url_that_names_no_http_service_is_refused_when_the_client_is_made(url: str, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"service's URL is .*: (write it like http://host:8080|leave out the q)"):
         Client(url, cache_dir=tmp_path)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tensorkiln import AsyncClient, Client
+from tensorkiln import Client
 from tensorkiln.errors import InvalidGraphError, NotFoundError, RequestError, UnsupportedGraphError
 from tensorkiln.expr import symbol
 from tensorkiln.stablehlo import StableHlo, SymbolicArguments
@@ -46,15 +45,6 @@ def test_a_module_is_compiled_validated_and_explained_like_its_graph(home: Path)
         (outcome,) = client.compile_many([DOUBLED], ["cpu:native"])
         assert outcome.compiled is not None
         assert outcome.compiled.digest == program.compiled.digest
-
-
-def test_a_module_is_compiled_in_an_event_loop(home: Path) -> None:
-    async def compiled() -> str:
-        async with AsyncClient(cache_dir=home) as client:
-            return (await client.compile(DOUBLED)).compiled.digest
-
-    with Client(cache_dir=home) as client:
-        assert asyncio.run(compiled()) == client.compile(DOUBLED).compiled.digest
 
 
 def test_what_was_translated_is_kept_for_offline_use(home: Path) -> None:

@@ -36,7 +36,7 @@ def tuning(picked: int, before_ns: int, after_ns: int, gain: bool) -> Tuning:
     return Tuning(machine="znver5", rounds=7, kernels=(kernel,), gain=gain, sizes=(), **times)
 
 
-def test_a_tuned_program_is_had_by_whoever_prefers_it(tmp_path: Path) -> None:
+def test_a_tuned_program_is_had_by_whoever_prefers_it_and_kept_for_a_client_that_is_offline(tmp_path: Path) -> None:
     x, y = np.random.default_rng(1).standard_normal((20, 96), np.float32), np.ones((96, 48), np.float32)
     graph = layer(48)
     with Client(cache_dir=tmp_path) as client:
@@ -52,14 +52,8 @@ def test_a_tuned_program_is_had_by_whoever_prefers_it(tmp_path: Path) -> None:
         np.testing.assert_allclose(program(x, y)[0], before(x, y)[0], rtol=1e-5, atol=1e-5)
         (stored,) = client.stored(graph, options={"tuned": "require"})
         assert stored.digest == tuned.digest
-
-
-def test_what_was_tuned_is_kept_for_a_client_that_is_offline(tmp_path: Path) -> None:
-    with Client(cache_dir=tmp_path) as client:
-        tuned = client.tune(layer(49))
-        client.load(tuned)
     with Client(cache_dir=tmp_path, offline=True) as client:
-        (kept,) = client.compile_for(layer(49), ["cpu:native"], {"tuned": "measure"})
+        (kept,) = client.compile_for(graph, ["cpu:native"], {"tuned": "measure"})
         assert kept.tuning == tuned.tuning
 
 

@@ -1,4 +1,4 @@
-"""What must not be left half done is undone for whoever is interrupted, however late it is done."""
+"""What must not be left half done is undone for whoever is interrupted, and a connection that was left is nobody's."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import signal
 import threading
 import time
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
-from tensorkiln import tasks
+from tensorkiln import Client, tasks
 from tensorkiln.immediate import run
 from tensorkiln.runner import BlockingRunner
+from tests.sdk.scripted import ScriptedServer
+from tests.sdk.test_closed import arrived
 
 
 class Interrupting:
@@ -76,11 +79,14 @@ def test_who_is_not_interrupted_gets_the_result() -> None:
     assert undone == []
 
 
-def test_who_is_interrupted_waits_until_it_is_undone(interrupting: Interrupting) -> None:
+@pytest.mark.parametrize("error", [None, ZeroDivisionError()], ids=["what is done", "what fails"])
+def test_who_is_interrupted_waits_until_what_is_done_is_undone(
+    interrupting: Interrupting, error: Exception | None
+) -> None:
     undone: list[str] = []
     with pytest.raises(KeyboardInterrupt):
-        after(0.3, undone, interrupting=interrupting)
-    assert undone == ["done"]
+        after(0.3, undone, error, interrupting)
+    assert undone == (["done"] if error is None else [])
 
 
 def test_what_takes_too_long_to_wait_for_is_undone_later(
@@ -96,8 +102,33 @@ def test_what_takes_too_long_to_wait_for_is_undone_later(
     assert undone == ["done"]
 
 
-def test_what_fails_after_the_interrupt_has_nothing_to_undo(interrupting: Interrupting) -> None:
-    undone: list[str] = []
-    with pytest.raises(KeyboardInterrupt):
-        after(0.3, undone, ZeroDivisionError(), interrupting)
-    assert undone == []
+@pytest.fixture(params=[KeyboardInterrupt, ZeroDivisionError], ids=["Ctrl-C", "a handler of one's own"])
+def raised(request: pytest.FixtureRequest) -> Generator[type[BaseException]]:
+    """What the handler of SIGINT raises meanwhile."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("a signal is the main thread's")
+
+    def handle(number: int, frame: object) -> None:
+        raise request.param
+
+    before = signal.signal(signal.SIGINT, handle)
+    yield request.param
+    signal.signal(signal.SIGINT, before)
+
+
+def test_the_next_request_waits_for_none_that_was_left(
+    scripted: ScriptedServer, tmp_path: Path, raised: type[BaseException]
+) -> None:
+    def interrupt() -> None:
+        arrived(scripted, 1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    scripted.answers_with(b'{"first": 1}', delay_s=60.0)
+    scripted.answers_with(b'{"second": 2}')
+    interrupting = threading.Thread(target=interrupt)
+    with Client(scripted.url, cache_dir=tmp_path, timeout_s=30) as client:
+        interrupting.start()
+        with pytest.raises(raised):
+            client.capabilities()
+        interrupting.join()
+        assert client.capabilities() == {"second": 2}

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -30,61 +31,53 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="package")
-def _pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
-    home = tmp_path_factory.mktemp("pair")
-    settings: dict[str, Any] = {"fails": True, "concurrency": 8, "compile_deadline_s": 600}
-    with Server(home / "one", **settings) as one, Server(home / "two", **settings, **place(one)) as two:
-        yield one, two
+def _started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
+    """Starts each service of a name once; it comes back when nothing is under way there."""
+    with ExitStack() as running:
+        made: dict[str, Server] = {}
+
+        def started(name: str, **settings: Any) -> Server:
+            if name not in made:
+                server = Server(tmp_path_factory.mktemp(name), fails=True, **settings)
+                made[name] = running.enter_context(server)
+            idle(made[name])
+            return made[name]
+
+        yield started
 
 
 @pytest.fixture
-def pair(_pair: tuple[Server, Server]) -> tuple[Server, Server]:
-    """Two services, whose compilers fail as graphs say, on one store, which let a compile take its time."""
-    for each in _pair:
-        idle(each)
-    return _pair
-
-
-@pytest.fixture
-def patient(pair: tuple[Server, Server]) -> Server:
+def patient(_started: Callable[..., Server]) -> Server:
     """The first of the `pair`."""
-    return pair[0]
+    return _started("patient", concurrency=8, compile_deadline_s=600)
+
+
+@pytest.fixture
+def pair(patient: Server, _started: Callable[..., Server]) -> tuple[Server, Server]:
+    """Two services, whose compilers fail as graphs say, on one store, which let a compile take its time."""
+    return patient, _started("other", concurrency=8, compile_deadline_s=600, **place(patient))
 
 
 @pytest.fixture(scope="package")
-def unusual(tmp_path_factory: pytest.TempPathFactory, _pair: tuple[Server, Server]) -> Iterator[Server]:
+def unusual(tmp_path_factory: pytest.TempPathFactory, _started: Callable[..., Server]) -> Iterator[Server]:
     """A service on the store of the `pair` with a salt, a short grace, a misspelt setting and the compiler as it is."""
     settings: dict[str, Any] = {"salt": "a secret", "shutdown_grace_s": 199, "queu": "hidden", "queue": 5}
+    shared = place(_started("patient", concurrency=8, compile_deadline_s=600))
     # Forked, it would not have its own environment where the kernel shows that.
-    with Server(tmp_path_factory.mktemp("unusual"), anew=True, **settings, **place(_pair[0])) as running:
-        yield running
-
-
-@pytest.fixture(scope="package")
-def _narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    home = tmp_path_factory.mktemp("narrow")
-    with Server(home, fails=True, concurrency=1, queue=0, compile_deadline_s=600) as running:
+    with Server(tmp_path_factory.mktemp("unusual"), anew=True, **settings, **shared) as running:
         yield running
 
 
 @pytest.fixture
-def narrow(_narrow: Server) -> Server:
+def narrow(_started: Callable[..., Server]) -> Server:
     """A service whose compiler fails as graphs say. It compiles one graph, and lets no other wait."""
-    idle(_narrow)
-    return _narrow
-
-
-@pytest.fixture(scope="package")
-def _short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with Server(tmp_path_factory.mktemp("short"), fails=True, concurrency=1, queue=1) as running:
-        yield running
+    return _started("narrow", concurrency=1, queue=0, compile_deadline_s=600)
 
 
 @pytest.fixture
-def short(_short: Server) -> Server:
+def short(_started: Callable[..., Server]) -> Server:
     """A service whose compiler fails as graphs say. It compiles one graph, and lets one other wait."""
-    idle(_short)
-    return _short
+    return _started("short", concurrency=1, queue=1)
 
 
 @pytest.fixture(scope="package")

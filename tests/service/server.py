@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +18,7 @@ import httpx2
 
 from service.sandbox.spawn import READING
 from tests.forked import Process, suits
-from tests.sandbox.processes import alive, name
+from tests.sandbox.processes import alive, name, state
 from tests.service.failing import failing
 from tests.service.forked import forked_services
 
@@ -114,6 +115,18 @@ class Server:
         """The processes of its jobs of this kind, or of any."""
         return [job for fork_server in self.fork_servers for job in jobs(fork_server, kind)]
 
+    def at_work(self, kind: str = "compile") -> int:
+        """The process of a job of this kind, once there is one."""
+        while not (found := self.jobs(kind)):
+            time.sleep(0.005)
+        return found[0]
+
+    def stopped(self) -> int:
+        """The process of a compile that has stopped itself, once there is one."""
+        while not (found := [job for job in self.jobs("compile") if state(job) == "T"]):
+            time.sleep(0.005)
+        return found[0]
+
     def log(self) -> str:
         return self._log.read_text()
 
@@ -170,6 +183,14 @@ def children(pid: int) -> list[int]:
 def jobs(fork_server: int, kind: str = "") -> list[int]:
     """The processes that a fork server has forked for jobs of this kind, or of any."""
     return [child for child in children(fork_server) if name(child).startswith(f"kiln {kind}")]
+
+
+def go_on(pid: int, answer: Future[Any]) -> None:
+    """Have a compile that has stopped itself go on until there is the answer: it stops wherever its graph says so."""
+    while not answer.done():
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(0.05)
 
 
 def await_end(pid: int) -> None:

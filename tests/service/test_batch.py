@@ -9,19 +9,13 @@ import pytest
 from tests.identity.guarded import Guarded
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server, cache
+from tests.service.test_jobs import ended
 
 
 def batch(server: Server, requests: list[Any]) -> list[dict[str, Any]]:
     answer = server.post("/jobs:batch", encoded({"requests": requests}))
     assert answer.status_code == 200, answer.text
     return answer.json()["jobs"]
-
-
-def ended(server: Server, job: dict[str, Any]) -> dict[str, Any]:
-    """The job, once it has ended."""
-    with server.http.stream("GET", f"{job['location']}/events") as events:
-        events.read()
-    return server.http.get(job["location"]).json()
 
 
 def test_every_request_of_a_batch_is_answered_in_its_place(server: Server) -> None:
@@ -40,7 +34,7 @@ def test_every_request_of_a_batch_is_answered_in_its_place(server: Server) -> No
     jobs = batch(server, requests)
     assert [job["status"] for job in jobs] == [202, 400, 202, 400, 400, 400, 200, 202]
     assert [job.get("error", {}).get("code") for job in jobs if "id" not in job] == ["request.invalid"] * 4
-    done = [ended(server, job) for job in jobs if "id" in job]
+    done = [ended(server, job["id"]) for job in jobs if "id" in job]
     assert [job["state"] for job in done] == ["done", "done", "done", "failed"]
     assert [len(job["programs"]) for job in done] == [1, 2, 1, 0]
     assert done[3]["error"]["code"] == "graph.invalid"
@@ -53,7 +47,7 @@ def test_a_request_of_a_batch_is_the_same_request_alone(server: Server) -> None:
     answer = server.post("/jobs:batch", body)
     assert answer.status_code == 200, answer.text
     (job, _) = answer.json()["jobs"]
-    assert ended(server, job)["state"] == "done"
+    assert ended(server, job["id"])["state"] == "done"
     assert cache(server.compile(odd)) == ("hit", "same request")
     (repeated, _) = server.post("/jobs:batch", body).json()["jobs"]
     assert (repeated["status"], repeated["state"]) == (200, "done")
@@ -86,7 +80,7 @@ def test_requests_beyond_the_queue_are_refused_and_those_before_them_done(short:
     assert len(refused) == 16 - len(accepted) > 0
     assert {job["error"]["code"] for job in refused} == {"infra.unavailable"}
     assert {job["error"]["retryable"] for job in refused} == {True}
-    assert [ended(short, job)["state"] for job in accepted] == ["done"] * len(accepted)
+    assert [ended(short, job["id"])["state"] for job in accepted] == ["done"] * len(accepted)
 
 
 @pytest.mark.xdist_group("guarded")

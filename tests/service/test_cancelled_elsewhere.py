@@ -18,9 +18,9 @@ from service.fairness.lane import Turn
 from service.fairness.queue_time import queue_time
 from service.fairness.turns import Turns
 from service.identity.caller import LOCAL, acting_as
-from service.store.job_records import Event, JobRecord, JobRecords
+from service.store.job_records import Event, JobRecords
 from service.wire.body import Body
-from tests.service.test_job_ends import BODY, LEFT, House, ended
+from tests.service.house import BODY, LEFT, House, Told, ended, endless
 
 STAGES = ("parse", "validate", "lower")
 
@@ -38,10 +38,9 @@ class Two:
     def __init__(self, home: Path, records: Callable[[House], JobRecords] | None = None) -> None:
         self.goes_on = asyncio.Event()
         self.next_stage = asyncio.Event()
-        working, other = House(home, self._work), House(home)
+        self.houses = House(home, self._work), House(home)
         if records is not None:
-            working.job_records = records(working)
-        self.working, self.other = working.jobs(), other.jobs()
+            self.houses[0].job_records = records(self.houses[0])
 
     async def _work(self, body: Body, on_progress: OnProgress) -> bytes:
         for stage in STAGES:
@@ -54,16 +53,12 @@ class Two:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[str]:
         """The id of a job whose three stages the first service has told."""
-        for jobs in (self.working, self.other):
-            await jobs.start()
-        with acting_as(LOCAL):
+        async with self.houses[0].working() as self.working, self.houses[1].working() as self.other:
             job = await self.working.accept(BODY)
             async with asyncio.timeout(20):
                 while len(job.record.events) < 2 + len(STAGES):
                     await asyncio.sleep(0.01)
             yield job.record.id
-        for jobs in (self.working, self.other):
-            await jobs.close()
 
 
 async def told(jobs: Jobs, identifier: str, last: str = "") -> list[Event]:
@@ -157,7 +152,7 @@ async def test_nothing_is_left_of_how_far_it_is(tmp_path: Path, monkeypatch: pyt
         while names() != [job]:
             await asyncio.sleep(0.01)
         held.may_look.set()
-        assert (await ended(two.working, job)).record.state == "cancelled"
+        assert (await ended(two.working, job)).state == "cancelled"
         while two.working.open().total() or names():
             await asyncio.sleep(0.01)
 
@@ -177,33 +172,22 @@ class Gate(Turns):
 
 
 async def test_a_job_that_was_cancelled_while_it_was_queued_is_not_begun(tmp_path: Path) -> None:
-    begun = asyncio.Event()
-
-    async def work(body: Body, on_progress: OnProgress) -> bytes:
-        begun.set()
-        return b"answer"
-
-    house = House(tmp_path, work)
+    house = House(tmp_path, work := Told(b"answer"))
     house.turns = gate = Gate(house)
     house.job_records = held = Held(house)
-    working, other = house.jobs(), House(tmp_path).jobs()
-    await working.start()
-    await held.look_no_more()
-    with acting_as(LOCAL):
+    async with house.working() as working, asyncio.timeout(20):
+        await held.look_no_more()
         job = await working.accept(BODY)
-        await other.cancel(job.record.id)
+        await House(tmp_path).jobs().cancel(job.record.id)
         listening = asyncio.create_task(told(working, job.record.id))
         gate.is_open.set()
         assert await job.end(20)
-        assert job.record.state == "cancelled"
-        assert not begun.is_set()
+        assert (job.record.state, work.calls) == ("cancelled", 0)
         assert [event.kind for event in await listening][-1] == "done"
-    async with asyncio.timeout(20):
         while working.open().total():
             await asyncio.sleep(0.01)
-    assert await JobRecords(house.records).opened() == []
-    held.may_look.set()
-    await working.close()
+        assert await JobRecords(house.records).opened() == []
+        held.may_look.set()
 
 
 async def test_its_service_tells_the_end_before_it_has_looked_around(tmp_path: Path) -> None:
@@ -217,20 +201,17 @@ async def test_its_service_tells_the_end_before_it_has_looked_around(tmp_path: P
 
 
 @pytest.mark.parametrize(("queue_ms", "ago_s"), [(1500.0, 60.0), (1500.0, -0.5), (None, 60.0)])
-def test_its_figures_are_those_that_its_service_told(tmp_path: Path, queue_ms: float | None, ago_s: float) -> None:
-    async def run() -> JobRecord:
-        house = House(tmp_path)
-        now = time.time()
-        await house.job_records.beat("another")
-        running = replace(LEFT, owner="another", accepted=now - ago_s, queue_ms=queue_ms)
-        await house.job_records.write(replace(running, state="queued" if queue_ms is None else "running"))
-        with acting_as(LOCAL):
-            await house.jobs().cancel(LEFT.id)
-        found = await house.job_records.find(LEFT.id)
-        assert found is not None
-        return found
-
-    record = asyncio.run(run())
+async def test_its_figures_are_those_that_its_service_told(
+    tmp_path: Path, queue_ms: float | None, ago_s: float
+) -> None:
+    house = House(tmp_path)
+    await house.job_records.beat("another")
+    running = replace(LEFT, owner="another", accepted=time.time() - ago_s, queue_ms=queue_ms)
+    await house.job_records.write(replace(running, state="queued" if queue_ms is None else "running"))
+    with acting_as(LOCAL):
+        await house.jobs().cancel(LEFT.id)
+    record = await house.job_records.find(LEFT.id)
+    assert record is not None
     assert (record.state, record.queue_ms) == ("cancelled", queue_ms)
     if queue_ms is None:
         assert record.run_ms is None
@@ -248,17 +229,14 @@ async def test_the_time_in_a_queue_while_it_ran_is_told_too(tmp_path: Path, monk
     async def work(body: Body, on_progress: OnProgress) -> bytes:
         await queue_time().sleep(0.3)
         on_progress({"stage": "parse", "target": None})
-        return await asyncio.Event().wait() and b""
+        return await endless(body, on_progress)
 
     house = House(tmp_path, work)
-    working, other = house.jobs(), house.jobs()
-    await working.start()
-    with acting_as(LOCAL):
+    other = house.jobs()
+    async with house.working() as working, asyncio.timeout(20):
         job = (await working.accept(BODY)).record.id
-        async with asyncio.timeout(20):
-            while len((await other.find(job)).record.events) < 3:
-                await asyncio.sleep(0.01)
+        while len((await other.find(job)).record.events) < 3:
+            await asyncio.sleep(0.01)
         queue_ms = (await other.cancel(job)).record.queue_ms
     assert queue_ms is not None
     assert queue_ms >= 290
-    await working.close()

@@ -42,6 +42,12 @@ def streamed(content: bytes) -> bytes:
     return compressor.compress(content) + compressor.flush()
 
 
+ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    **{coding: (coding, code) for coding, code in CODERS.items()},
+    "streamed": ("zstd", streamed),
+}
+
+
 def with_window(log: int, content: bytes) -> bytes:
     options: dict[int, int] = {zstd.CompressionParameter.window_log: log}
     compressor = zstd.ZstdCompressor(options=options)
@@ -65,12 +71,12 @@ def refused(content: bytes, coding: str) -> dict[str, int]:
     return caught.value.details
 
 
-@pytest.mark.parametrize("coder", [*CODERS, "streamed"])
+@pytest.mark.parametrize("coder", ENCODERS)
 @pytest.mark.parametrize("chunk", [1, 7, 1 << 14])
 @pytest.mark.parametrize("content", [b"", b"a", b"abc" * 1000, NOISE[:5000]], ids=["empty", "one", "alike", "noise"])
 def test_what_was_coded_comes_back(coder: str, chunk: int, content: bytes) -> None:
-    coded = CODERS.get(coder, streamed)(content)
-    assert read(coded, coder if coder in CODERS else "zstd", chunk=chunk) == content
+    coding, code = ENCODERS[coder]
+    assert read(code(content), coding, chunk=chunk) == content
 
 
 @pytest.mark.parametrize("coding", CODERS)
@@ -103,14 +109,12 @@ def test_damaged_bytes_are_read_or_refused(coding: str, damage: bytes, place: in
         read(bytes(coded), coding)
 
 
-@pytest.mark.parametrize("coder", ["gzip", "zstd", "streamed"])
+@pytest.mark.parametrize("coder", ENCODERS)
 def test_what_swells_too_much_is_given_up_early(coder: str) -> None:
-    coded = CODERS.get(coder, streamed)(bytes(64 << 20))
-    details = refused(coded, coder if coder in CODERS else "zstd")
+    coding, code = ENCODERS[coder]
+    details = refused(code(bytes(64 << 20)), coding)
     assert (details["limit"], details["maximum"]) == ("body_ratio", MAX_RATIO)
-    assert read(CODERS.get(coder, streamed)(bytes(FREE_BYTES)), coder if coder in CODERS else "zstd") == bytes(
-        FREE_BYTES
-    )
+    assert read(code(bytes(FREE_BYTES)), coding) == bytes(FREE_BYTES)
 
 
 def test_what_is_too_long_is_refused_whatever_it_states() -> None:

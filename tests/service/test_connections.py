@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import socket
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -59,23 +59,21 @@ def test_a_head_that_is_too_long_is_refused(server: Server) -> None:
         assert said(connection).startswith(b"HTTP/1.1 431 ")
 
 
-@pytest.fixture(scope="module")
-def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A service that waits a second for what is to arrive."""
-    with Server(tmp_path_factory.mktemp("impatient"), arrival_s=1) as running:
-        yield running
-
-
-@pytest.mark.xdist_group("impatient")
-def test_a_head_that_does_not_come_ends_its_connection(impatient: Server) -> None:
-    with connected(impatient) as silent, connected(impatient) as halting:
+def test_a_head_and_a_body_that_do_not_come_end_their_connections(tmp_path: Path) -> None:
+    # So many seconds it waits for what is to arrive.
+    with Server(tmp_path, arrival_s=1) as impatient, ExitStack() as held:
+        silent, halting, kept, slow = (held.enter_context(connected(impatient)) for _ in range(4))
         halting.sendall(HEAD)
+        kept.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        kept.sendall(b"GET /healthz HTTP/1.1\r\n")
+        slow.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
         assert is_closed(silent)
         assert is_closed(halting)
-        with connected(impatient) as kept:
-            kept.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            kept.sendall(b"GET /healthz HTTP/1.1\r\n")
-            assert said(kept).count(b"HTTP/1.1 200") == 1
+        assert said(kept).count(b"HTTP/1.1 200") == 1
+        answer = said(slow)
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b'"code":"request.invalid"' in answer
+        assert b'"arrived":1' in answer
         assert impatient.http.get("/healthz").status_code == 200
 
 
@@ -87,16 +85,6 @@ def test_those_who_hold_connections_open_shut_nobody_out(tmp_path: Path) -> None
         assert server.http.get("/healthz").status_code == 200
         assert server.compile(encoded(compile_body(graph(rows=3)))).status_code == 200
         assert "out of system resource" not in server.log()
-
-
-@pytest.mark.xdist_group("impatient")
-def test_a_body_that_does_not_come_is_answered_and_let_go(impatient: Server) -> None:
-    with connected(impatient) as slow:
-        slow.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
-        answer = said(slow)
-        assert answer.startswith(b"HTTP/1.1 408 ")
-        assert b'"code":"request.invalid"' in answer
-        assert b'"arrived":1' in answer
 
 
 EXPECT = b"Expect: 100-continue\r\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -15,6 +14,7 @@ from service.server.app import create_app
 from service.settings import Settings
 from tensorkiln.errors import CallError, DeviceError, JobCancelledError, TensorkilnError, UntrustedArtifactError
 from tests.identity.guarded import Guarded
+from tests.sdk.test_errors import every
 from tests.service.bodies import compile_body, encoded
 from tests.service.failing import failing
 from tests.service.server import Server
@@ -113,15 +113,9 @@ def test_every_route_is_documented_with_an_example() -> None:
             assert any(example.request.startswith(prefix) for example in examples()), prefix
 
 
-def errors(kind: type[TensorkilnError] = TensorkilnError) -> Iterator[type[TensorkilnError]]:
-    yield kind
-    for child in kind.__subclasses__():
-        yield from errors(child)
-
-
 def test_every_code_that_the_service_sends_is_documented_with_its_status_and_an_example() -> None:
-    of_the_sdk = {*errors(CallError), *errors(DeviceError), *errors(UntrustedArtifactError), JobCancelledError}
-    for error in set(errors()) - of_the_sdk:
+    of_the_sdk = {*every(CallError), *every(DeviceError), *every(UntrustedArtifactError), JobCancelledError}
+    for error in set(every()) - of_the_sdk:
         if "code" not in vars(error):
             continue
         row = re.search(rf"^\| `{re.escape(error.code)}` \| (\d+) \|", HTTP, re.MULTILINE)

@@ -6,20 +6,20 @@ import os
 import signal
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from tests.sandbox.processes import alive, state
+from tests.sandbox.processes import alive
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.failing import failing
-from tests.service.server import JSON, Server, cache
+from tests.service.server import JSON, Server, cache, go_on
 from tests.service.test_connections import connected, said
 
-NOTICE_S = 10.0
+NOTICE_S = 6.0
 """Long enough for a compile on a machine that runs other tests."""
 
 
@@ -64,18 +64,13 @@ def test_without_a_notice_nobody_new_is_accepted_and_what_is_under_way_is_finish
     body = failing(encoded(compile_body()), "stop")
     with Server(home, fails=True) as server, ThreadPoolExecutor() as pool:
         fork_servers, under_way = server.fork_servers, pool.submit(server.compile, body)
-        while not any(state(job) == "T" for job in server.jobs("compile")):
-            time.sleep(0.01)
-        (compiling,) = server.jobs("compile")
+        compiling = server.stopped()
         os.kill(server.pid, signal.SIGTERM)
         begin = time.monotonic()
         while accepts(server):
             assert time.monotonic() - begin < 10
             time.sleep(0.05)
-        while not under_way.done():  # it stops wherever the graph says so
-            with suppress(ProcessLookupError):
-                os.kill(compiling, signal.SIGCONT)
-            time.sleep(0.05)
+        go_on(compiling, under_way)
         assert under_way.result().status_code == 200
         assert server.stop() == 0
         assert "defect" not in server.log()
@@ -94,8 +89,7 @@ def is_told_to_come_again(answer: httpx2.Response) -> bool:
 def test_a_second_interrupt_ends_the_grace_and_whoever_waits_is_told_to_come_again(home: Path) -> None:
     with Server(home, fails=True, compile_deadline_s=60) as server, ThreadPoolExecutor() as pool:
         under_way = pool.submit(server.compile, encoded(compile_body()), "hang")
-        while not server.jobs("compile"):
-            time.sleep(0.01)
+        server.at_work()
         os.kill(server.pid, signal.SIGINT)
         while accepts(server):
             time.sleep(0.02)
@@ -123,8 +117,7 @@ def test_what_outlives_the_grace_is_told_to_come_again_however_far_it_has_come(h
             return pool.submit(fresh, server, "POST", path, body)
 
         compiling = post("/compile", failing(encoded(compile_body()), "hang"))
-        while not server.jobs("compile"):
-            time.sleep(0.01)
+        server.at_work()
         # Two of the same bytes would be read once.
         hanging = (failing(encoded(compile_body(graph(rows=rows))), "prepare:hang") for rows in (3, 4))
         reading = [post("/compile", body) for body in hanging]

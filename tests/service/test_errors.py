@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from tensorkiln.graph import Graph
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.failing import STAGE, failing
 from tests.service.server import Server
+from tests.service.test_connections import HEAD, connected
 
 BAD_NODE = graph()
 BAD_NODE["nodes"][1]["in_var"] = 999
@@ -126,13 +126,9 @@ def test_a_body_above_64_mib_is_refused_with_and_without_a_length(server: Server
 
 
 def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(server: Server) -> None:
-    host, _, port = server.url.removeprefix("http://").partition(":")
     for _ in range(3):
-        with socket.create_connection((host, int(port)), timeout=10) as connection:
-            connection.sendall(
-                b"POST /compile HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                b"Content-Length: 100\r\n\r\n{"
-            )
+        with connected(server) as connection:
+            connection.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
     assert server.http.get("/healthz").status_code == 200
     assert "defect" not in server.log()
 

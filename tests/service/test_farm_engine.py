@@ -15,8 +15,8 @@ import pytest
 from service import clock
 from service.engine.compiles import Compiles
 from service.engine.explain import Tunings
-from service.engine.farm.engine import MAX_ATTEMPTS, FarmEngine
-from service.engine.farm.ledger import Ledger, Result, Task
+from service.engine.farm.engine import MAX_ATTEMPTS, FarmEngine, Pending
+from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.roster import Role, Roster
 from service.engine.farm.statements import Statements, generation
 from service.engine.order import Made, OnProgress, Order, Wanted
@@ -140,20 +140,20 @@ async def made(rig: Rig) -> Made:
     return await asyncio.wait_for(making, 100)
 
 
-async def test_workers_with_too_little_isolation_end_the_order_for_good(tmp_path: Path) -> None:
-    async with in_rig(tmp_path, level="landlock+seccomp") as rig:
-        with pytest.raises(UntrustedArtifactError, match="KILN_REQUIRE_ISOLATION") as caught:
-            await made(rig)
-        assert caught.value.details["reason"] == "isolation"
-
-
-async def test_an_order_ends_that_only_workers_carry_out_whose_keys_are_not_known(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("believing", "setting", "reason"),
+    [
+        ({"level": "landlock+seccomp"}, "KILN_REQUIRE_ISOLATION", "isolation"),
+        ({"keys": "others"}, "KILN_KEYS", "unknown_key"),
+    ],
+)
+async def test_an_order_ends_for_good_that_only_workers_carry_out_who_are_not_believed(
+    tmp_path: Path, believing: dict[str, Any], setting: str, reason: str
 ) -> None:
-    async with in_rig(tmp_path, keys="others") as rig:
-        with pytest.raises(UntrustedArtifactError, match="KILN_KEYS") as caught:
+    async with in_rig(tmp_path, **believing) as rig:
+        with pytest.raises(UntrustedArtifactError, match=setting) as caught:
             await made(rig)
-        assert caught.value.details["reason"] == "unknown_key"
+        assert caught.value.details["reason"] == reason
 
 
 async def test_a_program_that_is_gone_may_be_made_again(rig: Rig) -> None:
@@ -302,3 +302,27 @@ async def test_the_time_until_a_worker_begins_is_time_in_a_queue(rig: Rig) -> No
     waited = counted.seconds
     await asyncio.sleep(0.05)
     assert counted.seconds == waited >= 0.2
+
+
+@pytest.fixture
+async def pending() -> Pending:
+    """An order that was offered for the first time."""
+    alone()
+    task = Task("order", 1, WANTED.action.components, with_dumps=False, replaces=False, deadline_s=60.0)
+    return Pending(Order(WANTED), task, lambda _: None)
+
+
+async def test_a_lost_attempt_costs_the_time_until_its_worker_was_heard_of_and_a_lease(pending: Pending) -> None:
+    pending.claimed_by("worker")
+    await asyncio.sleep(1.0)
+    pending.heartbeat(State("worker", 1))
+    await asyncio.sleep(5 * LEASE_S)  # the store is away, and nobody is told that it is lost
+    pending.next_attempt(None)
+    assert pending.order.cost.run_s == pytest.approx(1.0 + LEASE_S)
+
+
+async def test_an_attempt_that_goes_on_has_cost_what_it_took_so_far(pending: Pending) -> None:
+    assert pending.run_s == 0
+    pending.claimed_by("worker")
+    await asyncio.sleep(0.1)
+    assert pending.run_s == pytest.approx(0.1)

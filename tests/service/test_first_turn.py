@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
-from service.action import Action
 from service.engine.compiles import Compiled, Compiles
 from service.engine.explain import Tunings
 from service.engine.order import Made, OnProgress, Order, Wanted
@@ -19,13 +18,20 @@ from service.fairness.turns import Turns
 from service.identity.caller import EVERYTHING, Caller, acting_as
 from service.identity.keyring import Keyring as ApiKeyring
 from service.identity.tenancy import Tenancy
-from service.store.nearest import Nearest, Neighbour
-from service.store.programs import Entry, Miss, Programs
+from service.store.blobs import Blobs
+from service.store.nearest import Nearest
+from service.store.programs import Entry, Programs
+from service.store.records import Records
+from service.trust.keyring import Keyring
+from service.trust.notary import Notary
 from tensorkiln.errors import DiagnosticError, RateLimitedError
 from tests.settled import settled
-from tests.trust.stores import Stocked, action
+from tests.simulation.alone import SIMULATED, alone
+from tests.trust.stores import action
 
 AGE_S: Final = 1.0
+SOON_S: Final = 0.2
+"""More than a look at the store takes."""
 CPU_S: Final = 2.5
 WANTED: Final = Wanted(action(1), b"graph", with_dumps=False)
 
@@ -33,8 +39,8 @@ WANTED: Final = Wanted(action(1), b"graph", with_dumps=False)
 class Bench:
     """An engine that compiles while `goes_on` is set, and says for whom it began."""
 
-    def __init__(self, stocked: Stocked) -> None:
-        self._stocked = stocked
+    def __init__(self, blobs: Blobs, programs: Programs) -> None:
+        self._blobs, self._programs = blobs, programs
         self.goes_on = asyncio.Event()
         self.begun: list[Order] = []
         self.given_up = 0
@@ -54,75 +60,34 @@ class Bench:
         order.cost.add(CPU_S)
         if self.refuses:
             raise DiagnosticError("The graph is refused.")
-        blobs, programs = self._stocked.blobs, self._stocked.programs
-        entry = await programs.save(order.wanted.action, Entry(await blobs.put(b"program"), ()))
+        entry = await self._programs.save(order.wanted.action, Entry(await self._blobs.put(b"program"), ()))
         return Made(b"program", entry, None)
 
     async def close(self) -> None: ...
 
 
-class Looks:
-    """How many are at a look at the store now: what they want is not waited for yet."""
-
-    def __init__(self) -> None:
-        self.under_way = 0
-
-    @contextmanager
-    def one(self) -> Generator[None]:
-        self.under_way += 1
-        try:
-            yield
-        finally:
-            self.under_way -= 1
-
-
-class CountedPrograms(Programs):
-    looks: Looks
-
-    async def find(self, action: Action, *, with_dumps: bool) -> Entry | Miss:
-        with self.looks.one():
-            return await super().find(action, with_dumps=with_dumps)
-
-
-class CountedNearest(Nearest):
-    looks: Looks
-
-    async def to(self, action: Action, scope: str) -> Neighbour | None:
-        with self.looks.one():
-            return await super().to(action, scope)
-
-
 class Service:
-    """Compiles of tenants that share a store, two at a time."""
+    """Compiles of tenants that share a store, two at a time, in simulated time."""
 
     def __init__(self, home: Path) -> None:
-        stocked = Stocked.at(home / "store")
+        store, _ = alone()
+        records, blobs = Records(store), Blobs(store)
+        programs = Programs(records, blobs, Notary(Keyring(home / "keys"), "here", "process"))
         keyring = ApiKeyring(home / "identity")
-        tenancy = Tenancy(keyring, stocked.records, "")
+        tenancy = Tenancy(keyring, records, "")
         self.spent: list[tuple[str, float]] = []
         self.lane = FairLane(
             Bounds(2, 8, AGE_S, tenant_width=1), lambda tenant, seconds: self.spent.append((tenant, seconds))
         )
-
-        async def is_stored(digest: str) -> bool:
-            return await stocked.programs.entry(digest) is not None
-
-        nearest = CountedNearest(stocked.records, is_stored)
-        programs = CountedPrograms(stocked.records, stocked.blobs, stocked.notary)
-        self._looks = nearest.looks = programs.looks = Looks()
-        self.engine = Bench(stocked)
-        turns = Turns(self.lane, keyring.tenant)
-        tunings = Tunings(tenancy, programs)
-        self.compiles = Compiles(self.engine, turns, tenancy, programs, nearest, tunings)
+        self.engine = Bench(blobs, programs)
+        turns, nearest = Turns(self.lane, keyring.tenant), Nearest(records, programs.has)
+        self.compiles = Compiles(self.engine, turns, tenancy, programs, nearest, Tunings(tenancy, programs))
 
     async def ask(self, tenant: str, on_progress: OnProgress = lambda _: None) -> asyncio.Task[Compiled]:
         """What `tenant` waits for, once it is in the queue, at work, or with whoever is."""
         with acting_as(Caller(f"key:{tenant}", tenant, "", EVERYTHING)):
             asked = asyncio.create_task(self.compiles.program(WANTED, on_progress))
-        await settled()
-        while self._looks.under_way:
-            await asyncio.sleep(0.01)
-        await settled()
+        await asyncio.sleep(SOON_S)
         return asked
 
     @asynccontextmanager
@@ -130,6 +95,11 @@ class Service:
         """Another compile of `tenant` is under way, which has its only place."""
         async with self.lane.admit(Share(tenant), 1.0):
             yield
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    return SIMULATED
 
 
 @pytest.fixture
@@ -142,18 +112,18 @@ async def service(tmp_path: Path) -> AsyncGenerator[Service]:
 
 async def test_who_has_its_turn_first_compiles_for_those_who_wait_for_theirs(service: Service) -> None:
     async with service.busy("a"):
-        news: list[object] = []
+        news, late = list[object](), list[object]()
         first = await service.ask("a", news.append)
         assert service.lane.load().waiting == 1
         second = await service.ask("b")
         # Its own place was free, whatever the other waits for; and from then on nobody waits any more.
         assert (service.lane.load().waiting, len(service.engine.begun)) == (0, 1)
-        third = await service.ask("c")
+        third = await service.ask("c", late.append)
         assert service.lane.load().waiting == 0
         service.engine.goes_on.set()
         programs = await asyncio.gather(first, second, third)
     assert [each.program for each in programs] == [b"program"] * 3
-    assert news == [{"stage": "begun"}]
+    assert news == late == [{"stage": "begun"}]
     assert len(service.engine.begun) == 1
     assert service.spent == [("b", CPU_S)]
 
@@ -193,12 +163,15 @@ async def test_what_is_given_up_is_nobodys_to_wait_for(service: Service) -> None
     assert (await second).program == b"program"
 
 
-async def test_an_error_of_the_compile_is_everybodys(service: Service) -> None:
+async def test_an_error_of_the_compile_is_everybodys_and_the_next_who_asks_begins_anew(service: Service) -> None:
     service.engine.refuses = True
     asked = [await service.ask(tenant) for tenant in ("a", "b")]
     service.engine.goes_on.set()
     assert [type(each) for each in await asyncio.gather(*asked, return_exceptions=True)] == [DiagnosticError] * 2
     assert len(service.engine.begun) == 1
+    with pytest.raises(DiagnosticError):
+        await (await service.ask("c"))
+    assert len(service.engine.begun) == 2
 
 
 async def test_turns_that_come_at_one_moment_make_one_compile(service: Service) -> None:

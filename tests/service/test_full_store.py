@@ -38,8 +38,8 @@ def long(name: str) -> dict[str, object]:
     return {**wire, "name": name, "nodes": [wire["nodes"][0], *chain], "output_vars": [*range(4, last, 4)]}
 
 
-def test_a_hit_whose_answer_cannot_be_kept_is_answered(home: Path) -> None:
-    with Server(home) as server:
+def test_an_answer_and_a_reproducer_that_cannot_be_kept_are_remembered_by_their_service(home: Path) -> None:
+    with Server(home, fails=True) as server:
         first = server.compile(encoded(compile_body(long("long"))))
         assert first.status_code == 200, first.text
         assert len(first.content) > SMALL
@@ -48,17 +48,13 @@ def test_a_hit_whose_answer_cannot_be_kept_is_answered(home: Path) -> None:
             answer = server.compile(renamed)
             assert answer.status_code == 200, answer.text
             assert cache(answer) == ("hit", "same action")
-            assert cache(server.compile(renamed)) == ("hit", "same request"), "this service remembers it"
-        assert "File too large" in server.log()
-
-
-def test_a_crash_whose_reproducer_cannot_be_kept_is_a_crash_and_known(home: Path) -> None:
-    with Server(home, fails=True) as server, small_files_only(server):
-        for number in range(3):
-            problem = server.compile(encoded(compile_body(long(f"poison{number}"))), "always:segfault").json()
-            assert (problem["code"], problem["details"]["attempts"]) == ("compile.crashed", MAX_CRASHES)
-            assert problem["details"].get("cached", False) is (number > 0)
-            assert "reproducer" not in problem["details"]
+            assert cache(server.compile(renamed)) == ("hit", "same request")
+            assert "File too large" in server.log()
+            for number in range(3):
+                problem = server.compile(encoded(compile_body(long(f"poison{number}"))), "always:segfault").json()
+                assert (problem["code"], problem["details"]["attempts"]) == ("compile.crashed", MAX_CRASHES)
+                assert problem["details"].get("cached", False) is (number > 0)
+                assert "reproducer" not in problem["details"]
 
 
 @contextmanager
@@ -83,7 +79,7 @@ def fill(disk: Path) -> None:
 
 def test_a_service_starts_on_a_full_disk_and_serves_what_is_stored(tmp_path: Path) -> None:
     disk, body = tmp_path / "disk", encoded(compile_body())
-    settings: dict[str, Any] = {"store": disk / "store", "disk_floor_mib": 0}
+    settings: dict[str, Any] = {"fails": True, "store": disk / "store", "disk_floor_mib": 0}
     with small_disk(disk):
         with Server(tmp_path / "home", **settings) as server:
             first = server.compile(body)

@@ -13,6 +13,7 @@ import pytest
 
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import JSON, Server
+from tests.service.test_connections import connected, said
 
 ROUTES = ("/compile", "/validate")
 MARK = 987654321
@@ -102,14 +103,10 @@ def test_a_body_in_chunks_without_a_length_is_taken(server: Server, path: str) -
 
 def raw(server: Server, request: bytes) -> bytes:
     """What the service sends back before it closes the connection or has answered once."""
-    host, _, port = server.url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with connected(server) as connection:
         connection.sendall(request)
         connection.shutdown(socket.SHUT_WR)
-        received = b""
-        while part := connection.recv(1 << 16):
-            received += part
-    return received
+        return said(connection)
 
 
 HEAD = b"POST /validate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"

@@ -1,8 +1,14 @@
-"""What the processes of a service do not load, or not before something else has begun."""
+"""What the processes of a service do not load, or not before something else has begun, and what secrets they see."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from tests.sdk.test_imports import loaded
+from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server
 
 COMPILER = ("passes", "stablehlo", "dialect", "torch_mlir", "mlir", "llvmlite")
 
@@ -30,10 +36,16 @@ create_app(Settings(auth="off"))
 
 
 def test_what_compiles_for_gpus_and_what_translates_is_loaded_once_a_fork_server_is_ready() -> None:
-    script = "from service.sandbox.tasks.rehearsal import load_the_rest, rehearse\nrehearse()"
     rest = ("passes.gpu", "passes.codegen.nvptx", "stablehlo.translate", "tensorkiln.build")
-    assert loaded(script, rest) == []
-    assert loaded(f"{script}\nload_the_rest()", rest) == list(rest)
+    drawn = ("yaml", *(f"{bindings}.dialects.linalg.opdsl.lang" for bindings in ("mlir", "torch_mlir")))
+    script = f"""
+from service.sandbox.tasks.rehearsal import load_the_rest, rehearse
+rehearse()
+import sys
+assert not {{*sys.modules}} & {{*{(*rest, *drawn)}}}
+load_the_rest()
+"""
+    assert loaded(script, rest) == list(rest)
 
 
 def test_a_service_loads_no_old_models_and_builds_those_of_the_document_at_their_first_use() -> None:
@@ -67,5 +79,37 @@ import service.server.serve
 """
     assert loaded(script, ("structlog", "rich", "pygments")) == ["structlog"]
     assert loaded(f"{script}\nimport rich.console", ("rich",)) == ["rich"]
-    named = tuple(f"{bindings}.dialects.linalg.opdsl.lang" for bindings in ("mlir", "torch_mlir"))
-    assert loaded("from service.sandbox.tasks.rehearsal import rehearse\nrehearse()", ("yaml", *named)) == []
+
+
+NATIVE = ("libTorchMLIR", "_mlir", "torch_mlir", "llvmlite")
+
+
+def mapped(pid: int) -> set[str]:
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    return {library for library in NATIVE if library in maps}
+
+
+def test_a_service_that_has_compiled_has_no_compiler_in_its_memory(server: Server) -> None:
+    assert server.compile(encoded(compile_body(graph("log2", rows=2)))).status_code == 200
+    assert server.post("/validate", encoded({"graph": graph()})).status_code == 200
+    assert mapped(server.pid) == mapped(server.reader) == set()
+    assert {"libTorchMLIR", "llvmlite"} <= mapped(server.fork_server)
+
+
+def test_a_fork_server_has_one_thread(server: Server) -> None:
+    for pid in server.fork_servers:
+        assert len(list(Path(f"/proc/{pid}/task").iterdir())) == 1
+
+
+@pytest.mark.xdist_group("pair")
+def test_a_fork_server_inherits_no_secret_of_the_service(unusual: Server) -> None:
+    assert "a secret" in Path(f"/proc/{unusual.pid}/environ").read_text()
+    assert len(unusual.fork_servers) == 2
+    for pid in unusual.fork_servers:
+        environment = Path(f"/proc/{pid}/environ").read_text()
+        assert "a secret" not in environment
+        names = {entry.partition("=")[0] for entry in environment.split("\0") if entry}
+        assert names <= {
+            *("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHASHSEED"),
+            *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MALLOC_ARENA_MAX", "PYDANTIC_DISABLE_PLUGINS"),
+        }

@@ -140,7 +140,7 @@ def test_a_job_says_which_stages_have_begun(server: Server) -> None:
         assert stages.index("lower") < stages.index("codegen")
 
 
-def test_a_job_that_is_done_within_the_wait_is_answered_with_its_programs(server: Server) -> None:
+def test_a_job_that_is_done_within_the_wait_is_answered_with_its_programs_and_cancelled_no_more(server: Server) -> None:
     body = encoded(compile_body(graph("log2", rows=12)))
     for prefer in ("wait=30", "respond-async, wait=30"):
         answer = submit(server, body, prefer)
@@ -150,6 +150,7 @@ def test_a_job_that_is_done_within_the_wait_is_answered_with_its_programs(server
         assert answer.headers["Content-Location"] == f"/jobs/{job['id']}"
         assert (job["state"], len(job["programs"])) == ("done", 1)
         assert server.http.get(f"/jobs/{job['id']}").json() == job
+    assert server.http.delete(f"/jobs/{job['id']}").json() == job
 
 
 def test_a_repeated_request_is_done_at_once(server: Server) -> None:
@@ -237,23 +238,17 @@ def test_events_arrive_while_the_job_runs(server: Server) -> None:
 def test_a_job_that_is_cancelled_ends_with_its_process(short: Server) -> None:
     body = encoded(compile_body(graph("log2", rows=49)))
     running = accepted(short, body, "hang")
-    while not (compiling := short.jobs("compile")):
-        time.sleep(0.01)
+    compiling = short.at_work()
     waiting = accepted(short, body, "hang")
     for job in (waiting, running):
         answer = short.http.delete(f"/jobs/{job}")
         assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
         assert short.http.get(f"/jobs/{job}").json() == answer.json()
         assert short.http.delete(f"/jobs/{job}").json() == answer.json()
-    await_end(compiling[0])
+    await_end(compiling)
     assert short.http.get(f"/jobs/{waiting}").json()["queue_ms"] is None
     assert events(short, running)[-1]["data"]["state"] == "cancelled"
     assert short.compile(body).status_code == 200
-
-
-def test_a_job_that_is_done_cannot_be_cancelled(server: Server) -> None:
-    job = submit(server, encoded(compile_body(graph("sqrt", rows=15))), "wait=30").json()
-    assert server.http.delete(f"/jobs/{job['id']}").json() == job
 
 
 def test_a_client_that_has_the_program_gets_no_body(server: Server) -> None:

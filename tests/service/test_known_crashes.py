@@ -1,4 +1,4 @@
-"""A crash that the store has just told of is told again, to the same request, for a while."""
+"""A graph that crashes the compiler is compiled twice, and then it is known: by the store, and to whoever asked."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pytest
 
 from service.engine import answers
 from service.engine.answers import KNOWN_S, KnownCrashes
+from service.store.attempts import MAX_CRASHES
 from tensorkiln.errors import CrashedError, DiagnosticError, TensorkilnError
 from tests.clocks import HandClock, going_by
 from tests.identity.guarded import Guarded
 from tests.service.bodies import compile_body, encoded, graph
+from tests.service.server import Server
 from tests.service.stored import at_rest
 
 REMEMBERED = CrashedError("It crashed.", pointers=["/nodes/0"], details={"attempts": 2, "cached": True})
@@ -97,3 +99,33 @@ def test_it_is_told_without_a_look_at_the_crashes_of_the_store_to_its_caller_alo
     assert guarded.send(mine, "GET", f"/artifacts/{first['details']['reproducer']}").status_code == 200
     # The store says nothing of a crash any more, and to another caller nobody else does.
     assert "cached" not in crash(other)["details"]
+
+
+def attempts(*servers: Server) -> int:
+    """How many compiles have failed so far, by the logs."""
+    return sum(server.log().count("a compile failed") for server in servers)
+
+
+@pytest.mark.xdist_group("pair")
+def test_a_graph_that_is_poison_crashes_twice_and_never_again(pair: tuple[Server, Server]) -> None:
+    one, two = pair
+    body, before = encoded(compile_body(graph("exp2", rows=41))), attempts(one)
+    first = one.compile(body, "always:segfault").json()
+    assert (first["code"], first["details"]["attempts"]) == ("compile.crashed", MAX_CRASHES)
+    assert attempts(one) - before == MAX_CRASHES
+    again = one.compile(body, "always:segfault").json()
+    assert again == {**first, "details": {**first["details"], "cached": True}}
+    assert attempts(one) - before == MAX_CRASHES
+    assert one.http.get(f"/artifacts/{first['details']['reproducer']}").status_code == 200
+    assert one.compile(body).status_code == 200
+    # The other one, as a service after a restart, has the store alone to know it by.
+    assert two.compile(body, "always:segfault").json()["details"]["cached"]
+
+
+@pytest.mark.xdist_group("pair")
+def test_what_is_no_crash_is_begun_once_and_not_remembered(patient: Server) -> None:
+    body, before = encoded(compile_body(graph("exp2", rows=42))), attempts(patient)
+    for count in (1, 2):
+        problem = patient.compile(body, "always:refuse").json()
+        assert problem["code"] == "compile.diagnostic"
+        assert attempts(patient) - before == count

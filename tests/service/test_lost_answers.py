@@ -11,15 +11,13 @@ import pytest
 from service.engine.job import Job
 from service.engine.order import OnProgress
 from service.engine.submissions import Submissions
-from service.identity.caller import LOCAL, acting_as
-from service.store.blobs import Blobs
 from service.store.records import unsealed
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from service.wire.body import Body
 from tests.service.bodies import compile_body, encoded, graph
+from tests.service.house import BODY, House, ended, failed_by
 from tests.service.server import Server
-from tests.service.test_job_ends import BODY, House, ended, failed_by
 
 
 def stored(server: Server, folder: str, digest: str) -> Path:
@@ -61,30 +59,27 @@ async def test_a_request_whose_body_is_lost_or_damaged_may_be_sent_again(tmp_pat
         return body.content
 
     house = House(tmp_path, work)
-    jobs, blobs = house.jobs(), Blobs(house.store)
     notary = Notary(Keyring(tmp_path / "keys"), "here", "process")
     unused: Any = None
-    submissions = Submissions(jobs, unused, unused, unused, blobs, house.records, notary)
+    async with house.working() as jobs:
+        submissions = Submissions(jobs, unused, unused, unused, house.blobs, house.records, notary)
 
-    async def begin(identifier: str) -> Job:
-        return await jobs.accept(BODY, identifier=identifier)
+        async def begin(identifier: str) -> Job:
+            return await jobs.accept(BODY, identifier=identifier)
 
-    async def lose(identifier: str) -> Job:
-        job = await begin(identifier)
-        # Its work has not begun: nothing has been waited for since it was accepted.
-        path = tmp_path / "blobs" / job.record.body[:2] / job.record.body
-        path.write_bytes(b"[]") if is_there else path.unlink()
-        return job
+        async def lose(identifier: str) -> Job:
+            job = await begin(identifier)
+            # Its work has not begun: nothing has been waited for since it was accepted.
+            path = tmp_path / "blobs" / job.record.body[:2] / job.record.body
+            path.write_bytes(b"[]") if is_there else path.unlink()
+            return job
 
-    await jobs.start()
-    with acting_as(LOCAL):
         lost = await submissions.by_key(BODY, "key", lose)
-        record = (await ended(jobs, lost.record.id)).record
+        record = await ended(jobs, lost.record.id)
         assert failed_by(record) == "infra.unavailable"
         assert record.error
         assert record.error["retryable"] is True
         again = await submissions.by_key(BODY, "key", begin)
         assert again.record.id != lost.record.id
-        assert (await ended(jobs, again.record.id)).record.state == "done"
-    await submissions.close()
-    await jobs.close()
+        assert (await ended(jobs, again.record.id)).state == "done"
+        await submissions.close()

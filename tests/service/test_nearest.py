@@ -11,7 +11,7 @@ import pytest
 
 from service.action import Action
 from service.store.evict import Bounds, evict
-from service.store.nearest import MAX_OF_GRAPH, MAX_OF_TARGET, Nearest, entries_of
+from service.store.nearest import MAX_OF_GRAPH, MAX_OF_TARGET, Nearest, Neighbour, entries_of
 from service.store.records import Records
 from tests.service.test_store import DAMAGES
 from tests.trust.stores import Stocked, action, age
@@ -26,6 +26,13 @@ def trusting(records: Records) -> Nearest:
         return True
 
     return Nearest(records, is_there)
+
+
+async def found(nearest: Nearest, wanted: Action) -> Neighbour:
+    """The nearest of what is stored for all."""
+    neighbour = await nearest.to(wanted, "")
+    assert neighbour is not None
+    return neighbour
 
 
 @pytest.mark.parametrize(
@@ -46,9 +53,8 @@ async def test_every_component_that_differs_is_named(
     stocked: Stocked, change: dict[str, Any], differs: tuple[str, ...]
 ) -> None:
     stored = await stocked.save(1)
-    found = await stocked.nearest.to(replace(stored, **change), "")
-    assert found is not None
-    assert (found.digest, found.differs) == (stored.digest, differs)
+    near = await found(stocked.nearest, replace(stored, **change))
+    assert (near.digest, near.differs) == (stored.digest, differs)
 
 
 async def test_the_nearest_is_of_the_same_graph_and_differs_least(stocked: Stocked) -> None:
@@ -58,9 +64,7 @@ async def test_the_nearest_is_of_the_same_graph_and_differs_least(stocked: Stock
     near = replace(wanted, abi=2, build_id="other")
     for each in (near, far, replace(wanted, graph="0" * 64)):
         nearest.add(each, "")
-    found = await nearest.to(wanted, "")
-    assert found is not None
-    assert found.digest == near.digest
+    assert (await found(nearest, wanted)).digest == near.digest
 
 
 async def test_nothing_is_near_where_graph_and_target_are_new(stocked: Stocked) -> None:
@@ -72,16 +76,14 @@ async def test_what_another_namespace_stores_is_near_to_nothing(stocked: Stocked
     stored = await stocked.save(1)
     stocked.nearest.add(replace(stored, abi=3), "another's")
     for scope in ("mine", ""):
-        found = await stocked.nearest.to(replace(stored, abi=3), scope)
-        assert found is None or found.digest == stored.digest
+        near = await stocked.nearest.to(replace(stored, abi=3), scope)
+        assert near is None or near.digest == stored.digest
 
 
 async def test_salts_are_neither_stored_nor_told(stocked: Stocked) -> None:
     stocked.nearest.add(replace(action(1), salt="geheim"), "")
     await stocked.nearest.settle()
-    found = await trusting(stocked.records).to(action(1), "")
-    assert found is not None
-    assert "geheim" not in str(found)
+    assert "geheim" not in str(await found(trusting(stocked.records), action(1)))
     assert not any(b"geheim" in path.read_bytes() for path in stocked.files())
 
 
@@ -99,9 +101,7 @@ async def test_an_eviction_counts_the_records_of_the_index_and_leaves_no_explana
     age(stocked.path(old), 3 * 3600)
     evicted = await evict(stocked.store, Bounds(max_age_s=3600))
     assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
-    found = await stocked.nearest.to(replace(old, abi=2), "")
-    assert found is not None
-    assert found.digest == new.digest
+    assert (await found(stocked.nearest, replace(old, abi=2))).digest == new.digest
     contents = b"".join(path.read_bytes() for path in stocked.files("nearest"))
     assert old.digest.encode() not in contents
     await evict(stocked.store, Bounds(max_bytes=0))
@@ -118,16 +118,12 @@ async def test_records_are_bounded_and_keep_the_newest(stocked: Stocked) -> None
              for path in stocked.files("nearest")]  # fmt: skip
     assert max(sizes) == MAX_OF_GRAPH
     newest = of_graph(base, MAX_OF_GRAPH + 4)
-    found = await nearest.to(replace(newest, abi=2), "")
-    assert found is not None
-    assert found.digest == newest.digest
+    assert (await found(nearest, replace(newest, abi=2))).digest == newest.digest
     others = [replace(base, graph=f"{number:064}") for number in range(MAX_OF_TARGET + 3)]
     for other in others:
         nearest.add(other, "")
     await nearest.settle()
-    found = await nearest.to(replace(base, graph="f" * 64), "")
-    assert found is not None
-    assert found.digest == others[-1].digest
+    assert (await found(nearest, replace(base, graph="f" * 64))).digest == others[-1].digest
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -160,6 +156,4 @@ async def test_programs_that_are_stored_at_once_are_all_remembered(stocked: Stoc
     for each in variants:
         nearest.add(each, "")
     for each in variants:
-        found = await nearest.to(replace(each, abi=2), "")
-        assert found is not None
-        assert found.digest == each.digest
+        assert (await found(nearest, replace(each, abi=2))).digest == each.digest

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import re
-import signal
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.faults.chain import chain
 from tests.observe.figures import Figures
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.failing import failing
-from tests.service.server import Server, await_end
-
-LONG = 750
-"""Steps of a chain that takes long enough to compile to be met doing so."""
+from tests.service.server import Server, await_end, go_on
 
 
 class Asking:
@@ -43,27 +37,17 @@ class Asking:
         with self._socket:
             return self._socket.recv(1) == b""
 
-    def status(self) -> int:
-        """The status of the answer, once it is there."""
-        with self._socket, self._socket.makefile("rb") as answer:
-            return int(answer.readline().split()[1])
-
-
-def await_job(server: Server, kind: str) -> int:
-    while not (found := server.jobs(kind)):
-        time.sleep(0.005)
-    return found[0]
-
-
-def in_flight(server: Server) -> int:
-    """The requests under way, less the one that asks."""
-    found = re.search(r"^kiln_http_requests_in_flight (\d+)", server.http.get("/metrics").text, re.MULTILINE)
-    assert found is not None
-    return int(found[1]) - 1
+    def status(self, compiling: int) -> int:
+        """The status of the answer, once the process of its compile, which has stopped itself, has gone on."""
+        with ThreadPoolExecutor(1) as pool, self._socket, self._socket.makefile("rb") as answer:
+            line = pool.submit(answer.readline)
+            go_on(compiling, line)
+            return int(line.result().split()[1])
 
 
 def await_in_flight(server: Server, count: int) -> None:
-    while in_flight(server) != count:
+    """Come back when so many requests are under way, besides the one that asks."""
+    while Figures(server)("kiln_http_requests_in_flight") != count + 1:
         time.sleep(0.01)
 
 
@@ -74,7 +58,7 @@ def test_a_compile_that_nobody_waits_for_ends_with_its_process_and_frees_its_slo
 ) -> None:
     body, before = encoded(compile_body(graph(rows=10 + len(fails)))), len(narrow.log())
     asking = Asking(narrow, "/compile", body, fails=fails)
-    process = await_job(narrow, kind)
+    process = narrow.at_work(kind)
     asking.leave()
     await_end(process)
     await_in_flight(narrow, 0)
@@ -87,7 +71,7 @@ def test_a_compile_that_nobody_waits_for_ends_with_its_process_and_frees_its_slo
 @pytest.mark.xdist_group("pair")
 def test_a_client_that_sends_no_more_has_left(patient: Server) -> None:
     asking = Asking(patient, "/compile", encoded(compile_body()), fails="hang")
-    process = await_job(patient, "compile")
+    process = patient.at_work()
     asking.half_close()
     assert asking.is_closed()
     await_end(process)
@@ -95,10 +79,9 @@ def test_a_client_that_sends_no_more_has_left(patient: Server) -> None:
 
 @pytest.mark.xdist_group("pair")
 def test_a_compile_goes_on_for_the_last_of_those_who_wait_for_it(patient: Server) -> None:
-    body = encoded(compile_body(chain(3001, LONG)))
+    body = failing(encoded(compile_body()), "stop")
     first = Asking(patient, "/compile", body)
-    process = await_job(patient, "compile")
-    os.kill(process, signal.SIGSTOP)  # It takes as long as this test likes.
+    process = patient.stopped()
     others = [Asking(patient, "/compile", body) for _ in range(2)]
     await_in_flight(patient, 3)
     time.sleep(0.3)
@@ -106,24 +89,22 @@ def test_a_compile_goes_on_for_the_last_of_those_who_wait_for_it(patient: Server
     others[0].leave()
     await_in_flight(patient, 1)
     assert patient.jobs("compile") == [process]
-    os.kill(process, signal.SIGCONT)
-    assert others[1].status() == 200
+    assert others[1].status(process) == 200
 
 
 @pytest.mark.xdist_group("pair")
 def test_a_client_that_comes_back_at_once_finds_its_compile_under_way(patient: Server) -> None:
     await_in_flight(patient, 0)
-    body, before = encoded(compile_body(chain(3003, LONG))), Figures(patient)("kiln_http_requests_total", status="499")
+    body = failing(encoded(compile_body()), "stop")
+    before = Figures(patient)("kiln_http_requests_total", status="499")
     lost = Asking(patient, "/compile", body)
-    process = await_job(patient, "compile")
-    os.kill(process, signal.SIGSTOP)
+    process = patient.stopped()
     lost.leave()
     again = Asking(patient, "/compile", body)
     while Figures(patient)("kiln_http_requests_total", status="499") == before:
         time.sleep(0.05)
     assert patient.jobs("compile") == [process]
-    os.kill(process, signal.SIGCONT)
-    assert again.status() == 200
+    assert again.status(process) == 200
 
 
 def test_a_job_is_not_given_up_with_the_client_that_waits_for_it(server: Server) -> None:
@@ -137,7 +118,7 @@ def test_a_job_is_not_given_up_with_the_client_that_waits_for_it(server: Server)
     while not (mine := opened() - before):
         time.sleep(0.005)
     (job,) = mine
-    process = await_job(server, "compile")
+    process = server.at_work()
     waiting.leave()
     time.sleep(1)
     assert server.jobs("compile") == [process]

@@ -18,7 +18,7 @@ from tests.service.server import Server
 from tests.service.test_jobs import ended, events, submit
 
 DEADLINE_S = 5.0
-OCCUPIED_S = 2.0
+OCCUPIED_S = 1.2
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +35,7 @@ def occupied(server: Server, rows: int) -> Generator[None]:
     while server.jobs("compile"):
         time.sleep(0.01)
     job = submit(server, encoded(compile_body(graph(rows=rows))), fails="hang").json()["id"]
-    while not server.jobs("compile"):
-        time.sleep(0.01)
+    server.at_work()
     over = threading.Timer(OCCUPIED_S, lambda: server.http.delete(f"/jobs/{job}"))
     over.start()
     yield
@@ -54,7 +53,7 @@ def test_a_job_that_waits_for_a_place_says_so(one_place: Server) -> None:
         done = ended(one_place, job)
     assert meanwhile.json()["state"] == "running"
     assert done["state"] == "done"
-    assert done["queue_ms"] > 1000
+    assert done["queue_ms"] > 300
     assert done["run_ms"] > 0
     last = events(one_place, job)[-1]["data"]
     assert (last["queue_ms"], last["run_ms"]) == (done["queue_ms"], done["run_ms"])
@@ -67,14 +66,14 @@ def test_a_request_that_waits_for_a_place_says_so(one_place: Server) -> None:
     found = re.fullmatch(r"queue;dur=(\S+), total;dur=(\S+)", answer.headers["Server-Timing"])
     assert found is not None
     queue, total = float(found[1]), float(found[2])
-    assert 1000 < queue < total
+    assert 300 < queue < total
 
 
 @pytest.mark.xdist_group("places")
 def test_a_compile_that_took_too_long_says_for_how_long_it_waited_besides(one_place: Server) -> None:
     with occupied(one_place, 40):
         details = one_place.compile(encoded(compile_body(graph(rows=41))), "hang").json()["details"]
-    assert details["queue_ms"] > 1000
+    assert details["queue_ms"] > 300
     assert details["deadline_s"] == DEADLINE_S
 
 

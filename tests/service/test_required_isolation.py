@@ -5,13 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from service.engine.engine import Engine
+from service.process.memory_limit import MemoryLimit
 from service.sandbox.levels import Level, Wall
+from service.sandbox.sandbox import Sandbox
+from service.sandbox.spawn import COMPILING, READING
+from service.server.listen import authenticator
+from service.settings import Settings
 from tests.sandbox.boxes import needs_landlock
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server, cache
 from tests.service.test_jobs import ended
-
-pytestmark = needs_landlock
 
 BODY = encoded(compile_body(graph("sin")))
 # The first is answered as a repeated request, the second by its program.
@@ -21,6 +27,7 @@ ONCE = {"Prefer": "respond-async", "Idempotency-Key": "once"}
 STRONG: dict[str, Any] = {"require_isolation": Level.LANDLOCK.value}
 
 
+@needs_landlock
 def test_an_answer_of_weaker_days_is_believed_by_nobody_who_requires_more(tmp_path: Path) -> None:
     """The farm has no worker: what its service answers is what it believes of the store."""
     home = tmp_path / "kiln"
@@ -57,3 +64,23 @@ def test_an_answer_of_weaker_days_is_believed_by_nobody_who_requires_more(tmp_pa
     # What is stronger than is asked for is believed.
     with Server(home, **WEAK) as server:
         assert cache(server.compile(BODY)) == ("hit", "same request")
+
+
+async def test_no_job_is_taken_up_before_the_level_of_its_compiles_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known: list[str] = []
+    settings = Settings(home=tmp_path)
+    reader, compiler = Sandbox((READING,)), Sandbox((COMPILING,))
+    engine = Engine(settings, reader, compiler, authenticator(settings).keyring, MemoryLimit(1024))
+    take_up = engine.jobs.start
+
+    async def start() -> None:
+        known.append(engine.notary.isolation)
+        await take_up()
+
+    monkeypatch.setattr(engine.jobs, "start", start)
+    try:
+        assert [(await engine.start()).level] == known
+    finally:
+        await engine.close()

@@ -5,65 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
-from tensorkiln.errors import (
-    DeadlineExceededError,
-    LostWorkerError,
-    TensorkilnError,
-)
+from tensorkiln.errors import DeadlineExceededError, LostWorkerError, TensorkilnError
 from tests.sandbox.boxes import failure, in_sandbox, ping
 from tests.sandbox.processes import alive
-from tests.service.failing import INSTALL, STAGE
+from tests.service.failing import STAGE
 from tests.service.server import await_end, children, jobs
-
-pytestmark = pytest.mark.xdist_group("box")
 
 LIMITS = Limits(deadline_s=5.0, memory_mib=64, file_mib=4)
 
-Box = Callable[[Callable[[Sandbox], Awaitable[None]]], None]
 
-
-@pytest.fixture(scope="module")
-def box() -> Iterator[Box]:
-    """Runs a test with a sandbox that is that of all who leave its fork server alive."""
-    with asyncio.Runner() as runner:
-        sandbox = Sandbox((INSTALL,), max_output_mib=16)
-        try:
-            runner.run(sandbox.start())
-            yield lambda test: runner.run(_run(test, sandbox))
-        finally:
-            runner.run(sandbox.close())
-
-
-async def _run(test: Callable[[Sandbox], Awaitable[None]], sandbox: Sandbox) -> None:
-    assert sandbox.pid is not None
-    while jobs(sandbox.pid):  # of the test before
-        await asyncio.sleep(0.01)
-    await test(sandbox)
-
-
-def test_a_process_that_is_stopped_is_killed_at_its_deadline(box: Box) -> None:
-    async def hangs(sandbox: Sandbox) -> None:
-        for deadline_s in (0.2, 0.4):
-            error = await failure(sandbox, "stop", Limits(deadline_s, 64, 4))
-            assert isinstance(error, DeadlineExceededError)
-            expected = {"stage": STAGE, "signal": "SIGKILL", "deadline_s": deadline_s}
-            assert error.details.items() >= expected.items()
-        assert sandbox.pid is not None
-        for child in jobs(sandbox.pid):
-            await_end(child)
-        await ping(sandbox)
-
-    box(hangs)
-
-
-def test_the_end_of_standard_error_is_in_the_error(box: Box) -> None:
+def test_the_end_of_standard_error_is_in_the_error() -> None:
     async def shouts(sandbox: Sandbox) -> None:
         error = await failure(sandbox, "stderr")
         assert "the last words" in error.details["stderr"]
@@ -71,10 +28,10 @@ def test_the_end_of_standard_error_is_in_the_error(box: Box) -> None:
         crash = await failure(sandbox, "segfault")
         assert "in segfault" in crash.details["stderr"]
 
-    box(shouts)
+    in_sandbox(shouts)
 
 
-def test_a_fork_server_that_dies_is_replaced_and_its_job_started_again() -> None:
+def test_a_fork_server_that_dies_is_replaced_and_its_job_started_again_once() -> None:
     async def dies(sandbox: Sandbox) -> None:
         first = sandbox.pid
         assert first is not None
@@ -90,13 +47,7 @@ def test_a_fork_server_that_dies_is_replaced_and_its_job_started_again() -> None
         assert sandbox.restarts == 1
         assert sandbox.pid not in (None, first)
         await_end(child)
-
-    in_sandbox(dies)
-
-
-def test_a_job_that_loses_two_fork_servers_says_so() -> None:
-    async def dies_twice(sandbox: Sandbox) -> None:
-        stages: list[str] = []
+        stages.clear()
 
         def kill(stage: str) -> None:
             stages.append(stage)
@@ -109,7 +60,7 @@ def test_a_job_that_loses_two_fork_servers_says_so() -> None:
         assert len(stages) == 2
         await ping(sandbox)
 
-    in_sandbox(dies_twice)
+    in_sandbox(dies)
 
 
 def test_nothing_is_left_after_the_end() -> None:

@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from service.wire.body import MAX_TARGETS
 from tensorkiln.dtypes import DType
@@ -58,21 +59,20 @@ def test_a_validation_tells_types_and_digest(server: Server) -> None:
     assert server.post("/validate", encoded({"graph": other})).json()["digest"] == report["digest"]
 
 
-def test_one_line_says_that_it_is_ready_and_nothing_else_is_printed(home: Path) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_one_line_says_that_it_is_ready_and_a_signal_ends_it_as_a_shell_expects(
+    home: Path, number: signal.Signals, status: int
+) -> None:
     server = Server(home)
     fork_servers = server.fork_servers
     assert server.process.stdout is not None
-    os.kill(server.pid, signal.SIGTERM)
+    os.kill(server.pid, number)
     assert server.process.stdout.read() == ""
-    assert server.stop() == 0
+    assert server.stop() == status
     assert complaints(server.log()) == []
-    all_end(fork_servers)
-
-
-def test_an_interrupt_ends_it_as_a_shell_expects(home: Path) -> None:
-    server = Server(home)
-    assert server.stop(signal.SIGINT) == 130
-    assert complaints(server.log()) == []
+    assert len(fork_servers) == 2
+    for pid in fork_servers:  # They go with their service, if not at once.
+        await_end(pid)
 
 
 def test_only_its_user_can_open_its_socket_which_goes_with_it(home: Path) -> None:
@@ -90,10 +90,3 @@ def test_only_its_user_can_open_its_socket_which_goes_with_it(home: Path) -> Non
             process.send_signal(end)
             assert process.wait(30) == status
         assert path.exists() is is_left
-
-
-def all_end(fork_servers: frozenset[int]) -> None:
-    """The two go with their service, if not at once."""
-    assert len(fork_servers) == 2
-    for pid in fork_servers:
-        await_end(pid)

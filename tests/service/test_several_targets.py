@@ -16,6 +16,7 @@ from service.sandbox.tasks.prepare import prepare
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import RequestError
 from tests.service.bodies import V3, compile_body, encoded
+from tests.settled import settled
 
 
 class Unsaid:
@@ -25,7 +26,7 @@ class Unsaid:
         del name
 
 
-def test_when_one_target_fails_the_others_are_given_up() -> None:
+async def test_when_one_target_fails_the_others_are_given_up() -> None:
     given_up: list[int] = []
 
     class Failing:
@@ -44,12 +45,8 @@ def test_when_one_target_fails_the_others_are_given_up() -> None:
     header = {"build_id": build().build_id, "salt": ""}
     prepared = Prepared.from_message(prepare(Message(header, {"body": body}), cast(Any, Unsaid())), "")
 
-    async def run() -> None:
-        with pytest.raises(RequestError, match="No such target"):
-            await programs_of(prepared, cast(Compiles, Failing()), lambda news: begun.append(news["target"]))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-
-    asyncio.run(run())
+    with pytest.raises(RequestError, match="No such target"):
+        await programs_of(prepared, cast(Compiles, Failing()), lambda news: begun.append(news["target"]))
+    await settled()
     assert begun == [0, 1, 2]
     assert len(given_up) == 2

@@ -7,6 +7,7 @@ import logging
 import socket
 import time
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from threading import Thread
 from typing import Any
@@ -72,10 +73,13 @@ def fetched(connection: socket.socket, pause_s: float = 0.0) -> int:
 def test_an_answer_that_is_fetched_slowly_arrives() -> None:
     roomy, stalled_s, pause_s = 1 << 20, 2.0, 0.15
     assert len(BODY) / MOST_AT_ONCE * pause_s > stalled_s > 10 * pause_s
-    with serving(buffer=roomy, stalled_s=stalled_s) as (port, _):
-        for more in ([], ["Connection: close"]):
-            with asking(port, "/", *more, buffer=roomy) as connection:
-                assert fetched(connection, pause_s) >= len(BODY)
+
+    def slowly(more: list[str]) -> int:
+        with asking(port, "/", *more, buffer=roomy) as connection:
+            return fetched(connection, pause_s)
+
+    with serving(buffer=roomy, stalled_s=stalled_s) as (port, _), ThreadPoolExecutor() as pool:
+        assert all(count >= len(BODY) for count in pool.map(slowly, ([], ["Connection: close"])))
 
 
 def test_an_answer_that_nobody_fetches_ends_its_connection() -> None:

@@ -26,6 +26,7 @@ from tests.service.test_service import complaints
 
 SERVICE = ("-m", "service", "--port", "0")
 KILN = ("-m", "tensorkiln.cli", "serve", "--port", "0")
+COMMANDS = [SERVICE, KILN, ("-m", "service.trust", "list"), ("-m", "service.identity", "list")]
 DEFECT = """
 import runpy, sys
 from service.engine.engine import Engine
@@ -42,9 +43,9 @@ def environment_in(home: Path, **settings: str) -> dict[str, str]:
 
 
 def failed(home: Path, command: tuple[str, ...], **settings: str) -> list[str]:
-    """What a service says that does not start."""
+    """What a service says that does not start, or a command beside it."""
     environment = environment_in(home, **settings)
-    if command[:2] == SERVICE[:2]:
+    if command[1].startswith("service"):
         result = forked_services().run(*command[1:], cwd=Path.cwd(), env=environment)
     else:
         result = subprocess.run(
@@ -54,7 +55,7 @@ def failed(home: Path, command: tuple[str, ...], **settings: str) -> list[str]:
     return complaints(result.stderr)
 
 
-@pytest.mark.parametrize("command", [SERVICE, KILN])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_setting_that_does_not_do_is_named_in_one_line(home: Path, command: tuple[str, ...]) -> None:
     (line,) = failed(home, command, KILN_QUEUE="-1")
     assert line.startswith("KILN_QUEUE: it has to be at least 0")

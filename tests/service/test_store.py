@@ -21,7 +21,6 @@ from service.store.repeats import Repeat, Repeats
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.errors import UnavailableError
-from tests.trust.stores import counted
 
 CONTENT = [bytes([index]) * (1000 * index) for index in range(8)]
 
@@ -82,34 +81,6 @@ async def test_a_bucket_is_asked_for_several_blobs_at_once() -> None:
         await Blobs(Bucket(store)).put(content)
     async with asyncio.timeout(10):
         assert await Blobs(Bucket(cast(Any, Slow()))).holds(map(sha, CONTENT))
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-async def test_a_damaged_blob_is_missing_and_can_be_stored_again(
-    tmp_path: Path, damage: Callable[[Path], None]
-) -> None:
-    before, blobs = counted("blob"), Blobs(open_store(str(tmp_path)))
-    digests = [await blobs.put(content) for content in CONTENT[1:]]
-    assert await blobs.holds(digests)
-    for digest in digests:
-        damage(blob_file(tmp_path, digest))
-        assert not await blobs.holds([digest])
-        assert await blobs.get(digest) is None
-        assert not blob_file(tmp_path, digest).exists()
-    for content in CONTENT[1:]:
-        await blobs.put(content)
-    assert await blobs.holds(digests)
-    assert counted("blob") - before == (0 if damage is Path.unlink else len(digests))
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-async def test_a_damaged_record_is_missing(tmp_path: Path, damage: Callable[[Path], None]) -> None:
-    records = Records(open_store(str(tmp_path)))
-    await records.put("programs/ab/x", {"program": "p", "n": [1, 2]})
-    assert await records.get("programs/ab/x") == {"program": "p", "n": [1, 2]}
-    damage(tmp_path / "programs/ab/x")
-    assert await records.get("programs/ab/x") is None
-    assert not (tmp_path / "programs/ab/x").exists()
 
 
 @pytest.mark.parametrize("durable", [False, True])

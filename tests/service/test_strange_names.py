@@ -19,8 +19,8 @@ from service.store.location import open_store
 from service.store.records import Records
 from service.upkeep.scrub import scrub
 from tensorkiln.errors import UnavailableError
+from tests.service.house import LEFT, House
 from tests.service.test_farm_engine import in_rig
-from tests.service.test_job_ends import LEFT, House
 from tests.trust.stores import Stocked
 
 Make = Callable[[Path], None]
@@ -99,14 +99,8 @@ async def test_a_job_of_a_service_that_is_lost_is_taken_up_beside_it(tmp_path: P
     house = House(tmp_path)
     await house.job_records.write(LEFT)
     make(tmp_path / "jobs" / "open")
-    jobs = house.jobs()
-    await jobs.start()
-    try:
-        async with asyncio.timeout(20):
-            while await house.job_records.opened():
-                await asyncio.sleep(0.01)
-    finally:
-        await jobs.close()
+    async with house.working():
+        await house.none_is_open()
 
 
 @no_record

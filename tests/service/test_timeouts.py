@@ -72,7 +72,7 @@ def test_no_answer_is_held_back_longer_than_a_proxy_waits(server: Server) -> Non
     assert answer.headers["Preference-Applied"] == f"wait={longest:g}"
 
 
-def test_what_is_late_is_told_by_the_service() -> None:
+async def test_what_is_late_is_told_by_the_service() -> None:
     async def never() -> bytes:
         await asyncio.Event().wait()
         return b""
@@ -80,9 +80,9 @@ def test_what_is_late_is_told_by_the_service() -> None:
     async def soon() -> bytes:
         return b"answer"
 
-    assert asyncio.run(in_time(soon(), 5.0)) == b"answer"
+    assert await in_time(soon(), 5.0) == b"answer"
     with pytest.raises(UnavailableError, match="respond-async") as caught:
-        asyncio.run(in_time(never(), 0.01))
+        await in_time(never(), 0.01)
     assert caught.value.details == {"answer_s": 0.01}
 
 

@@ -46,26 +46,20 @@ def isolated(script: str) -> Any:
         ("os:abort", "ended with status -6 before it was ready"),
     ],
 )
-def test_a_warm_up_that_fails_is_an_error_at_the_start(warm_up: str, reason: str) -> None:
-    async def start() -> None:
-        sandbox = Sandbox((warm_up,))
-        with pytest.raises(UnavailableError, match=reason):
-            await sandbox.start()
-        assert sandbox.pid is None
-
-    asyncio.run(start())
+async def test_a_warm_up_that_fails_is_an_error_at_the_start(warm_up: str, reason: str) -> None:
+    sandbox = Sandbox((warm_up,))
+    with pytest.raises(UnavailableError, match=reason):
+        await sandbox.start()
+    assert sandbox.pid is None
 
 
-def test_why_a_fork_server_has_ended_is_told_to_whoever_looks_later() -> None:
-    async def start() -> None:
-        spawned = Spawned(("service.no_such_module:f",))
-        # Its end leaves this order unread.
-        spawned.begin(Wall.AUTO)
-        await asyncio.to_thread(spawned.process.wait)
-        with pytest.raises(UnavailableError, match=r"service\.no_such_module:f failed"):
-            await Connection.open(spawned, 5.0)
-
-    asyncio.run(start())
+async def test_why_a_fork_server_has_ended_is_told_to_whoever_looks_later() -> None:
+    spawned = Spawned(("service.no_such_module:f",))
+    # Its end leaves this order unread.
+    spawned.begin(Wall.AUTO)
+    await asyncio.to_thread(spawned.process.wait)
+    with pytest.raises(UnavailableError, match=r"service\.no_such_module:f failed"):
+        await Connection.open(spawned, 5.0)
 
 
 async def test_what_a_warm_up_holds_is_not_counted_against_a_job() -> None:

@@ -11,6 +11,7 @@ import httpx2
 
 from tests.loopback import Loopback, body_of, reply
 
+PASSED_ON = ("Content-Type", "Content-Encoding", "Prefer")
 Tamper = Callable[[str, bytes], bytes]
 """From the path of a request and the true answer to the one that is given."""
 
@@ -21,13 +22,15 @@ class Proxy(Loopback):
     def __init__(self, upstream: str, tamper: Tamper | None = None) -> None:
         self.upstream = upstream
         self.tamper = tamper
-        self.paths: list[str] = []
+        self.sizes: list[tuple[str | None, int]] = []
+        """The content coding and the bytes of each body."""
         super().__init__()
 
     def handle(self, request: BaseHTTPRequestHandler) -> None:
         body = body_of(request)
-        self.paths.append(request.path)
-        url, headers = self.upstream + request.path, {"Content-Type": "application/json"} if body else {}
+        self.sizes.append((request.headers.get("Content-Encoding"), len(body)))
+        url = self.upstream + request.path
+        headers = {name: value for name in PASSED_ON if (value := request.headers.get(name)) is not None}
         answer = httpx2.request(request.command, url, content=body or None, headers=headers, timeout=60, verify=False)
         content = answer.content
         if self.tamper is not None and answer.status_code == 200:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from service.action import Action
-from service.settings import Settings
+from service.store.attempts import Attempt, Attempts, Crashes
 from service.store.blobs import Blobs
 from service.store.evict import GRACE_S
 from service.store.location import ObjectStore, open_store
@@ -25,7 +24,6 @@ from service.store.records import Records
 from service.store.repeats import Repeats
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
-from service.upkeep.upkeep import upkeep
 
 
 @dataclass(frozen=True)
@@ -59,6 +57,13 @@ class Stocked:
         self.nearest.add(made, "")
         await self.nearest.settle()
         return made
+
+    async def crash(self, key: str, told: Mapping[str, Any]) -> None:
+        """Have a compile of the action with this key crash, which is told so."""
+        attempt = await Attempts(Crashes(self.records, self.notary), key).begin()
+        assert isinstance(attempt, Attempt)
+        async with attempt:
+            await attempt.crash(problem(told))
 
     async def is_whole(self, wanted: Action) -> bool:
         """Whether the program is found and every byte of it is there."""
@@ -111,15 +116,3 @@ def age(path: Path, seconds: float) -> None:
     """Have the file be as old as that."""
     then = time.time() - seconds
     os.utime(path, (then, then))
-
-
-async def await_eviction(stocked: Stocked, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return when a service that keeps records for an hour has evicted one that was used two hours ago."""
-    monkeypatch.setenv("KILN_HOME", str(stocked.root.parent))
-    monkeypatch.setenv("KILN_STORE_MAX_AGE_H", "1")
-    monkeypatch.setattr("service.upkeep.upkeep.EVERY_S", 0.02)
-    wanted = await stocked.save(1)
-    age(stocked.path(wanted), 2 * 3600.0)
-    async with asyncio.timeout(30), upkeep(Settings()):
-        while stocked.path(wanted).exists():
-            await asyncio.sleep(0.01)

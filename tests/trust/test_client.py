@@ -209,30 +209,25 @@ def test_the_keys_of_first_use_are_remembered_by_the_next_client(server: Server,
             works(client, small)
 
 
-def test_a_client_follows_a_rotation(small: Graph, tmp_path: Path) -> None:
-    keys = tmp_path / "server" / "keys"
-    with Server(tmp_path / "server") as server, Proxy(server.url) as between:
-        with Client(between.url, cache_dir=tmp_path / "a") as client:
-            works(client, small)
-        newer = Keyring(keys).rotate()
-        await_key(server, newer.kid)
-        with Client(between.url, cache_dir=tmp_path / "b") as client:
-            wire = Graph.model_validate(graph("sqrt"))
-            digest = client.compile(wire).compiled.digest
-        answer = server.http.get(f"/programs/{digest}/signature").json()
-        assert answer["record"]["key"] == newer.kid
-
-
-def test_a_client_refuses_what_follows_a_stolen_key_until_it_is_told(small: Graph, tmp_path: Path) -> None:
+def test_a_client_follows_a_rotation_and_refuses_what_follows_a_stolen_key_until_it_is_told(
+    small: Graph, tmp_path: Path
+) -> None:
     keys = tmp_path / "server" / "keys"
     with Server(tmp_path / "server") as server:
         with Client(server.url, cache_dir=tmp_path / "a") as client:
             works(client, small)
-        Keyring(keys).revoke(Keyring(keys).signer().kid)
-        await_key(server, Keyring(keys).signer().kid)
+        newer = Keyring(keys).rotate()
+        await_key(server, newer.kid)
         with Client(server.url, cache_dir=tmp_path / "b") as client:
+            digest = client.compile(Graph.model_validate(graph("sqrt"))).compiled.digest
+        answer = server.http.get(f"/programs/{digest}/signature").json()
+        assert answer["record"]["key"] == newer.kid
+        for kid in Keyring(keys).public():
+            Keyring(keys).revoke(kid)
+        await_key(server, Keyring(keys).signer().kid)
+        with Client(server.url, cache_dir=tmp_path / "c") as client:
             assert reason(lambda: client.compile(small)) == "unknown_key"
-        with Client(server.url, cache_dir=tmp_path / "b", trusted_keys=[Keyring(keys).signer().x]) as client:
+        with Client(server.url, cache_dir=tmp_path / "c", trusted_keys=[Keyring(keys).signer().x]) as client:
             works(client, small)
 
 

@@ -18,11 +18,17 @@ from service.store.location import open_store
 from service.store.records import Records
 from service.wire.body import Body
 from tensorkiln.errors import UnavailableError
-from tests.service.test_job_ends import House, bodies_in, ended
+from tests.service.house import House, bodies_in, ended
 from tests.trust.power import Power, restored
 from tests.trust.stores import Stocked, age
 
 BODY = Body(b"{}", sha256(b"{}").hexdigest())
+
+
+@pytest.fixture
+def power(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Power:
+    """The power of a store, which is not made yet."""
+    return Power(tmp_path / "store", monkeypatch)
 
 
 async def accepted(house: House, answer: bytes | None = None) -> Job:
@@ -35,9 +41,8 @@ async def accepted(house: House, answer: bytes | None = None) -> Job:
 
 
 async def test_a_job_is_open_or_has_ended_whenever_the_power_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    power: Power, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    power = Power(tmp_path / "store", monkeypatch)
     delete = Records.delete
 
     async def watched(self: Records, path: str) -> None:
@@ -45,16 +50,12 @@ async def test_a_job_is_open_or_has_ended_whenever_the_power_fails(
         power.cut()
 
     monkeypatch.setattr(Records, "delete", watched)
-    house = House(power.root)
-    jobs = house.jobs()
-    await jobs.start()
-    with acting_as(LOCAL):
+    async with House(power.root).working() as jobs:
         job = await jobs.accept(BODY)
         power.cuts = []
         power.cut()
-    await ended(jobs, job.record.id)
-    cuts, power.cuts = power.cuts, None
-    await jobs.close()
+        await ended(jobs, job.record.id)
+        cuts, power.cuts = power.cuts, None
     # To take it up again, a service writes its record anew.
     states: set[str] = set()
     for number, left in enumerate(cuts):
@@ -74,9 +75,8 @@ async def test_a_job_is_open_or_has_ended_whenever_the_power_fails(
 
 
 async def test_a_job_that_is_taken_up_is_still_there_when_the_power_fails_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    power: Power, tmp_path: Path
 ) -> None:
-    power = Power(tmp_path / "store", monkeypatch)
     house = House(power.root)
     job = await accepted(house)
     power.cuts = []
@@ -92,9 +92,8 @@ async def test_a_job_that_is_taken_up_is_still_there_when_the_power_fails_meanwh
 
 
 async def test_a_job_that_is_over_when_it_is_accepted_is_found_after_a_power_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    power: Power, tmp_path: Path
 ) -> None:
-    power = Power(tmp_path / "store", monkeypatch)
     job = await accepted(House(power.root), b"repeated")
     store = open_store(str(restored(power.lazily(), tmp_path / "again")))
     record = await JobRecords(Records(store)).find(job.record.id)
@@ -103,10 +102,7 @@ async def test_a_job_that_is_over_when_it_is_accepted_is_found_after_a_power_fai
     assert await Blobs(store).get(record.answer) == b"repeated"
 
 
-async def test_a_signed_record_is_whole_or_not_there_after_a_power_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    power = Power(tmp_path / "store", monkeypatch)
+async def test_a_signed_record_is_whole_or_not_there_after_a_power_failure(power: Power) -> None:
     stocked = Stocked.at(power.root)
     power.cuts = []
     wanted = await stocked.save(1)
@@ -117,10 +113,7 @@ async def test_a_signed_record_is_whole_or_not_there_after_a_power_failure(
     assert path in power.lazily()
 
 
-async def test_an_accept_synchronises_two_files_and_their_folders_and_not_in_the_event_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    power = Power(tmp_path / "store", monkeypatch)
+async def test_an_accept_synchronises_two_files_and_their_folders_and_not_in_the_event_loop(power: Power) -> None:
     house = House(power.root)
     records, bodies = house.job_records, bodies_in(house.store)
     first = (await accepted(house)).record
@@ -145,10 +138,7 @@ async def test_an_accept_synchronises_two_files_and_their_folders_and_not_in_the
     assert all(name.startswith("kiln-disk") for name in power.threads)
 
 
-async def test_what_is_compiled_again_when_it_tears_is_not_synchronised(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    power = Power(tmp_path / "store", monkeypatch)
+async def test_what_is_compiled_again_when_it_tears_is_not_synchronised(power: Power) -> None:
     store = open_store(str(power.root))
     power.synchronised.clear()
     await Blobs(store).put(b"artifact")
@@ -173,8 +163,7 @@ def test_a_store_that_is_made_is_durable_itself(tmp_path: Path, monkeypatch: pyt
     assert len(power.synchronised) == 2
 
 
-async def test_a_blob_that_is_promised_is_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    power = Power(tmp_path / "store", monkeypatch)
+async def test_a_blob_that_is_promised_is_not_written_again(power: Power) -> None:
     blobs = Blobs(open_store(str(power.root)))
     digest = await blobs.put(b"body", durable=True)
     path = power.root / "blobs" / digest[:2] / digest
@@ -191,10 +180,7 @@ async def test_a_blob_that_is_promised_is_not_written_again(tmp_path: Path, monk
     assert power.lazily()[f"blobs/{other[:2]}/{other}"] == b"other"
 
 
-async def test_one_of_several_creates_a_durable_record_and_all_find_it_durable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    power = Power(tmp_path / "store", monkeypatch)
+async def test_one_of_several_creates_a_durable_record_and_all_find_it_durable(power: Power) -> None:
     views = [Records(open_store(str(power.root))) for _ in range(8)]
     made = await asyncio.gather(*(view.create("a/b/c", {"by": n}, durable=True) for n, view in enumerate(views)))
     assert sum(made) == 1

@@ -10,7 +10,7 @@ import pytest
 from service.identity.caller import LOCAL, acting_as
 from service.store.evict import ENDED_KEPT_S, GRACE_S, Bounds, evict
 from service.trust.notary import with_signatures
-from tests.service.test_job_ends import BODY, LEFT, House
+from tests.service.house import BODY, LEFT, House
 from tests.trust.stores import Stocked, action
 
 BOUNDS = [Bounds(max_bytes=0), Bounds(max_age_s=GRACE_S)]

@@ -1,4 +1,4 @@
-"""Whoever can write to the store of a farm, and has no worker's key, is not taken for a worker."""
+"""Who takes part in a farm is seen by what they sign, orders are handed out by it, and nobody else is a worker."""
 
 from __future__ import annotations
 
@@ -227,3 +227,45 @@ async def test_a_clock_that_is_set_back_takes_nobody_away(farm: Farm) -> None:
     clock.behind_s = 60
     await worker.register("worker", "one")
     assert await farm.workers() == 1
+
+
+async def test_whoever_does_not_sign_again_is_no_more_after_a_lease(farm: Farm) -> None:
+    roster, member = farm.roster, farm.member()
+    await member.register("worker", "one")
+    await member.register("worker", "two")
+    await member.register("unfit", "three")
+    await roster.refresh()
+    assert (roster.count("worker"), roster.count("unfit"), roster.count("service")) == (2, 1, 0)
+    farm.clock.at += LEASE_S - 1
+    await member.register("worker", "two")
+    await roster.refresh()
+    farm.clock.at += 2
+    await roster.refresh()
+    assert (roster.count("worker"), roster.count("unfit")) == (1, 0)
+    await member.deregister("worker", "two")
+    await roster.refresh()
+    assert roster.count("worker") == 0
+
+
+@pytest.mark.parametrize(
+    ("workers", "places", "services", "ahead", "most", "width"),
+    [
+        (0, 1, 1, 2.0, 64, 64),
+        (0, 1, 0, 2.0, 1, 1),
+        (1, 1, 1, 2.0, 64, 4),
+        (8, 1, 2, 2.0, 64, 10),
+        (2, 4, 2, 2.0, 64, 10),
+        (8, 1, 0, 2.0, 64, 18),
+        (8, 1, 1, 10_000.0, 600, 600),
+        (100, 1, 1, 2.0, 64, 64),
+    ],
+)
+async def test_a_service_hands_out_its_share_of_what_workers_can_soon_do(
+    farm: Farm, workers: int, places: int, services: int, ahead: float, most: int, width: int
+) -> None:
+    for number in range(workers):
+        await farm.member().register("worker", str(number), places)
+    for number in range(services):
+        await farm.member().register("service", str(number))
+    await farm.roster.refresh()
+    assert farm.roster.width(most, ahead) == width

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from hashlib import sha256
 from math import ceil
 from pathlib import Path
@@ -17,13 +16,12 @@ import pytest
 from service.store.programs import Entry, Miss
 from service.upkeep.scrub import scrub
 from tests.faults.size import figures, sized
-from tests.service.test_store import flip, truncate
+from tests.service.test_store import DAMAGES
 from tests.trust.stores import Stocked, age, counted
 
 pytestmark = pytest.mark.faults
 ENTRIES = sized(120, 1000)
 PROCESSES = sized(8, 64)
-DAMAGES: list[Callable[[Path], None]] = [flip, truncate, Path.unlink]
 
 
 async def test_no_damage_to_any_blob_or_record_is_served_and_all_of_it_heals(stocked: Stocked) -> None:

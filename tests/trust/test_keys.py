@@ -1,4 +1,4 @@
-"""Keys are made once, kept from others, and followed by successors that they vouch for."""
+"""Keys are made once, kept from others, and followed by successors that they vouch for, whatever a clock says."""
 
 from __future__ import annotations
 
@@ -13,12 +13,26 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from service.trust.keyring import LIFETIME_S, OVERLAP_S, Keyring
+from service.trust.keyring import LIFETIME_S, OVERLAP_S, KeyFile, Keyring, write_key
 from tensorkiln.errors import UnavailableError
 from tensorkiln.trust.keys import PublicKey, thumbprint, with_endorsed
-from tests.clocks import HandClock, by
+from tensorkiln.trust.verify import CLOCK_SKEW_S
+from tests.clocks import HandClock, LateClock, by
 from tests.trust.conftest import Ran
 from tests.trust.forgery import fresh_key
+
+DAY_S = 86_400
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock(time.time())
+
+
+@pytest.fixture
+def keyring(tmp_path: Path, clock: HandClock) -> Keyring:
+    """The keys of the test's directory, by the clock."""
+    return by(clock, Keyring(tmp_path))
 
 
 def files(directory: Path) -> list[Path]:
@@ -64,9 +78,9 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         Keyring(tmp_path / "file" / "keys").signer()
 
 
-def test_rotation_leaves_the_older_key_valid_for_a_time_and_unable_to_sign(tmp_path: Path) -> None:
-    clock = HandClock(time.time())
-    keyring = by(clock, Keyring(tmp_path))
+def test_rotation_leaves_the_older_key_valid_for_a_time_and_unable_to_sign(
+    keyring: Keyring, clock: HandClock, tmp_path: Path
+) -> None:
     older = keyring.signer()
     newer = keyring.rotate(100)
     assert keyring.signer().kid == newer.kid != older.kid
@@ -77,9 +91,7 @@ def test_rotation_leaves_the_older_key_valid_for_a_time_and_unable_to_sign(tmp_p
     assert [key.kid for key in keyring.published().keys] in ([newer.kid, older.kid], [older.kid, newer.kid])
 
 
-def test_a_key_near_its_end_has_a_successor_by_itself(tmp_path: Path) -> None:
-    clock = HandClock(time.time())
-    keyring = by(clock, Keyring(tmp_path))
+def test_a_key_near_its_end_has_a_successor_by_itself(keyring: Keyring, clock: HandClock) -> None:
     first = keyring.signer()
     clock.at += LIFETIME_S - OVERLAP_S - 10
     assert keyring.signer().kid == first.kid
@@ -104,9 +116,8 @@ def without_public_directory(directory: Path) -> Path | None:
 
 @pytest.mark.parametrize("spoil", [without_lock, without_public_directory])
 def test_a_key_near_its_end_signs_as_long_as_it_can_have_no_successor(
-    tmp_path: Path, spoil: Callable[[Path], Path | None]
+    clock: HandClock, tmp_path: Path, spoil: Callable[[Path], Path | None]
 ) -> None:
-    clock = HandClock(time.time())
     first = by(clock, Keyring(tmp_path)).signer()
     public = spoil(tmp_path)
     keyring = by(clock, Keyring(tmp_path, public_directory=public))
@@ -122,10 +133,10 @@ def test_a_key_near_its_end_signs_as_long_as_it_can_have_no_successor(
         keyring.signer()
 
 
-def test_a_key_has_its_successor_once_that_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_has_its_successor_once_that_can_be_written(
+    keyring: Keyring, clock: HandClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("service.trust.keyring.TRY_EVERY_S", 0.0)
-    clock = HandClock(time.time())
-    keyring = by(clock, Keyring(tmp_path))
     first = keyring.signer()
     without_lock(tmp_path)
     clock.at = first.exp - OVERLAP_S + 10
@@ -136,8 +147,7 @@ def test_a_key_has_its_successor_once_that_can_be_written(tmp_path: Path, monkey
     assert second.endorsement.kid == first.kid
 
 
-def test_another_process_sees_a_rotation(tmp_path: Path) -> None:
-    clock = HandClock(time.time())
+def test_another_process_sees_a_rotation(clock: HandClock, tmp_path: Path) -> None:
     here, there = by(clock, Keyring(tmp_path)), by(clock, Keyring(tmp_path))
     first = here.signer()
     assert there.signer().kid == first.kid
@@ -194,6 +204,58 @@ def test_a_thumbprint_is_that_of_the_rfc() -> None:
     assert PublicKey.of(x).kid == thumbprint(x)
     with pytest.raises(ValueError, match="32 bytes"):
         thumbprint("AAAA")
+
+
+def behind(directory: Path, seconds: float) -> Keyring:
+    """The keys as a machine has them whose clock is so far behind this one's."""
+    return by(LateClock(seconds), Keyring(directory))
+
+
+def test_a_machine_that_is_behind_signs_with_the_key_that_another_has_made(tmp_path: Path) -> None:
+    ahead = Keyring(tmp_path)
+    first = ahead.signer()
+    newer = ahead.rotate()
+    assert behind(tmp_path, CLOCK_SKEW_S - 5).signer() == newer
+    assert Keyring(tmp_path).public().keys() == {first.kid, newer.kid}
+
+
+def test_a_successor_that_a_machine_makes_that_is_behind_is_endorsed(tmp_path: Path) -> None:
+    first = Keyring(tmp_path).signer()
+    third = behind(tmp_path, 60).rotate(1)
+    keys = Keyring(tmp_path).published().keys
+    assert with_endorsed({first.kid: first.public}, keys).keys() == {first.kid, third.kid}
+    assert Keyring(tmp_path).signer().kid == third.kid
+
+
+@pytest.mark.parametrize("command", ["signer", "rotate"])
+def test_a_key_of_a_clock_that_was_stepped_back_is_named_and_none_is_made_beside_it(
+    tmp_path: Path, command: str
+) -> None:
+    key = Keyring(tmp_path).signer()
+    stepped_back = behind(tmp_path, 2 * CLOCK_SKEW_S)
+    with pytest.raises(UnavailableError, match=rf"{key.kid} .* {CLOCK_SKEW_S} s") as caught:
+        getattr(stepped_back, command)()
+    assert "clock" in str(caught.value)
+    assert "revoke" in str(caught.value)
+    assert [path.stem for path in tmp_path.glob("*.jwk")] == [key.kid]
+    stepped_back.revoke(key.kid)
+    assert stepped_back.signer().kid != key.kid
+
+
+def test_an_older_key_that_signs_yet_is_not_kept_from_it_by_one_that_is_too_far_ahead(tmp_path: Path) -> None:
+    now = int(time.time())
+    older, ahead = KeyFile.fresh(now - 5, now + 90 * DAY_S), KeyFile.fresh(now + DAY_S, now + 90 * DAY_S)
+    for key in (older, ahead):
+        write_key(tmp_path, key)
+    assert Keyring(tmp_path).signer() == older
+
+
+def test_the_command_line_calls_a_key_valid_that_begins_within_the_skew(ran: Ran, tmp_path: Path) -> None:
+    now = int(time.time())
+    write_key(tmp_path, KeyFile.fresh(now + CLOCK_SKEW_S // 2, now + DAY_S))
+    done = ran("service.trust", "list", KILN_KEYS=str(tmp_path))
+    assert done.returncode == 0
+    assert [key["valid"] for key in json.loads(done.stdout)["keys"]] == [True]
 
 
 def test_keys_are_listed_rotated_and_revoked_at_the_command_line(ran: Ran, tmp_path: Path) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from service.settings import Settings
 from service.store.evict import Bounds, evict
 from service.upkeep.scrub import scrub
-from tests.trust.stores import Stocked, age, await_eviction
+from service.upkeep.upkeep import upkeep
+from tests.trust.stores import Stocked, age
 
 HOUR_S = 3600.0
 DIGEST = "0" * 64
@@ -53,8 +56,15 @@ async def test_a_malformed_record_needs_nothing_and_goes_like_any(stocked: Stock
 
 
 async def test_a_service_evicts_beside_malformed_records(stocked: Stocked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KILN_HOME", str(stocked.root.parent))
+    monkeypatch.setenv("KILN_STORE_MAX_AGE_H", "1")
+    monkeypatch.setattr("service.upkeep.upkeep.EVERY_S", 0.02)
     await write(stocked)
-    await await_eviction(stocked, monkeypatch)
+    wanted = await stocked.save(1)
+    age(stocked.path(wanted), 2 * HOUR_S)
+    async with asyncio.timeout(30), upkeep(Settings()):
+        while stocked.path(wanted).exists():
+            await asyncio.sleep(0.01)
 
 
 async def test_a_scrub_removes_what_nobody_believes_and_what_nobody_can_read(stocked: Stocked) -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from service.action import Action
@@ -30,10 +27,10 @@ from service.upkeep.scrub import scrub
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import RequestError
 from tensorkiln.spec.abi import ABI_VERSION
+from tests.identity.guarded import Guarded
 from tests.service.bodies import compile_body, encoded
-from tests.service.server import Server
 from tests.trust.conftest import Ran, Scrubbed
-from tests.trust.stores import Stocked, action, problem
+from tests.trust.stores import Stocked, action
 
 GRAPH = b'{"schema":1,"nodes":[]}'
 
@@ -84,16 +81,10 @@ class Home:
         access = Access(stocked.records)
         await access.grant(who, [wanted.digest, *entry.blobs])
         await access.grant_alone(who, reproducer)
-        await self.crash(replace(wanted, abi=ABI_VERSION, graph=digest_of(GRAPH)))
+        crashing = replace(wanted, abi=ABI_VERSION, graph=digest_of(GRAPH))
+        told = {"details": {"reproducer": await stocked.blobs.put(compile_reproducer(GRAPH, crashing))}}
+        await stocked.crash(crashing.digest, told)
         return wanted
-
-    async def crash(self, wanted: Action) -> None:
-        stocked = self.stocked
-        attempt = await Attempts(Crashes(stocked.records, stocked.notary), wanted.digest).begin()
-        assert isinstance(attempt, Attempt)
-        told = {"details": {"reproducer": await stocked.blobs.put(compile_reproducer(GRAPH, wanted))}}
-        async with attempt:
-            await attempt.crash(problem(told))
 
     def age(self, *folders: str) -> None:
         self.stocked.age(*folders)
@@ -215,26 +206,11 @@ def test_what_no_tenant_is_called_is_refused_and_not_taken_for_everybody(home: H
         tenant_data(home.keyring, name, "")
 
 
-@pytest.fixture
-def served(home: Home) -> Iterator[dict[str, httpx2.Client]]:
-    """A client for each tenant, of one service."""
-    keys = {tenant: home.keyring.make("", tenant, EVERYTHING, None).text for tenant in ("acme", "bolt")}
-    with Server(home.path) as server, ExitStack() as stack:
-        yield {
-            tenant: stack.enter_context(
-                httpx2.Client(base_url=server.url, timeout=60, headers={"Authorization": f"Bearer {key}"}, verify=False)
-            )
-            for tenant, key in keys.items()
-        }
-
-
-def test_a_running_service_goes_on_and_compiles_what_is_gone_again(
-    scrubbed: Scrubbed, home: Home, served: dict[str, httpx2.Client]
-) -> None:
+def test_a_running_service_goes_on_and_compiles_what_is_gone_again(scrubbed: Scrubbed, home: Home) -> None:
     body, reworded = encoded(compile_body()), json.dumps(compile_body(), indent=1).encode()
 
     def ask(tenant: str, content: bytes) -> tuple[str, dict[str, Any]]:
-        answer = served[tenant].post("/compile", content=content, headers={"Content-Type": "application/json"})
+        answer = server.send(keys[tenant], "POST", "/compile", content)
         assert answer.status_code == 200, answer.text
         (program,), (signed,) = answer.json()["programs"], answer.json()["signatures"]
         return program["cache"]["status"], signed["record"]
@@ -242,16 +218,18 @@ def test_a_running_service_goes_on_and_compiles_what_is_gone_again(
     def reads(tenant: str, record: dict[str, Any]) -> set[int]:
         digests = [record["program"], *record["artifacts"]]
         paths = [f"/programs/{record['action']}", *(f"/artifacts/{digest}" for digest in digests)]
-        return {served[tenant].get(path).status_code for path in paths}
+        return {server.send(keys[tenant], "GET", path).status_code for path in paths}
 
-    first = {tenant: ask(tenant, body)[1] for tenant in served}
-    home.age("access", "blobs")
-    status, report = scrubbed("--purge-tenant", "acme")
-    rights = report["purged"].pop("rights")
-    assert (status, report["purged"]) == (0, {"programs": 1, "answers": 1, "jobs": 0, "crashes": 0})
-    assert rights == 2 + len(first["acme"]["artifacts"])
-    assert ask("bolt", reworded)[0] == "hit"
-    assert reads("bolt", first["bolt"]) == {200}
-    status, record = ask("acme", body)
-    assert (status, record["action"]) == ("miss", first["acme"]["action"])
-    assert reads("acme", record) == {200}
+    with Guarded(home.path) as server:
+        keys = {tenant: server.key(tenant) for tenant in ("acme", "bolt")}
+        first = {tenant: ask(tenant, body)[1] for tenant in keys}
+        home.age("access", "blobs")
+        status, report = scrubbed("--purge-tenant", "acme")
+        rights = report["purged"].pop("rights")
+        assert (status, report["purged"]) == (0, {"programs": 1, "answers": 1, "jobs": 0, "crashes": 0})
+        assert rights == 2 + len(first["acme"]["artifacts"])
+        assert ask("bolt", reworded)[0] == "hit"
+        assert reads("bolt", first["bolt"]) == {200}
+        status, record = ask("acme", body)
+        assert (status, record["action"]) == ("miss", first["acme"]["action"])
+        assert reads("acme", record) == {200}

@@ -8,33 +8,31 @@ from pathlib import Path
 
 import pytest
 
-from service.store.attempts import REMEMBERED_S, Attempt, Attempts, Crashes
-from service.store.evict import GRACE_S, Bounds, evict
+from service.settings import Settings
+from service.store.attempts import REMEMBERED_S
+from service.store.evict import GRACE_S, LEFT_S, READINESS, Bounds, evict
+from service.store.job_records import JobRecords
 from service.upkeep.scrub import scrub
+from service.upkeep.upkeep import upkeep
 from tests.service.test_store import flip
 from tests.trust.conftest import Ran, Scrubbed
-from tests.trust.stores import Stocked, age, counted, problem
+from tests.trust.stores import Stocked, age, counted
 
 HOUR_S = 3600.0
+OLD_S = 2 * max(LEFT_S, GRACE_S)
 
 
-def stock(home: Path) -> Stocked:
+async def damage(stocked: Stocked) -> None:
     """Four programs, of which one has a damaged artifact, one an untrusted record and one a damaged record."""
-    stocked = Stocked.at(home / "store")
-
-    async def run() -> None:
-        actions = [await stocked.save(number) for number in range(4)]
-        entry = await stocked.entry(actions[0].digest)
-        flip(home / "store" / "blobs" / entry.program[:2] / entry.program)
-        await stocked.records.put(f"programs/{actions[1].digest[:2]}/{actions[1].digest}", {"signed": "{}"})
-        flip(stocked.path(actions[2]))
-
-    asyncio.run(run())
-    return stocked
+    actions = [await stocked.save(number) for number in range(4)]
+    entry = await stocked.entry(actions[0].digest)
+    flip(stocked.root / "blobs" / entry.program[:2] / entry.program)
+    await stocked.records.put(f"programs/{actions[1].digest[:2]}/{actions[1].digest}", {"signed": "{}"})
+    flip(stocked.path(actions[2]))
 
 
-def test_a_scrub_reports_and_removes_what_is_not_whole(scrubbed: Scrubbed, tmp_path: Path) -> None:
-    stocked = stock(tmp_path)
+async def test_a_scrub_reports_and_removes_what_is_not_whole(scrubbed: Scrubbed, stocked: Stocked) -> None:
+    await damage(stocked)
     before = stocked.files()
     status, report = scrubbed("--dry-run")
     assert status == 1
@@ -48,8 +46,8 @@ def test_a_scrub_reports_and_removes_what_is_not_whole(scrubbed: Scrubbed, tmp_p
     assert report["clean"] is True
 
 
-def test_a_scrub_can_keep_what_it_removes(scrubbed: Scrubbed, tmp_path: Path) -> None:
-    stocked = stock(tmp_path)
+async def test_a_scrub_can_keep_what_it_removes(scrubbed: Scrubbed, stocked: Stocked) -> None:
+    await damage(stocked)
     before = len(stocked.files())
     assert scrubbed("--quarantine")[0] == 1
     assert len(stocked.files("quarantine")) == 4
@@ -95,11 +93,7 @@ async def test_blobs_that_no_record_names_yet_and_those_that_a_job_names_stay(st
 
 async def test_a_crash_that_is_forgotten_goes_with_its_reproducer_and_one_that_is_not_stays(stocked: Stocked) -> None:
     for key, seconds in (("old", REMEMBERED_S + 60), ("new", REMEMBERED_S - 60)):
-        told = {"details": {"reproducer": await stocked.blobs.put(key.encode())}}
-        attempt = await Attempts(Crashes(stocked.records, stocked.notary), key).begin()
-        assert isinstance(attempt, Attempt)
-        async with attempt:
-            await attempt.crash(problem(told))
+        await stocked.crash(key, {"details": {"reproducer": await stocked.blobs.put(key.encode())}})
         name = sha256(key.encode()).hexdigest()
         age(stocked.root / "crashes" / name[:2] / name, seconds)
     stocked.age("blobs")
@@ -157,3 +151,36 @@ async def test_whoever_reads_while_the_store_is_emptied_finds_all_or_nothing(sto
     assert found > 0
     for number in range(12):
         assert await stocked.is_whole(await stocked.save(number))
+
+
+@pytest.mark.parametrize("max_age_h", ["0", "1000"])
+async def test_upkeep_removes_what_kills_have_left_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_age_h: str
+) -> None:
+    monkeypatch.setenv("KILN_HOME", str(tmp_path))
+    monkeypatch.setenv("KILN_STORE_MAX_AGE_H", max_age_h)
+    for name in ("EVERY_S", "UNBOUNDED_EVERY_S"):
+        monkeypatch.setattr(f"service.upkeep.upkeep.{name}", 0.02)
+    stocked = Stocked.at(tmp_path / "store")
+    jobs = JobRecords(stocked.records)
+    wanted = await stocked.save(1)
+    for path in stocked.files():
+        age(path, OLD_S)
+    left: list[Path] = []
+    staying = [stocked.path(wanted)]
+    for is_old in (True, False):
+        named = left if is_old else staying
+        before = set(stocked.files())
+        await jobs.beat(f"owner{is_old}")
+        await stocked.records.put(f"{READINESS}look{is_old}", {})
+        await stocked.blobs.put(b"the body of a job that was never written down, %d" % is_old)
+        named += set(stocked.files()) - before
+        named.append(stocked.root / f"blobs/half#{int(is_old)}")
+        named[-1].write_bytes(b"half")
+    for path in left:
+        age(path, OLD_S)
+    async with asyncio.timeout(30), upkeep(Settings()):
+        while any(path.exists() for path in left):
+            await asyncio.sleep(0.01)
+    assert all(path.exists() for path in staying)
+    assert await stocked.is_whole(wanted)

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from service.store.attempts import Attempt, Attempts, Crashes
 from service.store.job_records import JobRecord, JobRecords
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from service.upkeep.scrub import scrub
 from tensorkiln.trust import SignedRecord
 from tests.service.test_store import flip
-from tests.trust.stores import Stocked, age, problem
+from tests.trust.stores import Stocked, age
 
 JOB, ENDED = "0" * 32, "e" * 32
 
@@ -29,9 +28,7 @@ async def stock(root: Path) -> tuple[Stocked, JobRecords]:
     await jobs.end(JobRecord(ENDED, "", time.time(), {}, state="cancelled"))
     await jobs.beat("somebody")
     await stocked.store.write(f"jobs/claims/{JOB}.1.0", b"somebody", durable=False)
-    attempt = await Attempts(Crashes(stocked.records, stocked.notary), "key").begin()
-    assert isinstance(attempt, Attempt)
-    await attempt.crash(problem({"code": "compile.crashed"}))
+    await stocked.crash("key", {"code": "compile.crashed"})
     return stocked, jobs
 
 

@@ -23,7 +23,7 @@ from tests.clocks import LateClock, by
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server, cache
 from tests.trust.forgery import altered, fresh_key, signed
-from tests.trust.stores import Stocked, action, counted, problem
+from tests.trust.stores import Stocked, action, counted
 
 Forge = Callable[[SignedRecord, KeyFile], str]
 
@@ -110,10 +110,7 @@ async def test_a_crash_that_is_not_sealed_is_told_as_one(stocked: Stocked, tmp_p
     def counted() -> list[float | None]:
         return [REGISTRY.get_sample_value("kiln_cache_corrupt_total", {"kind": kind}) for kind in ("crash", "answer")]
 
-    attempt = await Attempts(Crashes(stocked.records, stocked.notary), "key").begin()
-    assert isinstance(attempt, Attempt)
-    async with attempt:
-        await attempt.crash(problem({}))
+    await stocked.crash("key", {})
     others = Crashes(stocked.records, Notary(Keyring(tmp_path / "other"), "there", "process"))
     crashes, answers = counted()
     with capture_logs() as logs:
