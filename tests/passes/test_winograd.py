@@ -99,7 +99,7 @@ def test_a_work_group_transforms_its_squares_once_and_the_filters_for_each_panel
         // CHECK: call @multiply_float32_{{[0-9]}}x16_8_1_64_0_16(
         // CHECK: call @filter_result_4_8_2(
         // CHECK: scf.for
-        // CHECK: arith.maximumf
+        // CHECK: arith.cmpf ugt
         """,
     )
 
