@@ -154,7 +154,7 @@ Accumulation = One | Maximum | NonnegativeMaximum | LikelyMaximum
 
 
 def spread(value: ir.Value, kind: ir.Type) -> ir.Value:
-    """A scalar in each lane of a vector with the lanes of `kind`; unchanged if that is none."""
+    """A scalar in each lane of a vector, if `kind` is a vector type; else the scalar unchanged."""
     if not isinstance(kind, ir.VectorType):
         return value
     return vector.BroadcastOp(ir.VectorType.get(kind.shape, value.type), value).result

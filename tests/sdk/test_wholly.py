@@ -1,4 +1,4 @@
-"""What must not be left half done is undone for whoever is interrupted, and a connection that was left is nobody's."""
+"""An interrupted call leaves nothing half done, and a connection that a caller left belongs to no other caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph that crashes the compiler is compiled twice, and then it is known: by the store, and to whoever asked."""
+"""A graph that crashes the compiler is compiled twice. Then the crash is known, in the store and to each caller."""
 
 from __future__ import annotations
 
