@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,14 +13,17 @@ import numpy as np
 from tests.bench.peers import on_numpy
 from tests.bench.peers.engine import Compile, Engine, Task
 
+SPIN_S = 0.2
+
 
 def engine(cores: int, variant: str) -> Engine:
-    """Variants: `wrong` changes the last element, `lost` ends the process, `late` sleeps in a call.
+    """Variants: `wrong` changes the last element, `lost` ends the process, `late` sleeps in a call, and `spinning`
+    leaves a thread that spins for a while.
 
     The row that every process runs first (E2) has no fault.
     """
     sound = on_numpy.engine(cores, "")
-    faults: dict[str, Callable[[Any], Any]] = {"wrong": _wrong, "lost": _lost, "late": _late}
+    faults: dict[str, Callable[[Any], Any]] = {"wrong": _wrong, "lost": _lost, "late": _late, "spinning": _spinning}
 
     def write(task: Task) -> Compile:
         compile_row = sound.write(task)
@@ -42,4 +46,15 @@ def _lost(result: Any) -> Any:
 
 def _late(result: Any) -> Any:
     time.sleep(30)
+    return result
+
+
+def _spinning(result: Any) -> Any:
+    end = time.monotonic() + SPIN_S
+
+    def spin() -> None:
+        while time.monotonic() < end:
+            pass
+
+    threading.Thread(target=spin, daemon=True).start()
     return result

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from tests.bench.peers.environments import pythons
 from tests.bench.peers.machine import machine
 from tests.bench.peers.on_tensorkiln import graph_of
 from tests.bench.peers.peers import BY_NAME, PEERS, REQUIREMENTS, Peer
-from tests.bench.peers.process import Setting
+from tests.bench.peers.process import PeerProcess, Setting
 from tests.bench.peers.record import Problem, Record
 from tests.bench.peers.serve import LINE, PLACES, placed
 from tests.bench.peers.turns import Budget, Turns
@@ -64,6 +65,25 @@ def test_peers_are_timed_by_turns_and_another_begins_each_round(measured: tuple[
     two = [ours, numpy, numpy, ours, ours, numpy]
     three = [ours, bound, numpy, bound, numpy, ours, numpy, ours, bound]
     assert measured[1] == [*two, *three, ours, ours, ours]
+
+
+def test_a_peer_is_timed_when_the_threads_of_all_peers_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    ask = PeerProcess.ask
+
+    def watched(process: PeerProcess, limit_s: float, do: str, **question: Any) -> dict[str, Any]:
+        if do == "time":
+            asked.extend(each.is_idle for each in processes)
+        answer = ask(process, limit_s, do, **question)
+        processes.add(process)
+        if do == "time" and process.peer.variant == "spinning":
+            assert not process.is_idle
+        return answer
+
+    processes: set[PeerProcess] = set()
+    monkeypatch.setattr(PeerProcess, "ask", watched)
+    run((NUMPY, faulty("jax", "spinning")), ("E1_1M",), Budget(0.003, rounds=3))
+    assert asked == [True] * 12
 
 
 def test_every_round_of_every_peer_is_recorded(record: Record) -> None:

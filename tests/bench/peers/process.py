@@ -89,6 +89,16 @@ class PeerProcess:
             raise self._lost() from None
         return self._answer(limit_s)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether all its threads sleep; one that spins, or waits for a processor, does not."""
+        states: list[str] = []
+        for file in Path(f"/proc/{self._process.pid}/task").glob("*/stat"):
+            # A thread may end after it was listed.
+            with suppress(FileNotFoundError, ProcessLookupError):
+                states.append(file.read_text().rpartition(")")[2].split()[0])
+        return "R" not in states
+
     def close(self) -> None:
         """End the process by closing its standard input; kill it if it does not end within 10 s."""
         assert self._process.stdin is not None

@@ -27,8 +27,12 @@ STARTUP_S = 120.0
 PATIENCE_S = 120.0
 """The time limit of compiling a case, and of timing it beyond the budget."""
 
-SPIN_S = 0.03
-"""How long idle threads of another peer may spin: OpenBLAS's spin for 2^26 cycles."""
+LOOK_S = 0.002
+LOOKS = 3
+SPIN_S = 1.0
+"""A peer is timed once all threads of all peers sleep at so many looks, this long apart, and at the latest after
+`SPIN_S`: after a call, threads of some libraries spin for a while.
+"""
 
 _FIRST = BY_NAME["E2"]
 """A small row that warms up each process, since a first compile loads more than later ones."""
@@ -133,14 +137,19 @@ class Turns:
                 first = number % len(names) if names else 0
                 for name in names[first:] + names[:first]:
                     self.order.append(name)
-                    if self._setting.cores > 1:
-                        time.sleep(SPIN_S)
+                    self._wait_for_sleep()
                     answer = self._ask(able[name], case, "time", place=place, budget_s=share)
                     if answer is None:
                         del able[name]
                     else:
                         taken.setdefault((name, place), []).append(float(answer["seconds"]))
         return taken
+
+    def _wait_for_sleep(self) -> None:
+        latest, looks = time.monotonic() + SPIN_S, 0
+        while looks < LOOKS and time.monotonic() < latest:
+            time.sleep(LOOK_S)
+            looks = looks + 1 if all(process.is_idle for process in self._processes.values()) else 0
 
     def _checked(self, process: PeerProcess, case: Case, asked: Asked, folder: Path) -> bool:
         answer = self._ask(process, case, "results", folder=str(folder))
