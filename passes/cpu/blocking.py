@@ -28,9 +28,12 @@ BLOCK_ROWS, COLUMN_BYTES = 224, 1024
 """Rows of the result block, and bytes of one row: it stays in the cache for the maps behind the product."""
 STORED_ROWS, STORED_COLUMN_BYTES = 350, 2048
 """The same for a block that is stored directly to the result: the packed operands have the cache to themselves."""
-MIN_GROUPS = 4
-MIN_ROWS, MIN_COLUMNS = 56, 64
-"""Least of a block: for fewer, packing the other operand again costs more than another thread saves."""
+THREADS = (1, 2, 4)
+"""Numbers of threads for which a contraction is divided."""
+MORE = 4
+"""Numbers of blocks of rows, and of columns, to choose from."""
+READ, PACK = 0.25, 0.4
+"""Cycles to read an element of an operand again for another block, and to pack it."""
 RESULT_BYTES = 512 * 1024
 """Bytes of the result block if the left operand is packed in advance: it shares the cache with the right operand
 only."""
@@ -134,7 +137,7 @@ def choose_blocking(
             most_rows, block_columns = STORED_ROWS, STORED_COLUMN_BYTES // dtype.itemsize
         unit_columns = max(tile_columns, contraction.run, _run_on_the_right(contraction))
         most_rows, block_columns = _shared_out(
-            (rows, columns, batch), (tile_rows, unit_columns), (most_rows, block_columns)
+            contraction, (rows, columns, batch), (tile_rows, unit_columns), (most_rows, block_columns), lanes
         )
     return Blocking(
         lanes=lanes,
@@ -152,27 +155,33 @@ def _run_on_the_right(contraction: Contraction) -> int:
     return inner if isinstance(inner, int) and 0 < inner <= MAX_RUN and inner & (inner - 1) == 0 else 1
 
 
-def _shared_out(extents: tuple[int, int, int], tile: tuple[int, int], most: tuple[int, int]) -> tuple[int, int]:
-    """Rows and columns of a block, at most `most`, and few enough that every thread gets a work-group.
+def _shared_out(
+    contraction: Contraction, extents: tuple[int, int, int], tile: tuple[int, int], most: tuple[int, int], lanes: int
+) -> tuple[int, int]:
+    """Rows and columns of a block, at most `most`: those with the least sum of the times on `THREADS` threads.
 
-    `extents` are rows, columns and batch. Each block of columns packs all rows of the left operand, and each block of
-    rows all columns of the right one: the split that packs least is taken.
+    `extents` are rows, columns and batch. Each block of columns reads all rows of the left operand again, each block of
+    rows all columns of the right one, and packs them unless they are in panels.
     """
-    rows, columns, batch = extents
-    down, across = (max(ceil(extent / limit), 1) for extent, limit in zip(extents[:2], most, strict=True))
-    shares = [
-        (row_blocks, column_blocks)
-        for row_blocks in range(down, down + MIN_GROUPS)
-        for column_blocks in range(across, across + MIN_GROUPS)
-        if (row_blocks == down or rows >= row_blocks * MIN_ROWS)
-        and (column_blocks == across or columns >= column_blocks * max(MIN_COLUMNS, tile[1]))
-    ]
-    groups = max(batch, 1)
-    enough = [each for each in shares if each[0] * each[1] * groups >= MIN_GROUPS]
-    if not enough:
-        enough = [max(shares, key=lambda share: share[0] * share[1])]
-    row_blocks, column_blocks = min(enough, key=lambda share: rows * share[1] + columns * share[0])
-    return _in_tiles(rows, row_blocks, tile[0]), _in_tiles(columns, column_blocks, tile[1])
+    rows, columns, batch = (max(extent, 1) for extent in extents)
+    left, right = (READ if each.panels else READ + PACK for each in (contraction.left, contraction.right))
+    down, across = (ceil(extent / limit) for extent, limit in zip((rows, columns), most, strict=True))
+
+    def taken(block: tuple[int, int]) -> float:
+        row_blocks, column_blocks = ceil(rows / block[0]), ceil(columns / block[1])
+        blocks = batch * row_blocks * column_blocks
+        cycles = rows * columns / (2 * lanes) + rows * column_blocks * left + columns * row_blocks * right
+        largest = min(block[0] * block[1] / (batch * rows * columns), 1.0)
+        return cycles * sum(max(ceil(blocks / threads) / blocks, largest) for threads in THREADS)
+
+    return min(
+        (
+            (_in_tiles(rows, row_blocks, tile[0]), _in_tiles(columns, column_blocks, tile[1]))
+            for row_blocks in range(down, down + MORE)
+            for column_blocks in range(across, across + MORE)
+        ),
+        key=taken,
+    )
 
 
 def _in_tiles(extent: int, blocks: int, tile: int) -> int:

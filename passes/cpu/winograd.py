@@ -37,7 +37,7 @@ from tensorkiln.expr import Dim, symbol
 from tensorkiln.schedule import KernelItem
 
 from .block_maps import Block, emit_maps
-from .blocking import MIN_GROUPS, VECTORS_PER_TILE, Blocking, tallest_tile
+from .blocking import VECTORS_PER_TILE, Blocking, tallest_tile
 from .convolution import Convolution
 from .cost import ACCESS, LOADED, OPERATION, nest_cycles
 from .filtering import DTYPE, TAPS, block_function, filter_function, image_function, result_function, square
@@ -52,6 +52,8 @@ SIZES: Final = (2, 4)
 IMAGE_BYTES: Final = 256 * 1024
 FILTER_BYTES: Final = 160 * 1024
 """Bytes of the transformed squares and of a panel of transformed filters, which stay in the L2 cache together."""
+MIN_GROUPS: Final = 4
+"""Work-groups that a convolution is divided into, if it is large enough."""
 LEAST_SQUARES: Final = 48
 """Squares of a work-group for which transforming the filters again takes a small part of the time."""
 APART: Final = 16

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -271,6 +272,14 @@ def test_long_packed_rows_are_split_before_few_columns() -> None:
     found = replace(found, left=replace(found.left, panels=Panels("r", 6, 6 * 512)))
     blocking = choose_blocking(found, VectorUnit(512, 32), vectors=4)
     assert group_counts(found, blocking) == (1, 4, 1)
+
+
+@pytest.mark.parametrize(("rows", "columns", "batch", "groups"), [(3136, 64, 1, 12), (196, 32, 1, 4), (49, 224, 1, 4)])
+def test_blocks_are_shared_evenly_by_two_and_four_threads(rows: int, columns: int, batch: int, groups: int) -> None:
+    found = shaped(DType.FLOAT32, rows, columns, 576, batch)
+    found = replace(found, right=replace(found.right, panels=Panels("c", 32, 32 * 576)))
+    blocking = choose_blocking(found, VectorUnit(512, 32), is_stored=True)
+    assert math.prod(expr.evaluate(count, {}) for count in group_counts(found, blocking)) == groups
 
 
 @given(DTYPES, UNITS)
