@@ -32,8 +32,8 @@ THREADS = (1, 2, 4)
 """Numbers of threads for which a contraction is divided."""
 MORE = 4
 """Numbers of blocks of rows, and of columns, to choose from."""
-READ, PACK = 0.25, 0.4
-"""Cycles to read an element of an operand again for another block, and to pack it."""
+READ, PACK = 0.25, 1.45
+"""Cycles to read an element of an operand again for another block, from panels or in place, and to pack it again."""
 RESULT_BYTES = 512 * 1024
 """Bytes of the result block if the left operand is packed in advance: it shares the cache with the right operand
 only."""
@@ -62,21 +62,23 @@ class Blocking:
         return self.tile_columns // self.lanes
 
 
-def blockings(contraction: Contraction, unit: VectorUnit, *, is_stored: bool) -> Iterator[Blocking]:
+def blockings(
+    contraction: Contraction, unit: VectorUnit, *, again: tuple[float, float], is_stored: bool
+) -> Iterator[Blocking]:
     """Blockings with the tallest tiles that registers hold, and with shorter tiles if just as many cover the rows.
 
-    `is_stored` means that blocks are stored directly to the result; else they stay in the cache for the maps.
+    `again` and `is_stored` are those of `choose_blocking`.
     """
     rows, panels = extent_of(contraction.rows), contraction.left.panels
     for vectors in _widths(contraction, unit):
         most = tallest_tile(unit, vectors)
         if panels is not None and panels.tile > most:
             continue
-        yield choose_blocking(contraction, unit, vectors=vectors, is_stored=is_stored)
+        yield choose_blocking(contraction, unit, vectors=vectors, again=again, is_stored=is_stored)
         if isinstance(rows, int) and panels is None:
             fitted = ceil(rows / ceil(rows / most))
             if fitted < min(rows, most):
-                yield choose_blocking(contraction, unit, fitted, vectors=vectors, is_stored=is_stored)
+                yield choose_blocking(contraction, unit, fitted, vectors=vectors, again=again, is_stored=is_stored)
 
 
 def _widths(contraction: Contraction, unit: VectorUnit) -> Iterator[int]:
@@ -89,7 +91,9 @@ def _widths(contraction: Contraction, unit: VectorUnit) -> Iterator[int]:
     yield VECTORS_PER_TILE
 
 
-def whole_tiles(contraction: Contraction, unit: VectorUnit, *, is_stored: bool) -> Iterator[Blocking]:
+def whole_tiles(
+    contraction: Contraction, unit: VectorUnit, *, again: tuple[float, float], is_stored: bool
+) -> Iterator[Blocking]:
     """Blockings with the tallest tile whose height divides the innermost row loop, at least half as tall as registers
     allow.
     """
@@ -100,7 +104,7 @@ def whole_tiles(contraction: Contraction, unit: VectorUnit, *, is_stored: bool) 
         most = tallest_tile(unit, vectors)
         heights = (height for height in range(most, most // 2 - 1, -1) if inner % height == 0)
         for height in islice(heights, 1):
-            yield choose_blocking(contraction, unit, height, vectors=vectors, is_stored=is_stored)
+            yield choose_blocking(contraction, unit, height, vectors=vectors, again=again, is_stored=is_stored)
 
 
 def tallest_tile(unit: VectorUnit, vectors: int = VECTORS_PER_TILE) -> int:
@@ -114,12 +118,14 @@ def choose_blocking(
     tile_rows: int | None = None,
     *,
     vectors: int = VECTORS_PER_TILE,
-    is_shared_out: bool = True,
+    again: tuple[float, float] | None = (PACK, PACK),
     is_stored: bool = False,
 ) -> Blocking:
     """The blocking of a contraction, no larger than its extents, with tiles of `tile_rows` rows or the tallest.
 
-    `is_shared_out` means that threads share the contraction by blocks; else they share the loops around it.
+    `again` are the cycles to read an element of the left and of the right operand again for another block; None if
+    threads do not share the contraction by blocks, but the loops around it. `is_stored` means that blocks are stored
+    directly to the result; else they stay in the cache for the maps.
     """
     dtype = contraction.dtype
     lanes = unit.lanes(dtype)
@@ -132,12 +138,12 @@ def choose_blocking(
         tile_rows, most_rows = panels.tile, RESULT_BYTES // dtype.itemsize // block_columns
     elif isinstance(rows, int):
         tile_rows = min(tile_rows, max(rows, 1))
-    if is_shared_out and isinstance(rows, int) and isinstance(columns, int) and isinstance(batch, int):
+    if again and isinstance(rows, int) and isinstance(columns, int) and isinstance(batch, int):
         if is_stored and panels is None:
             most_rows, block_columns = STORED_ROWS, STORED_COLUMN_BYTES // dtype.itemsize
         unit_columns = max(tile_columns, contraction.run, _run_on_the_right(contraction))
         most_rows, block_columns = _shared_out(
-            contraction, (rows, columns, batch), (tile_rows, unit_columns), (most_rows, block_columns), lanes
+            (rows, columns, batch), (tile_rows, unit_columns), (most_rows, block_columns), lanes, again
         )
     return Blocking(
         lanes=lanes,
@@ -156,21 +162,24 @@ def _run_on_the_right(contraction: Contraction) -> int:
 
 
 def _shared_out(
-    contraction: Contraction, extents: tuple[int, int, int], tile: tuple[int, int], most: tuple[int, int], lanes: int
+    extents: tuple[int, int, int],
+    tile: tuple[int, int],
+    most: tuple[int, int],
+    lanes: int,
+    again: tuple[float, float],
 ) -> tuple[int, int]:
     """Rows and columns of a block, at most `most`: those with the least sum of the times on `THREADS` threads.
 
-    `extents` are rows, columns and batch. Each block of columns reads all rows of the left operand again, each block of
-    rows all columns of the right one, and packs them unless they are in panels.
+    `extents` are rows, columns and batch. Each block of columns reads all rows of the left operand again, and each
+    block of rows all columns of the right one.
     """
     rows, columns, batch = (max(extent, 1) for extent in extents)
-    left, right = (READ if each.panels else READ + PACK for each in (contraction.left, contraction.right))
     down, across = (ceil(extent / limit) for extent, limit in zip((rows, columns), most, strict=True))
 
     def taken(block: tuple[int, int]) -> float:
         row_blocks, column_blocks = ceil(rows / block[0]), ceil(columns / block[1])
         blocks = batch * row_blocks * column_blocks
-        cycles = rows * columns / (2 * lanes) + rows * column_blocks * left + columns * row_blocks * right
+        cycles = rows * columns / (2 * lanes) + rows * column_blocks * again[0] + columns * row_blocks * again[1]
         largest = min(block[0] * block[1] / (batch * rows * columns), 1.0)
         return cycles * sum(max(ceil(blocks / threads) / blocks, largest) for threads in THREADS)
 

@@ -166,7 +166,7 @@ def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
 def _blockings(problem: Problem, machine: Machine) -> tuple[Blocking, Blocking]:
     """The blockings of both products, with the same rows."""
     products = (problem.first, problem.second)
-    blockings = [choose_blocking(parts, machine.vectors, is_shared_out=False) for parts in products]
+    blockings = [choose_blocking(parts, machine.vectors, again=None) for parts in products]
     tile, itemsize = blockings[0].tile_rows, problem.first.dtype.itemsize
     most = BLOCK_BYTES // itemsize // max(problem.body.space.largest(problem.width), 1) // tile
     limit = min(max(most, MIN_TILES), MAX_TILES) * tile

@@ -31,6 +31,8 @@ from tensorkiln.schedule import KernelItem
 from .block_maps import Block, emit_maps
 from .block_product import BlockProduct, Factors, factors_of, left_in_place, product_scratch, run_in_memory
 from .blocking import (
+    PACK,
+    READ,
     VECTORS_PER_TILE,
     Blocking,
     blockings,
@@ -42,7 +44,7 @@ from .blocking import (
 from .cost import nest_cycles, product_cycles
 from .frame import Frame
 from .machine import Machine
-from .packing import MAX_ELEMENTS, InPlace
+from .packing import MAX_ELEMENTS, InPlace, Source, in_place
 
 NAME = "contraction"
 RUNS = (8, 16)
@@ -58,10 +60,21 @@ class Problem:
 
     def factors(self, blocking: Blocking, machine: Machine) -> Factors:
         """The operands in the layouts that this blocking reads."""
+        return left_in_place(self._packed(blocking.lanes, machine), blocking)
+
+    def again(self, machine: Machine) -> tuple[float, float]:
+        """Cycles to read an element of the left and of the right operand again for another block."""
+        factors = self._packed(machine.vectors.lanes(self.parts.dtype), machine)
+        left, right = (isinstance(each, Source) for each in (factors.left, factors.right))
+        if isinstance(factors.left, Source):
+            left = in_place(factors.left, self.parts.dtype, (1, 1), (0, 1)) is None
+        return PACK if left else READ, PACK if right else READ
+
+    def _packed(self, lanes: int, machine: Machine) -> Factors:
         names = [loop.name for loop in self.body.stages[0].domain.loops]
-        factors = factors_of(self.parts, names, blocking.lanes, has_pairs=machine.vectors.has_pairs)
+        factors = factors_of(self.parts, names, lanes, has_pairs=machine.vectors.has_pairs)
         assert factors is not None, "operands in panels of other loops are not found"
-        return left_in_place(factors, blocking)
+        return factors
 
 
 def find(body: KernelBody) -> Problem | None:
@@ -110,8 +123,9 @@ def _blockings(problem: Problem, machine: Machine, *, is_stored: bool) -> Iterat
 
     `is_stored` means that blocks are stored directly to the result; else they stay in the cache for the maps.
     """
-    known = list(blockings(problem.parts, machine.vectors, is_stored=is_stored))
-    tall = whole_tiles(problem.parts, machine.vectors, is_stored=is_stored)
+    again = problem.again(machine)
+    known = list(blockings(problem.parts, machine.vectors, again=again, is_stored=is_stored))
+    tall = whole_tiles(problem.parts, machine.vectors, again=again, is_stored=is_stored)
     others = (each for each in tall if each not in known)
     yield from known
     yield from (each for each in others if isinstance(problem.factors(each, machine).left, InPlace))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from passes.cpu import contraction as strategy
-from passes.cpu.blocking import VECTORS_PER_TILE, choose_blocking, group_counts
+from passes.cpu.blocking import PACK, READ, VECTORS_PER_TILE, choose_blocking, group_counts
 from passes.cpu.machine import VectorUnit, vector_unit
 from passes.loops.accesses import Access, Panels
 from passes.loops.body import KernelBody
@@ -270,15 +270,14 @@ def test_long_packed_rows_are_split_before_few_columns() -> None:
     """Each block of columns reads all packed rows again, here 2 MB, and each block of rows packs the columns."""
     found = shaped(DType.FLOAT32, 1000, 169, 512)
     found = replace(found, left=replace(found.left, panels=Panels("r", 6, 6 * 512)))
-    blocking = choose_blocking(found, VectorUnit(512, 32), vectors=4)
+    blocking = choose_blocking(found, VectorUnit(512, 32), vectors=4, again=(READ, PACK))
     assert group_counts(found, blocking) == (1, 4, 1)
 
 
 @pytest.mark.parametrize(("rows", "columns", "batch", "groups"), [(3136, 64, 1, 12), (196, 32, 1, 4), (49, 224, 1, 4)])
 def test_blocks_are_shared_evenly_by_two_and_four_threads(rows: int, columns: int, batch: int, groups: int) -> None:
     found = shaped(DType.FLOAT32, rows, columns, 576, batch)
-    found = replace(found, right=replace(found.right, panels=Panels("c", 32, 32 * 576)))
-    blocking = choose_blocking(found, VectorUnit(512, 32), is_stored=True)
+    blocking = choose_blocking(found, VectorUnit(512, 32), again=(READ, READ), is_stored=True)
     assert math.prod(expr.evaluate(count, {}) for count in group_counts(found, blocking)) == groups
 
 
