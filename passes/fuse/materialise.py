@@ -9,6 +9,7 @@ parameters alone is stored too, so that it is not computed at each call.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
@@ -196,12 +197,13 @@ def _store_what_many_kernels_compute(
     live: Sequence[Value], users: Mapping[Value, list[Value]], stored: set[Value], costs: Costs, reload: int
 ) -> None:
     """Store values that several kernels would each recompute from all their operands, if a load is cheaper."""
+    # Of the kernels that compute a value, two are enough to know that there are several.
     readers: dict[Value, frozenset[Value]] = {}
     for value in reversed(live):
         found: set[Value] = set()
         for user in users[value]:
             found |= {user} if user in stored else readers[user]
-        readers[value] = frozenset(found)
+        readers[value] = frozenset(islice(found, 2))
         if len(found) > 1 and value not in stored and value.kind not in MOVEMENT:
             read = max(0, len(costs.leaves.get(value, ())) - 1)
             if costs.work[value] + read * reload // 2 >= reload:
