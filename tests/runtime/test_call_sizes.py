@@ -14,6 +14,7 @@ from tensorkiln.expr import Dim, ExprError, floordiv, maximum, mul, symbol
 from tensorkiln.infer import Constraint
 from tensorkiln.runtime import host_launch
 from tensorkiln.runtime.call_sizes import call_sizes
+from tensorkiln.runtime.host_launch import HostLaunch
 from tensorkiln.runtime.loaded import LoadedProgram, load_program
 from tensorkiln.schedule import ItemAnalysis
 from tests.compiled import compiled
@@ -201,6 +202,16 @@ def test_work_for_two_threads_is_left_to_plans(est_ns: int) -> None:
     found = compare(loaded_sketch(sketch), bindings, threads=2)
     assert found[0] is True
     assert found[-1] is False
+
+
+@pytest.mark.parametrize(("est_us", "chunk"), [(41, 8), (79, 8), (320, 2), (10_000, 1)])
+def test_a_thread_takes_a_quarter_of_its_groups_or_10_microseconds_of_work_at_a_time(est_us: int, chunk: int) -> None:
+    sketch = Sketch(symbols={"n": (1, 1 << 10)})
+    sketch.launch(DOUBLE, "double_it", [sketch.buffer([N], "input"), sketch.buffer([N], "output")], groups=64)
+    sketch.analysis = [ItemAnalysis(item_id=0, est_ns=1000 * est_us)]
+    (step,) = planned(loaded_sketch(sketch), 2, {"n": 64}).steps
+    assert isinstance(step, HostLaunch)
+    assert (step.edges, step.chunk) == ((0, 32, 64), chunk)
 
 
 def test_what_a_thread_is_worth_is_said_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 from ..errors import CallBoundsError
@@ -24,28 +25,28 @@ A worker that is awake begins within a microsecond, a sleeping one after 5 to 50
 real time.
 """
 CHUNKS: Final = 4
-"""Chunks of a worker's range: another thread takes what is left of it, a chunk at a time."""
+"""Fewest chunks of a worker's range: another thread takes what is left of it, a chunk at a time."""
+NS_PER_CHUNK: Final = 10_000
+"""Nanoseconds of estimated work of a chunk if there are more: the others wait about so long for the last thread."""
 BYTES_PER_NS: Final = 20
 """Bytes that one core reads or writes per nanosecond."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostLaunch(Launch):
-    """A launch on threads: the work-groups of each worker begin at one of `edges`, and end before the next."""
+    """A launch on threads: the work-groups of each worker begin at one of `edges`, and end before the next. A thread
+    takes `chunk` of them at a time.
+    """
 
     kernel: CpuKernel
     values: ctypes.Array[ctypes.c_int64]
     arguments: tuple[Address, ...]
     edges: tuple[int, ...]
+    chunk: int
 
     @property
     def workers(self) -> int:
         return len(self.edges) - 1
-
-    @property
-    def chunk(self) -> int:
-        """Work-groups that a thread takes at a time."""
-        return -(-self.edges[-1] // (self.workers * CHUNKS))
 
 
 HostStep = HostLaunch | TransferStep | CallbackStep | LoopStep[Plan[HostLaunch]]
@@ -72,7 +73,9 @@ def _host_launch(
     groups, *others = launch.global_size
     if others != [1, 1]:
         raise CallBoundsError(f"kernel {spec.name} has the grid {launch.global_size}; a CPU kernel has one dimension")
-    workers = max(1, min(threads, groups, _work_ns(placement, item, spec.buffers) // NS_PER_WORKER))
+    work_ns = _work_ns(placement, item, spec.buffers)
+    workers = max(1, min(threads, groups, work_ns // NS_PER_WORKER))
+    chunks = max(workers * CHUNKS, work_ns // NS_PER_CHUNK)
     return HostLaunch(
         item_id=item.item_id,
         name=operation.kernel_name,
@@ -81,6 +84,7 @@ def _host_launch(
         values=(ctypes.c_int64 * len(spec.var_names))(*(placement.symbols[name] for name in spec.var_names)),
         arguments=tuple(placement.address(buffer_id) for buffer_id in spec.buffers),
         edges=tuple(groups * worker // workers for worker in range(workers + 1)),
+        chunk=ceil(groups / chunks),
     )
 
 
