@@ -32,8 +32,10 @@ THREADS = (1, 2, 4)
 """Numbers of threads for which a contraction is divided."""
 MORE = 4
 """Numbers of blocks of rows, and of columns, to choose from."""
-READ, PACK = 0.25, 1.45
-"""Cycles to read an element of an operand again for another block, from panels or in place, and to pack it again."""
+NEAR, READ, PACK = 0.1, 0.3, 1.45
+"""Cycles to read an element of an operand again for another block: in place on the left, from panels, and to pack it
+again.
+"""
 RESULT_BYTES = 512 * 1024
 """Bytes of the result block if the left operand is packed in advance: it shares the cache with the right operand
 only."""

@@ -31,6 +31,7 @@ from tensorkiln.schedule import KernelItem
 from .block_maps import Block, emit_maps
 from .block_product import BlockProduct, Factors, factors_of, left_in_place, product_scratch, run_in_memory
 from .blocking import (
+    NEAR,
     PACK,
     READ,
     VECTORS_PER_TILE,
@@ -65,10 +66,9 @@ class Problem:
     def again(self, machine: Machine) -> tuple[float, float]:
         """Cycles to read an element of the left and of the right operand again for another block."""
         factors = self._packed(machine.vectors.lanes(self.parts.dtype), machine)
-        left, right = (isinstance(each, Source) for each in (factors.left, factors.right))
-        if isinstance(factors.left, Source):
-            left = in_place(factors.left, self.parts.dtype, (1, 1), (0, 1)) is None
-        return PACK if left else READ, PACK if right else READ
+        left, right = (PACK if isinstance(each, Source) else READ for each in (factors.left, factors.right))
+        is_near = isinstance(factors.left, Source) and in_place(factors.left, self.parts.dtype, (1, 1), (0, 1))
+        return NEAR if is_near else left, right
 
     def _packed(self, lanes: int, machine: Machine) -> Factors:
         names = [loop.name for loop in self.body.stages[0].domain.loops]

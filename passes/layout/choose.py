@@ -138,6 +138,7 @@ class _Choice:
                 self._join(value, sources)
             else:
                 result = axis
+                self._store_weights([read for read in reads if read is not None and read is not images[0]], axis)
         elif not is_sum or value.dtype is not DType.FLOAT32:
             return
         known = [read for read in reads if read is not None]
@@ -153,6 +154,14 @@ class _Choice:
                 self.lone.add(value)
         if images:
             self.chosen.readers.update(images[0].path)
+
+    def _store_weights(self, reads: Sequence[_Read], channels: int) -> None:
+        """Store weights of each channel by itself, so that those of a block are contiguous."""
+        for read in reads:
+            used = free_symbols(read.load.address)
+            pixels = expr.product([extent for axis, extent in enumerate(read.shape) if f"d{axis}" not in used])
+            if f"d{channels}" in used and (read.source in self.prepared or _is_at_least(pixels, LEAST_PIXELS)):
+                self.chosen.weights[read.factor] = used
 
     def _step(self, read: _Read, dimension: int) -> int | None:
         """The dimension of the reader that steps through `dimension` of the operand, if it covers whole blocks only."""
