@@ -33,8 +33,8 @@ LEAST_PIXELS = 512
 class Chosen:
     """`axes` has the channel dimension of every value in blocks. `depths` has, for a sum over the channels of such a
     value, their dimension in the summed operand. `readers` are the movement ops between the two. Padded values in
-    `summed` are stored, so that products read them in place, and so are `weights` that are not prepared, which
-    depend on the given dimensions of their product.
+    `summed` are stored, so that products read them in place, and so are `weights`, which depend on the given
+    dimensions of their product: those that are not prepared, and those of depthwise convolutions.
     """
 
     axes: dict[Value, int] = field(default_factory=dict[Value, int])

@@ -99,6 +99,13 @@ def depthwise(b: Builder) -> Tensor:
     return convolved(b, relu(convolved(b, x, 32, groups=32)), 16, 1)
 
 
+def depthwise_of_arguments(b: Builder) -> Tensor:
+    """Weights of a depthwise convolution that may change are stored in blocks at each call if the pixels are many."""
+    x = relu(convolved(b, image(b, 16, 24, 26), 32))
+    x = relu(conv2d(x, b.input("float32", (32, 1, 3, 3)), groups=32))
+    return convolved(b, conv2d(x, b.input("float32", (32, 1, 3, 3)), stride=2, groups=32), 16, 1)
+
+
 def squeezed(b: Builder) -> Tensor:
     x = relu(convolved(b, image(b), 32))
     scale = sigmoid(convolved(b, x.mean((2, 3), keepdims=True), 32, 1))
@@ -181,6 +188,7 @@ CASES: dict[str, Write] = (
             shuffled,
             grouped,
             depthwise,
+            depthwise_of_arguments,
             unbiased,
         )
     }

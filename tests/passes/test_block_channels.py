@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ from tests.passes.blocked_networks import (
     alone_with_a_pool,
     alone_with_long_sums,
     convolved,
+    depthwise,
+    depthwise_of_arguments,
     image,
     plain,
     unbiased,
@@ -149,6 +152,12 @@ def test_what_convolutions_store_and_read_is_moved_into_blocks() -> None:
         // CHECK: return %[[Z]]
         """,
     )
+
+
+def test_weights_of_a_depthwise_convolution_are_stored_in_blocks_if_they_are_fixed_or_the_pixels_many() -> None:
+    for write, stored in ((depthwise, 1), (depthwise_of_arguments, 1)):
+        text = str(block_channels(decomposed(graph_of(write)), block=16))
+        assert len(re.findall(r"kiln\.contiguous.*x3x3x16xf32>$", text, re.MULTILINE)) == stored
 
 
 def test_a_convolution_alone_is_in_blocks_where_windows_overlap_and_sums_are_long() -> None:
