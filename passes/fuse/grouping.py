@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 from tensorkiln import expr
 from tensorkiln.schedule import BarrierReason
 
 from ..loops.accesses import loads
-from ..loops.contraction import match_contraction
 from ..loops.domain import Domain, domain_of, extent_of
 from ..loops.index_space import IndexSpace
 from ..loops.scalar_dag import Interner, Load, Node
+from ..trace.depth_parts import contracted
 from ..trace.tracer import Tracer
 from ..trace.traces import TRACES
 from ..values import Function, Value, users_of, values_behind
@@ -103,11 +104,13 @@ class _Grouping:
             self.home[root] = max(self.home[base] for base in assembly.bases)
             return
         domain = domain_of(root, self.space, prefix)
-        element = self.elements[root] = Tracer(self.space, self.numbers, TRACES, self.nodes).computed(root, domain)
+        tracer = Tracer(self.space, self.numbers, TRACES, self.nodes)
+        element = self.elements[root] = tracer.computed(root, domain)
         if self.fusion and root.kind != "reduce_axis" and self.windows.find(root, domain, element):
             return
         combine = root.text("reduce_op_kind") if root.kind == "reduce_axis" else None
-        is_contraction = match_contraction(domain, combine, element, self.nodes, self.space) is not None
+        trace = partial(tracer.computed, root)
+        is_contraction = contracted(domain, combine, element, self.nodes, self.space, trace)[-1]
         reads = self._reads(element)
         unread = {self.windows.base(value) for value in values_behind(root, self.numbers.__contains__)} - reads.keys()
         is_prepared = root in self.prepared

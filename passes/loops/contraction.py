@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 
-from .accesses import Access, linear_access, panel_access
+from .accesses import Access, linear_access, loads, panel_access
 from .body import KernelBody
 from .collapse import collapse
 from .domain import Domain, Loop, extent_of
 from .index_space import IndexSpace, linear_form
+from .parts import in_parts
 from .scalar_dag import Apply, Interner, Load, Node
+from .substitution import over
 
 MIN_ROWS = 2
 MIN_COLUMNS = 8
@@ -57,9 +59,29 @@ def contraction_of(body: KernelBody) -> tuple[KernelBody, Contraction] | None:
     if _factors(body.stages[0].combine, body.stages[0].elements[0]) is None:
         return None
     body = collapse(body)
-    stage = body.stages[0]
-    parts = match_contraction(stage.domain, stage.combine, stage.elements[0], body.nodes, body.space, body.in_panels)
+    if (parts := _matched(body)) is None:
+        body = body.once(_rows_in_parts)
+        parts = _matched(body)
     return None if parts is None else (body, parts)
+
+
+def _matched(body: KernelBody) -> Contraction | None:
+    stage = body.stages[0]
+    return match_contraction(stage.domain, stage.combine, stage.elements[0], body.nodes, body.space, body.in_panels)
+
+
+def _rows_in_parts(body: KernelBody) -> KernelBody:
+    """The body with rows in parts, where the factors divide their indices: the windows of an image, for example."""
+    stage = body.stages[0]
+    read = [load.address for load in loads(stage.elements, body.nodes) if load.operand not in body.in_panels]
+    parts = in_parts(body.rows, read, body.space)
+    if parts is None:
+        return body
+    inner = [[loop for loop in stage.domain.loops if loop not in body.rows] for stage in body.stages]
+    stages = tuple(
+        over(body, stage, (*parts.loops, *own), parts.values) for stage, own in zip(body.stages, inner, strict=True)
+    )
+    return collapse(replace(body, rows=parts.loops, stages=stages))
 
 
 def match_contraction(

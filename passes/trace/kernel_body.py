@@ -6,6 +6,7 @@ The roots of the function, in order, are the values that it stores. Each belongs
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from tensorkiln import expr
 from tensorkiln.errors import DiagnosticError
@@ -18,6 +19,7 @@ from ..loops.index_space import IndexSpace
 from ..loops.scalar_dag import Interner, Load
 from ..origins import current
 from ..values import Function, Value, values_behind
+from .depth_parts import contracted
 from .tracer import Tracer
 from .traces import TRACES
 
@@ -44,10 +46,14 @@ def trace_stage(
     others = {value: number for value, number in numbers.items() if value not in roots}
     tracer = Tracer(space, others, TRACES, nodes, records=current() is not None)
     elements = tuple(tracer.computed(root, domain) for root in roots)
+    combine = None
+    if roots[0].kind == "reduce_axis":
+        (root,), (element,), combine = roots, elements, roots[0].text("reduce_op_kind")
+        domain, element, _ = contracted(domain, combine, element, nodes, space, partial(tracer.computed, root))
+        elements = (element,)
     stores = tuple(
         Store(root, numbers[root], element) for root, element in zip(roots, elements, strict=True) if root in numbers
     )
-    combine = roots[0].text("reduce_op_kind") if roots[0].kind == "reduce_axis" else None
     return Stage(domain, combine, elements, stores)
 
 
