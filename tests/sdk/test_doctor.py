@@ -23,7 +23,7 @@ from tensorkiln.spec.abi import ABI_VERSION
 from tests.forked import Forked
 from tests.identity.guarded import Guarded
 from tests.loopback import Loopback
-from tests.sdk.conftest import Kiln, no_time_at
+from tests.sdk.conftest import Kiln, no_time_at, succeeded
 from tests.service.server import Server
 
 PARTS = {"python", "packages", "cpu", "gpu", "nvjitlink", "ptxas", "cache", "service", "isolation", "readiness"}
@@ -66,13 +66,12 @@ def doctor(kiln: Kiln) -> Doctor:
 
 
 def test_where_all_is_well_every_part_is_named_and_none_fails(kiln: Kiln) -> None:
-    done = kiln("doctor")
-    assert (done.returncode, done.stderr) == (0, "")
-    named = {line.split("│")[1].strip() for line in done.stdout.splitlines() if line.startswith("│")}
+    done = succeeded(kiln("doctor"))
+    named = {line.split("│")[1].strip() for line in done.splitlines() if line.startswith("│")}
     assert named >= PARTS | LAST
     assert named >= {DISTRIBUTION, f"{DISTRIBUTION}[cpu]", f"{DISTRIBUTION}[onnx]"}
-    assert "0 fail" in done.stdout.splitlines()[-1]
-    assert "embedded: build" in done.stdout
+    assert "0 fail" in done.splitlines()[-1]
+    assert "embedded: build" in done
 
 
 @pytest.mark.parametrize(
