@@ -12,9 +12,9 @@ from tensorkiln import Client
 from tensorkiln.errors import RequestError, TensorkilnError, UnavailableError
 from tests.sdk.conftest import Connect, Kiln, one_line
 from tests.sdk.scripted import ScriptedServer
-from tests.sdk.test_doctor import Doctor, doctor, kiln
+from tests.sdk.test_doctor import Doctor, doctor
 
-__all__ = ["doctor", "kiln"]
+__all__ = ["doctor"]
 
 BROKEN = [
     ("ALL_PROXY", "socks5://user:secret@host:1", "needs the package socksio"),
