@@ -86,10 +86,17 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("kiln-home")
 
 
+@pytest.fixture(scope="module")
+def embedding() -> Iterator[None]:
+    """Embedded services of a module in which their start is not tested are forked."""
+    with forked_embedding():
+        yield
+
+
 @pytest.fixture
-def client(home: Path) -> Iterator[Client]:
-    """A client of the embedded service, whose start is not tested."""
-    with forked_embedding(), Client(cache_dir=home) as client:
+def client(embedding: None, home: Path) -> Iterator[Client]:
+    """A client of the embedded service."""
+    with Client(cache_dir=home) as client:
         yield client
 
 

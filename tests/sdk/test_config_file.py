@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -309,31 +310,33 @@ def test_a_command_refuses_a_setting_in_one_line(kiln: Kiln, graph_file: Path, o
 
 
 NOWHERE = """
-import os, sys
+import json, os, sys
 # What the client loads when it needs it, the other user may not read.
 import httpx2
 from tensorkiln.errors import RequestError
 from tensorkiln.sdk.client import Client
-os.environ.pop("HOME", None)
+for name in [name for name in os.environ if name == "HOME" or name.startswith(("KILN_", "XDG_"))]:
+    del os.environ[name]
 os.setuid(54321)
-try:
-    print(Client("http://127.0.0.1:1").offline)
-except RequestError as error:
-    print(error.message)
+for variables in json.loads(sys.argv[1]):
+    if os.fork() == 0:
+        os.environ.update(variables)
+        try:
+            print(Client("http://127.0.0.1:1").offline, flush=True)
+        except RequestError as error:
+            print(error.message, flush=True)
+        os._exit(0)
+    os.wait()
 """
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux") or os.geteuid() != 0, reason="becomes another user")
 def test_a_user_without_a_home_is_told_what_to_set() -> None:
-    def said(**variables: str) -> str:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("KILN_", "XDG_"))}
-        done = subprocess.run(
-            [sys.executable, "-c", NOWHERE], env={**environment, **variables}, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-
-    assert "set HOME or KILN_CONFIG_DIR" in said()
-    assert "set HOME or KILN_HOME" in said(KILN_CONFIG_DIR="/nowhere")
-    assert said(KILN_CONFIG_DIR="/nowhere", KILN_HOME="/nowhere") == "False"
-    assert said(XDG_CONFIG_HOME="/nowhere", XDG_CACHE_HOME="/nowhere") == "False"
+    config, home = {"KILN_CONFIG_DIR": "/nowhere"}, {"KILN_HOME": "/nowhere"}
+    cases = [{}, config, config | home, {"XDG_CONFIG_HOME": "/nowhere", "XDG_CACHE_HOME": "/nowhere"}]
+    done = subprocess.run([sys.executable, "-c", NOWHERE, json.dumps(cases)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    without_anything, without_home, *others = done.stdout.splitlines()
+    assert "set HOME or KILN_CONFIG_DIR" in without_anything
+    assert "set HOME or KILN_HOME" in without_home
+    assert others == ["False", "False"]

@@ -69,6 +69,7 @@ def test_certificates_are_for_those_who_speak_tls_to_a_service_or_a_proxy(
     assert len(scripted.received) == 1
 
 
+@pytest.mark.usefixtures("embedding")
 def test_an_embedded_service_needs_none_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable, value, _ in BROKEN[1:5]:
         monkeypatch.setenv(variable, value)

@@ -15,6 +15,7 @@ from tensorkiln.options import CompileOptions
 from tensorkiln.spec import Timing, TunedKernel, Tuning
 from tests.sdk.conftest import Kiln, succeeded
 
+pytestmark = pytest.mark.usefixtures("embedding")
 MEASURED = "5" * 64
 
 
