@@ -62,8 +62,11 @@ def changed(path: tuple[str | int, ...], value: Any) -> Wire:
         (("vars_metadata", "2", "rank"), 2, "/vars_metadata/2/rank"),
         (("vars_metadata", "2", "device"), "GPU", "/vars_metadata/2/device"),
         (("symbolic_vars", 0, "min_val"), "1", "/symbolic_vars/0/min_val"),
-        (("symbolic_vars", 0, "name"), "1n", "/symbolic_vars/0/name"),
-        (("symbolic_vars", 0, "name"), "n" * 65, "/symbolic_vars/0/name"),
+        *(
+            (("symbolic_vars", 0, "name"), name, "/symbolic_vars/0/name")
+            for name in ("1n", "n" * 65, "", "0", "a-b", "a b", "é", "a\n", "a\x00", ".a")
+        ),
+        (("name",), "n" * 65, "/name"),
         (("name",), "two words", "/name"),
         (("version",), 1, "/version"),
         (("input_vars",), None, "/input_vars"),
@@ -77,6 +80,11 @@ def test_a_field_of_another_type_is_refused_where_it_stands(
 ) -> None:
     accept(GRAPH)
     refuse(changed(path, value), pointer=pointer)
+
+
+def test_a_name_may_have_64_characters() -> None:
+    name = "n" * 64
+    accept({**wire([placeholder(0, F, [name])], [0], [0], {name: (1, 2)}), "name": name})
 
 
 @pytest.mark.parametrize("field", ["schema", "nodes", "input_vars", "output_vars"])

@@ -23,6 +23,7 @@ from tensorkiln.errors import (
 )
 from tests.identity.guarded import GUARDED, Guarded
 from tests.service.bodies import graph
+from tests.service.embedded import forked_embedding
 
 pytestmark = GUARDED
 X = np.ones((4, 3), np.float32)
@@ -76,7 +77,7 @@ def test_a_key_that_no_header_can_carry_is_refused_before_it_is_sent(tmp_path: P
 
 def test_an_embedded_service_asks_for_nothing_though_its_home_has_keys(tmp_path: Path) -> None:
     Keyring(tmp_path / "identity").make("", "acme", [Scope.ADMIN], None)
-    with Client("", cache_dir=tmp_path) as client:
+    with forked_embedding(), Client("", cache_dir=tmp_path) as client:
         assert client.validate(graph())["valid"]
 
 

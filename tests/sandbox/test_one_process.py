@@ -17,7 +17,7 @@ from tests.sandbox.shared import Boxes
 
 # One process runs all of it, and that on what is charged, with one fork server for most of it.
 pytestmark = pytest.mark.xdist_group("one process")
-WARM_UP: Final = "tests.service.warm_ups:do_as_told"
+WARM_UP: Final = "tests.sandbox.warm_ups:do_as_told"
 SOON_S: Final = 2.0
 
 

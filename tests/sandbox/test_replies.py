@@ -10,9 +10,9 @@ from service.sandbox import frames
 from service.sandbox.frames import MAX_HEADER_BYTES, MAX_HEADER_VALUES, Message
 from service.sandbox.reply import MAX_PARTS, MAX_STAGES, TooMuchOutput
 from service.sandbox.sandbox import Sandbox
-from tensorkiln.errors import CrashedError, RequestError
+from tensorkiln.errors import CrashedError, RequestError, TensorkilnError
 from tensorkiln.limits import MAX_NODES
-from tests.service.test_frames import read
+from tests.sandbox.test_frames import read
 
 from .boxes import LIMITS, ping
 from .shared import Boxes
@@ -69,3 +69,21 @@ def test_what_begins_a_frame_is_output_too() -> None:
     assert read(said, len(said)) == Message()
     with pytest.raises(TooMuchOutput):
         read(said, len(said) - 1)
+
+
+def test_what_a_job_says_of_its_end_gives_no_right_and_is_no_crash(boxes: Boxes) -> None:
+    async def end(sandbox: Sandbox) -> None:
+        async def ended(what: str) -> TensorkilnError:
+            with pytest.raises(TensorkilnError) as caught:
+                await sandbox.run("ping", Message({"do": what}), LIMITS)
+            return caught.value
+
+        # A digest among the details would be one that the caller may read from then on.
+        refused = await ended("refuse_and_claim")
+        assert (type(refused), dict(refused.details)) == (RequestError, {"limit": 3})
+        crashed = await ended("say_it_crashed")
+        assert isinstance(crashed, CrashedError)
+        assert "garbled" in crashed.message
+        assert "cached" not in crashed.details
+
+    boxes.run(end, warm_ups=("tests.sandbox.warm_ups:do_as_told",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from passes.codegen.object_code import emit
 from passes.scalar.traits import Traits
 from tensorkiln.dtypes import DType
 from tensorkiln.target import LINUX_X86_64, Target
-from tests.scalar.kernel import TARGETS, assembler, binary, kernel, llvm_ir, unary
+from tests.scalar.kernel import TARGETS, Kernel, Loop, assembler, binary, binop, kernel, kernels, llvm_ir, unary
 from tests.scalar.values import FLOATS, WIDE_FLOATS, Array, assert_same, edges, operands, pairs, patterns
 
 ARITHMETIC: dict[str, Callable[[Array, Array], Array]] = {
@@ -79,21 +80,41 @@ def test_max_and_min_propagate_nan_and_order_zeros(dtype: DType, target: str) ->
     assert_same(binary("min", dtype, target)(a, b), lesser, a, b)
 
 
+KNOWN = (0.0, -0.0, 1.5, -6.0, np.inf, -np.inf, np.nan)
+SIDES = {"left": 1, "right": -1}
+"""Where the array stands."""
+
+
+@cache
+def extremes(dtype: DType, target: str) -> dict[str, Kernel]:
+    """`max` and `min` of two arrays, and of an array beside the constant at each place of KNOWN, in either order."""
+
+    def beside(kind: str, known: float, order: int) -> Loop:
+        def body(traits: Traits, values: Sequence[ir.Value]) -> ir.Value:
+            left, right = (values[0], scalar.constant(dtype, known))[::order]
+            return scalar.binop(kind, dtype, left, right, traits=traits)
+
+        return Loop(body, (dtype,), dtype)
+
+    loops = {f"of_{kind}": binop(kind, dtype) for kind in ("max", "min")}
+    for place, known in enumerate(KNOWN):
+        for kind in ("max", "min"):
+            loops |= {f"{kind}_{place}_{side}": beside(kind, known, order) for side, order in SIDES.items()}
+    return kernels(loops, target)
+
+
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("known", [0.0, -0.0, 1.5, -6.0, np.inf, -np.inf, np.nan])
-def test_max_and_min_beside_a_constant_are_those_beside_a_variable(known: float, dtype: DType, target: str) -> None:
+@pytest.mark.parametrize(
+    "dtype", [pytest.param(dtype, marks=pytest.mark.xdist_group(f"extremes {dtype}")) for dtype in FLOATS], ids=str
+)
+@pytest.mark.parametrize("place", range(len(KNOWN)), ids=[str(known) for known in KNOWN])
+def test_max_and_min_beside_a_constant_are_those_beside_a_variable(place: int, dtype: DType, target: str) -> None:
     x = np.concatenate([edges(dtype), patterns(dtype, 2000)])
-    others = np.full_like(x, known)
+    made = extremes(dtype, target)
     for kind in ("max", "min"):
-        expected = binary(kind, dtype, target)(x, others)
-        for order in (1, -1):
-
-            def beside(traits: Traits, values: Sequence[ir.Value], kind: str = kind, order: int = order) -> ir.Value:
-                left, right = (values[0], scalar.constant(dtype, known))[::order]
-                return scalar.binop(kind, dtype, left, right, traits=traits)
-
-            assert_same(kernel(beside, (dtype,), dtype, target)(x), expected, x)
+        expected = made[f"of_{kind}"](x, np.full_like(x, KNOWN[place]))
+        for side in SIDES:
+            assert_same(made[f"{kind}_{place}_{side}"](x), expected, x)
 
 
 def test_a_relu_is_a_comparison_and_a_mask() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,11 +86,16 @@ def casts(source: DType, target: str) -> dict[str, Kernel]:
     return kernels({str(destination): conversion(source, destination) for destination in destinations}, target)
 
 
+def of_source(source: DType, *more: DType) -> Any:
+    """Parameters of a test whose kernels are those that `casts` makes of this dtype: one process makes them once."""
+    return pytest.param(source, *more, marks=pytest.mark.xdist_group(f"narrow casts {source}"))
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("source", "destination"),
     [
-        pytest.param(source, destination, marks=pytest.mark.xdist_group(f"narrow casts {source}"))
+        of_source(source, destination)
         for source in (*NARROW, *WIDE)
         for destination in ((*WIDE, *NARROW) if source.is_narrow else NARROW)
     ],
@@ -105,21 +111,21 @@ def test_a_cast_is_the_references(source: DType, destination: DType, target: str
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("wide", FLOATS)
+@pytest.mark.parametrize("wide", [*map(of_source, FLOATS)], ids=str)
 @pytest.mark.parametrize("dtype", NARROW)
 def test_every_code_is_what_ml_dtypes_says_and_comes_back(dtype: DType, wide: DType, target: str) -> None:
     x = codes(dtype)
     widened = cast(dtype, wide, target)(x)
     assert_same(widened, x.astype(wide.numpy), x)
-    assert_same(cast(wide, dtype, target)(widened), x, widened)
+    assert_same(casts(wide, target)[str(dtype)](widened), x, widened)
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("source", FLOATS)
+@pytest.mark.parametrize("source", [*map(of_source, FLOATS)], ids=str)
 @pytest.mark.parametrize("dtype", NARROW_FLOATS)
 def test_every_boundary_is_rounded_to_the_nearest_and_ties_to_even(dtype: DType, source: DType, target: str) -> None:
     x = boundaries(dtype, source)
-    actual = cast(source, dtype, target)(x)
+    actual = casts(source, target)[str(dtype)](x)
     assert_same(actual, nearest(dtype, x.astype(np.float64)), x)
     if source is not DType.FLOAT64:  # From float64, ml_dtypes rounds twice.
         known = ~np.isnan(x.astype(np.float32))
@@ -128,13 +134,13 @@ def test_every_boundary_is_rounded_to_the_nearest_and_ties_to_even(dtype: DType,
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("source", [DType.FLOAT16, DType.BFLOAT16])
+@pytest.mark.parametrize("source", [*map(of_source, (DType.FLOAT16, DType.BFLOAT16))], ids=str)
 @pytest.mark.parametrize("dtype", NARROW_FLOATS)
 def test_every_16_bit_float_is_rounded_as_ml_dtypes_does(dtype: DType, source: DType, target: str) -> None:
     x = np.arange(1 << 16, dtype=np.uint16).view(source.numpy)
     with np.errstate(all="ignore"):
         x = x[~np.isnan(x)]
-        assert_same(cast(source, dtype, target)(x), x.astype(dtype.numpy), x)
+        assert_same(casts(source, target)[str(dtype)](x), x.astype(dtype.numpy), x)
 
 
 @pytest.mark.parametrize("dtype", NARROW_FLOATS)

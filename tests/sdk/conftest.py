@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import resource
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -13,6 +14,7 @@ import pytest
 
 from tensorkiln import AsyncClient, Client, Graph
 from tensorkiln.build import Builder, relu
+from tensorkiln.cli.app import _COMMANDS  # pyright: ignore[reportPrivateUsage]
 from tensorkiln.sdk.async_job import AsyncJob
 from tests.forked import Forked
 from tests.identity.guarded import Guarded
@@ -25,21 +27,7 @@ HERE = Path(__file__).parent
 NOWHERE = "http://127.0.0.1:1"
 Kiln = Callable[..., "subprocess.CompletedProcess[str]"]
 Connect = Callable[..., Any]
-COMMANDS = (
-    "app",
-    "compile",
-    "compile_all.command",
-    "run",
-    "tune",
-    "validate",
-    "explain",
-    "bench",
-    "convert",
-    "list_targets",
-    "doctor",
-    "report_page",
-    "mcp",
-)
+COMMANDS = tuple(place.partition(":")[0] for name, place in _COMMANDS.items() if name != "serve")
 # What commands load when they have come so far.
 LATER = (
     *("tensorkiln.connections", "tensorkiln.runtime.executor", "httpcore2", "typer.rich_utils", "rich.markdown"),
@@ -98,10 +86,17 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("kiln-home")
 
 
+@pytest.fixture(scope="module")
+def embedding() -> Iterator[None]:
+    """Embedded services of a module in which their start is not tested are forked."""
+    with forked_embedding():
+        yield
+
+
 @pytest.fixture
-def client(home: Path) -> Iterator[Client]:
-    """A client of the embedded service, whose start is not tested."""
-    with forked_embedding(), Client(cache_dir=home) as client:
+def client(embedding: None, home: Path) -> Iterator[Client]:
+    """A client of the embedded service."""
+    with Client(cache_dir=home) as client:
         yield client
 
 
@@ -150,7 +145,7 @@ def layer() -> Graph:
 @pytest.fixture(scope="package")
 def forked() -> Iterator[Forked]:
     """Runs `kiln` without loading it each time."""
-    with Forked(*(f"tensorkiln.cli.{name}" for name in COMMANDS), *LATER) as forked:
+    with Forked("tensorkiln.cli.app", *(f"tensorkiln.cli.{name}" for name in COMMANDS), *LATER) as forked:
         yield forked
 
 
@@ -178,6 +173,49 @@ def kiln(tmp_path: Path, served: str, forked: Forked) -> Kiln:
         return forked.run("tensorkiln.cli", *arguments, cwd=tmp_path, env=env, stdout=stdout, file_bytes=file_bytes)
 
     return run
+
+
+PROGRESS = re.compile(r"^\d+ of \d+, \d+ hits, \d+ failed, the slowest took [\d.]+ s\n", re.MULTILINE)
+"""How far a run is, which a machine that takes its time hears, and which is no complaint."""
+
+
+@pytest.fixture
+def kiln_all(kiln: Kiln, monkeypatch: pytest.MonkeyPatch) -> Kiln:
+    """Runs `kiln compile-all`, whatever machine this is."""
+    for name in [name for name in os.environ if name.startswith("GITHUB_")]:
+        monkeypatch.delenv(name)
+
+    def run(*arguments: str, **how: Any) -> subprocess.CompletedProcess[str]:
+        done = kiln("compile-all", *arguments, **how)
+        done.stderr = PROGRESS.sub("", done.stderr)
+        return done
+
+    return run
+
+
+def succeeded(done: subprocess.CompletedProcess[str]) -> str:
+    """What a command printed that did what it was asked for, and complained of nothing."""
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def complaint(done: subprocess.CompletedProcess[str], status: int) -> str:
+    """What a command complained of that ended so."""
+    assert done.returncode == status, done.stderr
+    return done.stderr
+
+
+def refusal(done: subprocess.CompletedProcess[str], status: int) -> str:
+    """What a command complained of that ended so and printed nothing."""
+    assert done.stdout == ""
+    return complaint(done, status)
+
+
+def one_line(done: subprocess.CompletedProcess[str], status: int) -> str:
+    """The line that is all of what a command said that ended so."""
+    said = refusal(done, status)
+    assert said.count("\n") == 1
+    return said
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from tensorkiln.cli.arrays import read_arrays
 from tensorkiln.errors import RequestError
-from tests.sdk.conftest import Kiln
+from tests.sdk.conftest import Kiln, one_line
 
 
 def saved(array: np.ndarray) -> bytes:
@@ -69,10 +69,8 @@ def test_a_file_that_is_no_array_is_one_line_and_wrong_usage(
     kiln: Kiln, graph_file: Path, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / name).write_bytes(BROKEN[name]())
-    refused = kiln("run", graph_file.name, "-i", name, "-s", "n=4")
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr.startswith(f"error[request.invalid]: {name} cannot be read as .npy or .npz: ")
-    assert refused.stderr.count("\n") == 1
+    refused = one_line(kiln("run", graph_file.name, "-i", name, "-s", "n=4"), 2)
+    assert refused.startswith(f"error[request.invalid]: {name} cannot be read as .npy or .npz: ")
 
 
 def test_whatever_byte_of_a_file_is_another_it_is_read_or_refused(tmp_path: Path) -> None:

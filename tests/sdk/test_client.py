@@ -1,5 +1,8 @@
+"""A client compiles and loads graphs, in a program that waits and in an event loop."""
+
 from __future__ import annotations
 
+import inspect
 import json
 import platform
 from concurrent.futures import ThreadPoolExecutor
@@ -9,18 +12,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorkiln import Client, Graph, reference
+from tensorkiln import AsyncClient, Client, Graph, reference
 from tensorkiln.build import Builder, relu
 from tensorkiln.errors import (
     DeviceError,
     InvalidGraphError,
     LimitExceededError,
+    NotFoundError,
     RequestError,
     UnavailableError,
 )
 from tensorkiln.limits import MAX_BODY_BYTES
 from tensorkiln.nearest import kind_of
 from tests.sdk.conftest import Kiln
+from tests.sdk.test_batch import broken
+from tests.service.bodies import graph
 
 
 def arrays(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -132,3 +138,49 @@ def test_a_graph_that_is_too_long_is_refused_before_it_is_sent(client: Client) -
     with pytest.raises(LimitExceededError) as refused:
         client.validate(b'"%b"' % (b" " * MAX_BODY_BYTES))
     assert refused.value.details == {"limit": "body_bytes", "maximum": MAX_BODY_BYTES, "actual": MAX_BODY_BYTES + 2}
+
+
+def public(kind: type[Any]) -> dict[str, Any]:
+    members = inspect.getmembers(kind, inspect.isfunction)
+    return {name: member for name, member in members if not name.startswith("_") or name == "__init__"}
+
+
+def test_both_clients_have_the_same_methods_with_the_same_arguments_and_words() -> None:
+    one, other = public(Client), public(AsyncClient)
+    assert one.keys() == other.keys()
+    for name in one:
+        stated, given = inspect.signature(one[name]), inspect.signature(other[name])
+        assert stated.parameters == given.parameters, name
+        if name != "__init__":
+            assert one[name].__doc__ == other[name].__doc__
+            assert one[name].__doc__
+
+
+async def test_a_graph_is_compiled_and_loaded_in_a_loop_and_the_errors_are_the_same(
+    served: str, layer: Graph, tmp_path: Path
+) -> None:
+    x, w = np.ones((4, 8), np.float32), np.full((8, 3), 0.5, np.float32)
+    async with AsyncClient(served, cache_dir=tmp_path) as client:
+        program = await client.compile(layer)
+        np.testing.assert_array_equal(program(x, w, n=4)[0], np.full((4, 3), 4, np.float32))
+        digest = program.compiled.digest
+        assert (await client.program(digest)).compiled.digest == digest
+        assert (await client.validate(layer))["valid"]
+        assert "cpu" in (await client.capabilities())["targets"]
+        assert await client.artifact(min(program.compiled.artifacts))
+        staged = await client.compile(layer, options={"dump_stages": True})
+        name = next(stage.name for stage in staged.compiled.stages if stage.dump)
+        assert await client.stage(staged.compiled.digest, name)
+        with pytest.raises(InvalidGraphError) as invalid:
+            await client.compile(broken())
+        assert invalid.value.pointers == ("/nodes/1/in_var",)
+        with pytest.raises(NotFoundError):
+            await client.program("0" * 64)
+        with pytest.raises(RequestError, match="cpu:pentium"):
+            await client.compile(graph(), "cpu:pentium")
+    with pytest.raises(UnavailableError, match="closed"):
+        await client.capabilities()
+
+
+async def test_a_client_that_waits_may_be_used_inside_a_loop(client: Client, layer: Graph) -> None:
+    assert client.compile(layer).compiled.digest

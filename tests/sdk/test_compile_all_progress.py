@@ -12,7 +12,7 @@ from tensorkiln.cli.compile_all.files import GraphFile
 from tensorkiln.cli.compile_all.progress import Progress
 from tensorkiln.cli.compile_all.result import Result
 from tensorkiln.errors import CrashedError
-from tests.sdk.test_compile_all import PROGRESS
+from tests.sdk.conftest import PROGRESS
 
 DONE = Result(GraphFile("one", Path("one.json")), "cpu:x86-64-v2")
 FAILED = Result(GraphFile("two", Path("two.json")), "cpu:x86-64-v2", error=CrashedError("gone"))

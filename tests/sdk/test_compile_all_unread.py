@@ -10,22 +10,22 @@ from typing import TypeAlias
 
 import pytest
 
-from tests.sdk.conftest import Kiln
-from tests.sdk.test_compile_all import PROGRESS, REPORTS, command, environment, graphs, kiln, report
+from tests.sdk.conftest import PROGRESS, Kiln, complaint
+from tests.sdk.test_compile_all import REPORTS, command, environment, graphs, report
 from tests.sdk.unread import broken_pipe
 from tests.service.bodies import graph
 
-__all__ = ["environment", "graphs", "kiln"]
+__all__ = ["environment", "graphs"]
 
 Unread: TypeAlias = Callable[..., "tuple[int, str]"]
 """Runs a command whose stdout has no reader: its exit code, and what it said on stderr."""
 
 
 @pytest.fixture
-def unread(kiln: Kiln) -> Unread:
+def unread(kiln_all: Kiln) -> Unread:
     def run(*arguments: str, **variables: str) -> tuple[int, str]:
         with broken_pipe() as stdout:
-            done = kiln(*arguments, stdout=stdout, **variables)
+            done = kiln_all(*arguments, stdout=stdout, **variables)
         return done.returncode, done.stderr
 
     return run
@@ -76,11 +76,12 @@ def test_without_a_stdout_the_reports_are_written(
 
 
 def test_a_json_report_that_cannot_be_written_keeps_no_table_from_the_page(
-    kiln: Kiln, graphs: Path, tmp_path: Path
+    kiln_all: Kiln, graphs: Path, tmp_path: Path
 ) -> None:
     page = tmp_path / "summary.md"
     (graphs / "one.json").write_text(json.dumps(graph("sqrt", rows=101)))
-    done = kiln("graphs", "-t", "x86-64-v2", "--json", "/proc/report.json", GITHUB_STEP_SUMMARY=str(page))
-    assert done.returncode == 2
-    assert "/proc/report.json cannot be written" in done.stderr
+    done = complaint(
+        kiln_all("graphs", "-t", "x86-64-v2", "--json", "/proc/report.json", GITHUB_STEP_SUMMARY=str(page)), 2
+    )
+    assert "/proc/report.json cannot be written" in done
     assert "| one | cpu:x86-64-v2 | ok |" in page.read_text()

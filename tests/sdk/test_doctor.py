@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -20,10 +19,9 @@ from service.identity.caller import Scope
 from tensorkiln import Client, Graph
 from tensorkiln.doctor.packages import DISTRIBUTION, SERVER
 from tensorkiln.spec.abi import ABI_VERSION
-from tests.forked import Forked
 from tests.identity.guarded import Guarded
 from tests.loopback import Loopback
-from tests.sdk.conftest import Kiln, no_time_at
+from tests.sdk.conftest import Kiln, succeeded
 from tests.service.server import Server
 
 PARTS = {"python", "packages", "cpu", "gpu", "nvjitlink", "ptxas", "cache", "service", "isolation", "readiness"}
@@ -34,24 +32,15 @@ Doctor: TypeAlias = Callable[..., "tuple[int, dict[str, dict[str, str]]]"]
 """Runs the command with variables of the environment: its exit status, and the worst finding of each part."""
 
 
-@pytest.fixture
-def kiln(tmp_path: Path, forked: Forked) -> Kiln:
-    """Runs `kiln` with variables of the environment, and without those of here."""
-
-    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
-        places = {"KILN_HOME": str(tmp_path / "home"), "KILN_CONFIG_DIR": str(tmp_path / "config")}
-        hurried = no_time_at(variables.get("KILN_URL", ""))
-        environment = {**clean, **places, **hurried, "COLUMNS": "240", "NO_COLOR": "1", **variables}
-        return forked.run("tensorkiln.cli", *arguments, cwd=tmp_path, env=environment)
-
-    return run
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KILN_CACHE_DIR", raising=False)
 
 
 @pytest.fixture
 def doctor(kiln: Kiln) -> Doctor:
     def run(**variables: str) -> tuple[int, dict[str, dict[str, str]]]:
-        done = kiln("doctor", "--json", **variables)
+        done = kiln("doctor", "--json", url="", **variables)
         assert done.stderr == "", done.stderr
         answer = json.loads(done.stdout)
         statuses = ("ok", "warn", "fail")
@@ -66,13 +55,12 @@ def doctor(kiln: Kiln) -> Doctor:
 
 
 def test_where_all_is_well_every_part_is_named_and_none_fails(kiln: Kiln) -> None:
-    done = kiln("doctor")
-    assert (done.returncode, done.stderr) == (0, "")
-    named = {line.split("│")[1].strip() for line in done.stdout.splitlines() if line.startswith("│")}
+    done = succeeded(kiln("doctor", url="", COLUMNS="240"))
+    named = {line.split("│")[1].strip() for line in done.splitlines() if line.startswith("│")}
     assert named >= PARTS | LAST
     assert named >= {DISTRIBUTION, f"{DISTRIBUTION}[cpu]", f"{DISTRIBUTION}[onnx]"}
-    assert "0 fail" in done.stdout.splitlines()[-1]
-    assert "embedded: build" in done.stdout
+    assert "0 fail" in done.splitlines()[-1]
+    assert "embedded: build" in done
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,13 @@ from tensorkiln.frontends.model import Model
 from tensorkiln.target_names import NEWEST_CUDA, full_name, note
 from tests.mistakes.tables import DOCUMENTS, SETUP
 from tests.mistakes.test_mistakes import changed
-from tests.sdk.conftest import Kiln
+from tests.sdk.conftest import Kiln, complaint, refusal, succeeded
 from tests.wheels.own_model import write
 
 
 def test_targets_are_listed_by_the_names_that_commands_take(kiln: Kiln) -> None:
-    shown = kiln("targets", "--json", "--url", "")
-    assert (shown.returncode, shown.stderr) == (0, "")
-    rows = {row["name"]: row for row in json.loads(shown.stdout)["targets"]}
+    shown = succeeded(kiln("targets", "--json", "--url", ""))
+    rows = {row["name"]: row for row in json.loads(shown)["targets"]}
     assert {"native", "cpu", "x86-64-v3", "aarch64", "cuda", "sm_90", NEWEST_CUDA} <= rows.keys()
     assert rows["native"]["here"] == "runs"
     assert NEWEST_CUDA in rows["cuda"]["stands_for"]
@@ -77,27 +76,22 @@ def test_stages_are_dumped_by_the_suffix_of_their_language(kiln: Kiln, graph_fil
 
 def test_a_run_writes_its_profile(kiln: Kiln, graph_file: Path) -> None:
     asked = ("run", graph_file.name, "--random", "0", "-s", "n=4", "--repeat", "3")
-    done = kiln(*asked, "--profile", "x.json")
-    assert (done.returncode, done.stderr) == (0, "")
+    succeeded(kiln(*asked, "--profile", "x.json"))
     events = json.loads((graph_file.parent / "x.json").read_text())["traceEvents"]
     assert any(event["ph"] == "X" for event in events)
-    done = kiln(*asked, "--profile", "x.svg")
-    assert (done.returncode, done.stderr) == (0, "")
+    succeeded(kiln(*asked, "--profile", "x.svg"))
     roofline = ElementTree.parse(graph_file.parent / "x.svg").getroot()
     assert roofline.tag == "{http://www.w3.org/2000/svg}svg"
     (title,) = (event["args"]["name"] for event in events if event["name"] == "process_name")
     kernels = {event["name"] for event in events if event["ph"] == "X" and event["args"].get("flops")}
     assert kernels
     assert {title, *kernels} <= set(roofline.itertext())
-    refused = kiln(*asked, "--profile", "x.html")
-    assert refused.returncode == 2
-    assert "a profile is saved as .json" in refused.stderr
+    assert "a profile is saved as .json" in complaint(kiln(*asked, "--profile", "x.html"), 2)
 
 
 def test_bench_says_how_long_calls_take_and_what_they_use(kiln: Kiln, graph_file: Path) -> None:
-    done = kiln("bench", graph_file.name, "-s", "n=4", "--repeat", "4", "--threads", "1", "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    told = json.loads(done.stdout)
+    done = succeeded(kiln("bench", graph_file.name, "-s", "n=4", "--repeat", "4", "--threads", "1", "--json"))
+    told = json.loads(done)
     assert told["machine"]["gb_per_s"] > 0
     for each in (told["call"], *told["items"]):
         assert 0 < each["least_ns"] <= each["median_ns"]
@@ -112,10 +106,9 @@ def test_what_a_compile_would_find_is_explained(kiln: Kiln, graph_file: Path) ->
     b.output(b.input("float32", (5, 13)) * 7.0)
     graph_file.write_text(b.graph().to_json())
     asked = ("explain", graph_file.name, "-t", "x86-64-v3")
-    before = kiln(*asked, "--out", "why.json")
-    assert (before.returncode, before.stderr) == (0, "")
+    before = succeeded(kiln(*asked, "--out", "why.json"))
     (action,) = json.loads((graph_file.parent / "why.json").read_text())["actions"]
-    assert re.search(rf"x86-64-v3 .* {action['digest'][:12]} .* no ", before.stdout)
+    assert re.search(rf"x86-64-v3 .* {action['digest'][:12]} .* no ", before)
     assert not action["stored"]
     compiled = kiln("compile", graph_file.name, "-t", "x86-64-v3", "-o", "programs.json")
     assert compiled.returncode == 0
@@ -134,16 +127,13 @@ def test_a_graph_is_converted_and_comes_back(kiln: Kiln, graph_file: Path, layer
     back = kiln("convert", "model.kilnmodel", "-o", "back.json")
     assert back.returncode == 0
     assert Graph.model_validate_json((folder / "back.json").read_text()) == layer
-    refused = kiln("convert", graph_file.name, "-o", "model.txt")
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert "to .json, its graph, or to .kilnmodel" in refused.stderr
+    assert "to .json, its graph, or to .kilnmodel" in refusal(kiln("convert", graph_file.name, "-o", "model.txt"), 2)
 
 
 def test_an_onnx_model_is_converted_to_its_graph(kiln: Kiln, tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     write(tmp_path / "model.onnx")
-    done = kiln("convert", "model.onnx", "-o", "graph.json", "--dim", "rows=1:64", url="")
-    assert (done.returncode, done.stderr) == (0, "")
+    done = succeeded(kiln("convert", "model.onnx", "-o", "graph.json", "--dim", "rows=1:64", url=""))
     from tensorkiln.frontends import onnx
 
     graph = Graph.model_validate_json((tmp_path / "graph.json").read_text())
@@ -151,7 +141,7 @@ def test_an_onnx_model_is_converted_to_its_graph(kiln: Kiln, tmp_path: Path) -> 
     assert [(each.name, each.min_val, each.max_val) for each in graph.symbolic_vars] == [("rows", 1, 64)]
     # The weights of two layers are inputs.
     assert len(graph.input_vars) == 3
-    assert "2 parameters are inputs of it" in done.stdout
+    assert "2 parameters are inputs of it" in done
 
 
 def test_parameters_that_a_graph_cannot_have_are_counted(kiln: Kiln, graph_file: Path, layer: Graph) -> None:

@@ -1,4 +1,4 @@
-"""What is stored and nothing else: for those who must not have anything compiled, such as pull requests."""
+"""What is stored and nothing else, for those who must not have anything compiled; and what their keys allow."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ from tensorkiln.errors import NotFoundError, UnavailableError
 from tests.identity.guarded import Guarded
 from tests.sdk.conftest import Kiln
 from tests.sdk.scripted import ScriptedServer
-from tests.sdk.test_compile_all import REPORTS, kiln, report
+from tests.sdk.test_compile_all import REPORTS, report, written_graphs
 from tests.service.bodies import V3, graph
-
-__all__ = ["kiln"]
 
 
 @pytest.fixture
@@ -85,7 +83,7 @@ def test_an_answer_for_other_targets_is_no_answer(scripted: ScriptedServer, tmp_
 
 
 def test_a_read_only_run_takes_what_is_stored_and_names_what_is_not(
-    kiln: Kiln, guarded: Guarded, worker: Client, tmp_path: Path
+    kiln_all: Kiln, guarded: Guarded, worker: Client, tmp_path: Path
 ) -> None:
     (tmp_path / "graphs").mkdir()
     for name, rows in (("old", 144), ("new", 145)):
@@ -93,7 +91,7 @@ def test_a_read_only_run_takes_what_is_stored_and_names_what_is_not(
     (made,) = worker.compile_for(graph(rows=144), [V3])
     for key in (guarded.key("acme"), guarded.key("acme", Scope.CACHE_READ)):
         asked = ("graphs", "-t", V3, "--read-only-cache", "--lock", "kiln.lock", *REPORTS)
-        done = kiln(*asked, url=guarded.url, KILN_API_KEY=key)
+        done = kiln_all(*asked, url=guarded.url, KILN_API_KEY=key)
         assert done.returncode == 4, done.stderr
         assert f"new for {V3} was not in the cache: " in done.stdout
         totals = report(tmp_path)["totals"]
@@ -106,4 +104,22 @@ def test_a_read_only_run_takes_what_is_stored_and_names_what_is_not(
         assert (suite.get("failures"), suite.get("errors"), suite.get("skipped")) == ("0", "0", "1")
     assert not is_stored(worker, graph(rows=145))
     worker.compile_for(graph(rows=145), [V3])
-    assert kiln(*asked, url=guarded.url, KILN_API_KEY=key).returncode == 0
+    assert kiln_all(*asked, url=guarded.url, KILN_API_KEY=key).returncode == 0
+
+
+def test_a_key_that_is_refused_says_nothing_of_the_graphs(kiln_all: Kiln, guarded: Guarded, tmp_path: Path) -> None:
+    written_graphs(tmp_path / "graphs", ["one"], 131)
+    reader = guarded.key("acme", Scope.CACHE_READ)
+    for variables, code in (
+        ({}, "auth.missing"),
+        ({"KILN_API_KEY": "kiln_no"}, "auth.invalid"),
+        ({"KILN_API_KEY": reader}, "auth.forbidden"),
+    ):
+        refused = kiln_all("graphs", "-t", "cpu", *REPORTS, url=guarded.url, **variables)
+        assert refused.returncode == 3, refused.stderr
+        assert f"error[{code}]" in refused.stderr
+        told = report(tmp_path)
+        assert (told["exit_code"], told["totals"]["failed"]) == (3, 1)
+        (suite,) = ElementTree.parse(tmp_path / "report.xml").getroot()
+        assert (suite.get("errors"), suite.get("failures")) == ("1", "0")
+    assert kiln_all("graphs", "-t", "cpu", url=guarded.url, KILN_API_KEY=guarded.key("acme")).returncode == 0

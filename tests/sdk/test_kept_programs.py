@@ -19,7 +19,6 @@ from tensorkiln.compiler_build import Build, build
 from tensorkiln.embedded import embedded_service
 from tensorkiln.errors import TensorkilnError
 from tensorkiln.graph import Graph
-from tests.service.embedded import forked_embedding
 
 
 def doubled(size: int = 4) -> Graph:
@@ -29,14 +28,8 @@ def doubled(size: int = 4) -> Graph:
     return b.graph()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _forked() -> Iterator[None]:
-    with forked_embedding():
-        yield
-
-
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kept(embedding: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home where one graph was compiled, by a service that has ended, and the keys of that which its user knows."""
     folder = tmp_path_factory.mktemp("kept")
     with (

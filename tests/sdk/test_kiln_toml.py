@@ -20,7 +20,7 @@ from tensorkiln.cli.kiln_toml import (
     settings_of,
 )
 from tensorkiln.errors import RequestError
-from tests.sdk.conftest import Kiln
+from tests.sdk.conftest import Kiln, complaint, succeeded
 from tests.snippets import ROOT, blocks
 
 WHOLE = """
@@ -188,34 +188,25 @@ def test_a_folder_is_compiled_as_its_file_says(kiln: Kiln, tmp_path: Path, layer
     others = {each["graph"]: each for each in json.loads((tmp_path / "other.json").read_text())["results"]}
     assert {each["target"] for each in others.values()} == {"cpu:x86-64-v3"}
     written(folder, SETTINGS.replace("*.onnx", "*.onx"))
-    refused = kiln("compile-all", "models")
-    assert refused.returncode == 2
-    assert "no model matches [models.'*.onx']" in refused.stderr
+    assert "no model matches [models.'*.onx']" in complaint(kiln("compile-all", "models"), 2)
     written(folder, "")
-    refused = kiln("compile-all", "models")
-    assert refused.returncode == 2
-    assert "expanded.onnx has no target: name some by --targets, or in kiln.toml" in refused.stderr
+    refused = complaint(kiln("compile-all", "models"), 2)
+    assert "expanded.onnx has no target: name some by --targets, or in kiln.toml" in refused
 
 
 def test_commands_for_one_model_take_what_its_file_says(kiln: Kiln, tmp_path: Path) -> None:
     written(tmp_path / "models", SETTINGS.replace('targets = ["cpu:x86-64-v2"]', ""))
     (tmp_path / "models" / "expanded.onnx").write_bytes(expanded())
-    shown = kiln("validate", "models/expanded.onnx")
-    assert (shown.returncode, shown.stderr) == (0, "")
-    assert "1 to 8" in shown.stdout
+    assert "1 to 8" in succeeded(kiln("validate", "models/expanded.onnx"))
     x = np.arange(5, dtype=np.float32)[:, None]
     np.save(tmp_path / "x.npy", x)
-    done = kiln("run", "models/expanded.onnx", "-i", "x.npy", "-o", "y.npy")
-    assert (done.returncode, done.stderr) == (0, "")
+    succeeded(kiln("run", "models/expanded.onnx", "-i", "x.npy", "-o", "y.npy"))
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.broadcast_to(x, (5, 3)) * np.float32(0.5))
-    contradicted = kiln("run", "models/expanded.onnx", "-i", "x.npy", "--symbol", "n=4")
-    assert contradicted.returncode == 6
-    assert "--symbol n=4: the inputs make it 5" in contradicted.stderr
-    fixed = kiln("run", "models/expanded.onnx", "--dim", "n=5", "-i", "x.npy")
-    assert (fixed.returncode, fixed.stderr) == (0, "")
-    stored = kiln("explain", "models/expanded.onnx", "--out", "why.json")
-    assert (stored.returncode, stored.stderr) == (0, "")
-    assert re.search(r"cpu:native .* yes .*same request", stored.stdout)
+    contradicted = complaint(kiln("run", "models/expanded.onnx", "-i", "x.npy", "--symbol", "n=4"), 6)
+    assert "--symbol n=4: the inputs make it 5" in contradicted
+    succeeded(kiln("run", "models/expanded.onnx", "--dim", "n=5", "-i", "x.npy"))
+    stored = succeeded(kiln("explain", "models/expanded.onnx", "--out", "why.json"))
+    assert re.search(r"cpu:native .* yes .*same request", stored)
     action = json.loads((tmp_path / "why.json").read_text())["actions"][0]
     assert action["components"]["options"]["fast_math"] is True
     missing = kiln("explain", "models/expanded.onnx", "--no-fast-math", "-t", "cpu:native")
@@ -224,21 +215,18 @@ def test_commands_for_one_model_take_what_its_file_says(kiln: Kiln, tmp_path: Pa
     both = kiln("compile", "models/expanded.onnx", "--dim", "n=1:8")
     assert both.returncode == 0, both.stderr
     assert {"cpu:x86-64-v2", "cpu:x86-64-v3"} <= set(both.stdout.split())
-    bundle = kiln("compile", "models/expanded.onnx", "--dim", "n=1:8", "--bundle", "one.kiln")
-    assert bundle.returncode == 2
-    assert "kiln.toml names 2 targets: give --target" in bundle.stderr
+    bundle = complaint(kiln("compile", "models/expanded.onnx", "--dim", "n=1:8", "--bundle", "one.kiln"), 2)
+    assert "kiln.toml names 2 targets: give --target" in bundle
 
 
 def test_constants_are_for_inputs_of_onnx_models_and_fit_them(kiln: Kiln, tmp_path: Path, layer: Graph) -> None:
     written(tmp_path, "constants = { shape = [1, 3.5] }\ndims = { n = 4 }")
     (tmp_path / "expanded.onnx").write_bytes(expanded())
-    refused = kiln("validate", "expanded.onnx")
-    assert refused.returncode == 6
-    assert "the input 'shape' is of int64; the array that fixes it is of float64" in refused.stderr
+    refused = complaint(kiln("validate", "expanded.onnx"), 6)
+    assert "the input 'shape' is of int64; the array that fixes it is of float64" in refused
     (tmp_path / "layer.json").write_text(layer.to_json())
-    refused = kiln("validate", "layer.json")
-    assert refused.returncode == 2
-    said = " ".join(refused.stderr.split())
+    refused = complaint(kiln("validate", "layer.json"), 2)
+    said = " ".join(refused.split())
     assert f"constants in {tmp_path / FILE} apply to ONNX models only" in said
     assert 'move them to a table such as [models."*.onnx"]' in said
     written(tmp_path, "[models.'*.onnx']\nconstants = { shape = [1, 3], scale = 1 }")

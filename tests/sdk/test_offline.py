@@ -13,10 +13,8 @@ from tensorkiln.embedded import embedded_service
 from tensorkiln.errors import NotFoundError
 from tests.sdk.conftest import Connect, Kiln
 from tests.sdk.scripted import ScriptedServer
-from tests.sdk.test_compile_all import REPORTS, kiln, report, written_graphs
+from tests.sdk.test_compile_all import REPORTS, report, written_graphs
 from tests.service.bodies import V3, graph
-
-__all__ = ["kiln"]
 
 CALLS: dict[str, Callable[[Any], Any]] = {
     "compile": lambda client: client.compile(graph(), V3),
@@ -56,11 +54,11 @@ def test_no_service_is_started_for_a_client_that_is_offline(tmp_path: Path) -> N
 
 
 def test_a_run_over_a_folder_may_be_told_by_the_environment(
-    kiln: Kiln, scripted: ScriptedServer, tmp_path: Path
+    kiln_all: Kiln, scripted: ScriptedServer, tmp_path: Path
 ) -> None:
     written_graphs(tmp_path / "graphs", ["one"], 4)
     scripted.answers_with()
-    done = kiln("graphs", "-t", V3, *REPORTS, url=scripted.url, KILN_OFFLINE="1")
+    done = kiln_all("graphs", "-t", V3, *REPORTS, url=scripted.url, KILN_OFFLINE="1")
     assert done.returncode == 1
     assert report(tmp_path)["totals"]["failed"] == 1
     assert scripted.received == []

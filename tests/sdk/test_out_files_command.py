@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.sdk.conftest import Kiln
+from tests.sdk.conftest import Kiln, complaint, one_line, refusal
 
 BEFORE = b"what an earlier run has written"
 
@@ -22,11 +22,8 @@ pytestmark = pytest.mark.usefixtures("graph_file")
 
 def test_programs_that_cannot_be_written_leave_those_of_before(kiln: Kiln, tmp_path: Path) -> None:
     (tmp_path / "out.json").write_bytes(BEFORE)
-    failed = kiln("compile", "layer.json", "-o", "out.json", file_bytes=1000)
-    assert (failed.returncode, failed.stdout) == (2, "")
-    assert (
-        failed.stderr == "error[file]: 'out.json' cannot be written: File too large; make room, or write elsewhere.\n"
-    )
+    failed = refusal(kiln("compile", "layer.json", "-o", "out.json", file_bytes=1000), 2)
+    assert failed == "error[file]: 'out.json' cannot be written: File too large; make room, or write elsewhere.\n"
     assert (tmp_path / "out.json").read_bytes() == BEFORE
     assert not list(tmp_path.glob(".out.json*"))
 
@@ -34,9 +31,8 @@ def test_programs_that_cannot_be_written_leave_those_of_before(kiln: Kiln, tmp_p
 def test_code_that_cannot_be_written_leaves_that_of_before(kiln: Kiln, tmp_path: Path) -> None:
     assert kiln("compile", "layer.json", "--artifacts", "code").returncode == 0
     before = {path.name: path.read_bytes() for path in (tmp_path / "code").iterdir()}
-    failed = kiln("compile", "layer.json", "--artifacts", "code", file_bytes=100)
-    assert failed.returncode == 2
-    assert "cannot be written: File too large" in failed.stderr
+    failed = complaint(kiln("compile", "layer.json", "--artifacts", "code", file_bytes=100), 2)
+    assert "cannot be written: File too large" in failed
     assert {path.name: path.read_bytes() for path in (tmp_path / "code").iterdir()} == before
 
 
@@ -47,10 +43,8 @@ def test_outputs_that_cannot_be_written_leave_those_of_before(kiln: Kiln, tmp_pa
     assert done.returncode == 0, done.stderr
     assert (tmp_path / name).read_bytes() != BEFORE
     (tmp_path / name).write_bytes(BEFORE)
-    failed = kiln("run", "layer.json", "--random", "0", "-s", "n=64", "-o", name, file_bytes=500)
-    assert (failed.returncode, failed.stdout) == (2, "")
-    assert failed.stderr.startswith(f"error[file]: '{name}' cannot be written: ")
-    assert failed.stderr.count("\n") == 1
+    failed = one_line(kiln("run", "layer.json", "--random", "0", "-s", "n=64", "-o", name, file_bytes=500), 2)
+    assert failed.startswith(f"error[file]: '{name}' cannot be written: ")
     assert (tmp_path / name).read_bytes() == BEFORE
 
 

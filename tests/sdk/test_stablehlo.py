@@ -28,6 +28,9 @@ def text(body: str) -> StableHlo:
     return StableHlo(f"func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{ {body} return %0 : tensor<4xf32> }}")
 
 
+pytestmark = pytest.mark.usefixtures("embedding")
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("kiln-home")

@@ -42,13 +42,7 @@ def test_an_artifact_has_a_strong_etag_and_never_changes_and_head_says_so_withou
 def test_a_range_is_sent_alone(server: Server, artifact: tuple[str, bytes]) -> None:
     digest, content = artifact
     size = len(content)
-    for header, start, stop in (
-        ("bytes=0-0", 0, 1),
-        ("bytes=1-9", 1, 10),
-        ("bytes=10-", 10, size),
-        ("bytes=-5", size - 5, size),
-        (f"bytes=5-{size * 2}", 5, size),
-    ):
+    for header, start, stop in (("bytes=1-9", 1, 10), (f"bytes=5-{size * 2}", 5, size)):
         answer = server.http.get(f"/artifacts/{digest}", headers={"Range": header})
         assert answer.status_code == 206
         assert answer.content == content[start:stop]
@@ -76,7 +70,9 @@ def test_a_range_outside_of_the_artifact_is_refused(server: Server, artifact: tu
         ("bytes=-", None),
         ("bytes=1.5-2", None),
         ("bytes=0-", range(10)),
+        ("bytes=0-0", range(1)),
         ("bytes=9-9", range(9, 10)),
+        ("bytes=5-20", range(5, 10)),
         (" bytes=2-3 ", range(2, 4)),
         ("bytes=-3", range(7, 10)),
         ("bytes=-30", range(10)),

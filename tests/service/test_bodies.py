@@ -6,23 +6,19 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from service.identity.caller import LOCAL, acting_as, caller
-from service.process.memory_limit import MemoryLimit
-from service.store.blobs import Blobs, Bodies
+from service.identity.caller import LOCAL, acting_as
+from service.store.blobs import Blobs
 from service.store.location import open_store
 from service.wire.body import Body
+from tests.service.house import bodies_in
 
 CONTENT = b'{"graph":{}}'
 BODY = Body(CONTENT, sha256(CONTENT).hexdigest())
 ONE, OTHER = (replace(LOCAL, tenant=name) for name in ("one", "other"))
 
 
-def bodies(home: Path) -> Bodies:
-    return Bodies(Blobs(open_store(str(home))), lambda: caller().tenant, MemoryLimit(4096))
-
-
 async def test_a_body_of_two_tenants_is_stored_twice(tmp_path: Path) -> None:
-    stored = bodies(tmp_path)
+    stored = bodies_in(open_store(str(tmp_path)))
     digests: list[str] = []
     for who in (ONE, OTHER, ONE):
         with acting_as(who):
@@ -33,6 +29,7 @@ async def test_a_body_of_two_tenants_is_stored_twice(tmp_path: Path) -> None:
 
 
 async def test_a_body_that_was_stored_as_it_is_comes_back(tmp_path: Path) -> None:
-    digest = await Blobs(open_store(str(tmp_path))).put(CONTENT)
+    store = open_store(str(tmp_path))
+    digest = await Blobs(store).put(CONTENT)
     with acting_as(ONE):
-        assert await bodies(tmp_path).get(digest) == BODY
+        assert await bodies_in(store).get(digest) == BODY

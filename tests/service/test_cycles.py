@@ -6,8 +6,8 @@ import asyncio
 import gc
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+import httpx2
 import pytest
 from fastapi import FastAPI
 
@@ -16,6 +16,7 @@ from service.server.app import create_app
 from service.settings import Settings
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.failing import failing, start_failing
+from tests.service.server import JSON
 
 LARGE = 1 << 20
 SETTLED_S = 0.2
@@ -23,28 +24,11 @@ PADDING = b" " * LARGE
 """JSON that means nothing, and makes a body worth finding."""
 
 
-async def send(app: FastAPI, path: str, body: bytes, **headers: str) -> tuple[int, bytes]:
-    """Status and body of the answer to a POST that comes in one piece."""
-    fields = {"content-type": "application/json", "content-length": str(len(body)), **headers}
-    answer: list[dict[str, Any]] = []
-    pieces = [{"type": "http.request", "body": body, "more_body": False}]
-    scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http",
-        "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "", "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 2), "headers": [(n.lower().encode(), v.encode()) for n, v in fields.items()],
-    }  # fmt: skip
-
-    async def receive() -> dict[str, Any]:
-        if pieces:
-            return pieces.pop()
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    async def sending(message: Any) -> None:
-        answer.append(message)
-
-    await app(scope, receive, sending)
-    return answer[0]["status"], b"".join(message.get("body", b"") for message in answer[1:])
+async def send(app: FastAPI, path: str, body: bytes, **headers: str) -> tuple[int, str]:
+    """Status and body of the answer to a POST."""
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1") as client:
+        answer = await client.post(path, content=body, headers={**JSON, **headers}, timeout=60)
+        return answer.status_code, answer.text
 
 
 def held_by_cycles() -> list[str]:

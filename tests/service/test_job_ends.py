@@ -56,6 +56,23 @@ class Broken(Turns):
         yield
 
 
+class Refusing(JobRecords):
+    """Raises at so many calls of this method."""
+
+    def __init__(self, house: House, method: str, times: int, error: Exception = AWAY) -> None:
+        super().__init__(house.records)
+        self.left = times
+        real = getattr(self, method)
+
+        async def refuse(*arguments: Any) -> Any:
+            if self.left:
+                self.left -= 1
+                raise error
+            return await real(*arguments)
+
+        setattr(self, method, refuse)
+
+
 async def test_a_defect_outside_the_work_ends_the_job(house: House) -> None:
     house.turns = Broken(AssertionError("the lanes are not what they were"))
     assert failed_by(await house.done()) == "internal"
@@ -107,16 +124,7 @@ async def test_a_compile_that_was_begun_again_often_does_not_use_up_the_job(tmp_
 
 
 async def test_a_job_whose_end_cannot_be_written_for_a_while_is_taken_up_again(house: House) -> None:
-    class Failing(JobRecords):
-        left = 2
-
-        async def end(self, record: JobRecord) -> JobRecord:
-            if self.left:
-                self.left -= 1
-                raise RuntimeError("a defect")
-            return await super().end(record)
-
-    house.job_records = Failing(house.records)
+    house.job_records = Refusing(house, "end", 2, RuntimeError("a defect"))
     record = await house.done()
     assert (record.state, record.attempt) == ("done", 2)
 
@@ -157,21 +165,13 @@ async def test_a_job_is_cancelled_also_when_the_store_does_not_take_that_at_once
 ) -> None:
     monkeypatch.setattr("service.engine.jobs.CANCEL_S", 0.05)
 
-    class Refusing(JobRecords):
-        refuses = True
-
-        async def end(self, record: JobRecord) -> JobRecord:
-            if self.refuses:
-                raise AWAY
-            return await super().end(record)
-
     house = House(tmp_path, endless)
-    house.job_records = refusing = Refusing(house.records)
+    house.job_records = refusing = Refusing(house, "end", 1_000_000)
     async with house.working() as jobs:
         job = await jobs.accept(BODY)
         with pytest.raises(UnavailableError, match="being cancelled, but its end"):
             await jobs.cancel(job.record.id)
-        refusing.refuses = False
+        refusing.left = 0
         assert (await ended(jobs, job.record.id)).state == "cancelled"
         assert (await jobs.cancel(job.record.id)).record.state == "cancelled"
         assert jobs.open().total() == 0
@@ -241,7 +241,7 @@ async def test_a_job_whose_request_is_gone_fails(house: House) -> None:
 
 @pytest.mark.parametrize("lost", ["000", "999"])
 async def test_a_job_that_the_store_does_not_give_holds_up_no_other(house: House, lost: str) -> None:
-    class Refusing(JobRecords):
+    class Giving(JobRecords):
         refused = 0
 
         async def orphan(self, job: str, owner: str) -> JobRecord | None:
@@ -250,7 +250,7 @@ async def test_a_job_that_the_store_does_not_give_holds_up_no_other(house: House
                 raise UnavailableError("The store does not give this.")
             return await super().orphan(job, owner)
 
-    house.job_records = refusing = Refusing(house.records)
+    house.job_records = giving = Giving(house.records)
     blob = await house.blobs.put(b"{}")
     left = [f"{number * 111:03}" + "a" * 29 for number in range(10)]
     for identifier in left:
@@ -258,21 +258,12 @@ async def test_a_job_that_the_store_does_not_give_holds_up_no_other(house: House
     async with house.working() as jobs:
         for identifier in left:
             assert identifier.startswith(lost) or (await ended(jobs, identifier)).state == "done"
-        assert refusing.refused
+        assert giving.refused
 
 
 async def test_a_service_that_could_not_write_that_it_took_a_job_takes_it_up_later(house: House) -> None:
-    class Refusing(JobRecords):
-        refuses = True
-
-        async def write(self, record: JobRecord) -> None:
-            if self.refuses:
-                self.refuses = False
-                raise AWAY
-            await super().write(record)
-
     await house.job_records.write(replace(LEFT, body=await house.blobs.put(b"{}")))
-    house.job_records = Refusing(house.records)
+    house.job_records = Refusing(house, "write", 1)
     async with house.working() as jobs:
         assert jobs.open().total() == 0
         assert (await ended(jobs, LEFT.id)).state == "done"

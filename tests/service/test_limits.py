@@ -156,20 +156,6 @@ def test_a_value_whose_size_has_too_many_terms_is_refused_and_no_crash(server: S
         assert problem["details"] == {"limit": "expression_terms", "maximum": 256, "actual": 2**axes}
 
 
-@pytest.mark.parametrize("named", [lambda text: graph(name=text), lambda text: graph(symbol=text)])
-def test_a_name_has_at_most_64_characters(server: Server, named: Callable[[str], Wire]) -> None:
-    assert server.post("/validate", encoded({"graph": named("n" * 64)})).status_code == 200
-    answer = server.post("/validate", encoded({"graph": named("n" * 65)}))
-    assert (answer.status_code, answer.json()["code"]) == (422, "graph.invalid")
-    assert answer.json()["pointers"][0] in ("/name", "/symbolic_vars/0/name", "/nodes/0/shape/1")
-
-
-@pytest.mark.parametrize("name", ["", "0", "a-b", "a b", "é", "a\n", "a\x00", ".a"])
-def test_a_symbol_of_another_spelling_is_refused(server: Server, name: str) -> None:
-    answer = server.post("/validate", encoded({"graph": graph(symbol=name)}))
-    assert (answer.status_code, answer.json()["code"]) == (422, "graph.invalid"), answer.text
-
-
 def test_far_beyond_a_limit_the_figures_are_still_true(server: Server) -> None:
     depth = 10_000_000
     details = server.post("/validate", b"[" * depth).json()["details"]

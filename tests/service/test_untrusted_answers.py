@@ -13,19 +13,17 @@ import pytest
 from service.engine.engine import Engine
 from service.identity.caller import LOCAL, acting_as
 from service.process.memory_limit import MemoryLimit
-from service.sandbox.frames import Message
 from service.sandbox.sandbox import Sandbox
 from service.sandbox.spawn import COMPILING, READING
 from service.server.listen import authenticator
 from service.settings import Settings
 from service.wire.body import Body
-from tensorkiln.errors import CrashedError, RequestError, TensorkilnError
-from tests.sandbox.boxes import LIMITS, in_sandbox
+from tensorkiln.errors import CrashedError
 from tests.service.bodies import V3, compile_body, encoded, graph
 from tests.service.failing import INSTALL, failing
-from tests.service.warm_ups import LIE, LIES
+from tests.service.lies import LIE, LIES
 
-LIES_TOLD = "tests.service.warm_ups:lie"
+LIES_TOLD = "tests.service.lies:lie"
 Test = Callable[[Engine], Awaitable[None]]
 
 
@@ -106,21 +104,3 @@ def test_a_job_that_reads_or_writes_for_a_request_is_not_believed_either(
         )
 
     with_engine(test)
-
-
-def test_what_a_job_says_of_its_end_gives_no_right_and_is_no_crash() -> None:
-    async def end(sandbox: Sandbox) -> None:
-        async def ended(what: str) -> TensorkilnError:
-            with pytest.raises(TensorkilnError) as caught:
-                await sandbox.run("ping", Message({"do": what}), LIMITS)
-            return caught.value
-
-        # A digest among the details would be one that the caller may read from then on.
-        refused = await ended("refuse_and_claim")
-        assert (type(refused), dict(refused.details)) == (RequestError, {"limit": 3})
-        crashed = await ended("say_it_crashed")
-        assert isinstance(crashed, CrashedError)
-        assert "garbled" in crashed.message
-        assert "cached" not in crashed.details
-
-    in_sandbox(end, warm_ups=("tests.service.warm_ups:do_as_told",))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stablehlo.constants import MAX_CONSTANT_ELEMENTS
-from stablehlo.reading import nesting
+from stablehlo.reading import MAX_NESTING, nesting
 from stablehlo.translate import translate
 from stablehlo.walk import MAX_DEPTH
 from tensorkiln.errors import InvalidGraphError, LimitExceededError, UnsupportedGraphError
@@ -62,6 +62,24 @@ def test_all_constants_together_have_a_limit() -> None:
     assert caught.value.details["limit"] == "constants_elements"
 
 
+def test_a_large_constant_is_over_a_limit_that_is_named_with_its_place() -> None:
+    digits = bytes(4 * 70_000).hex().upper().replace("00", "01", 1)
+    line = f'%r0 = stablehlo.constant dense<"0x{digits}"> : tensor<70000xf32> loc("weights.py":7:1)'
+    with pytest.raises(LimitExceededError, match="argument") as caught:
+        translate(module([], line, "70000xf32"))
+    details = caught.value.details
+    assert (details["location"], details["maximum"], details["actual"]) == ("weights.py:7:1", 65536, 70_000)
+
+
+def test_a_constant_that_is_repeated_takes_nothing() -> None:
+    body = """
+    %c = stablehlo.constant dense<2.0> : tensor<1048576x1048576xf32>
+    %0 = stablehlo.slice %c [0:2, 0:2] : (tensor<1048576x1048576xf32>) -> tensor<2x2xf32>
+    %1 = stablehlo.reshape %0 : (tensor<2x2xf32>) -> tensor<4xf32>
+    %r0 = stablehlo.add %a0, %1 : tensor<4xf32>"""
+    assert translate(module(["4xf32"], body, "4xf32")).document["nodes"]
+
+
 def test_equal_constants_are_one() -> None:
     line = "stablehlo.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>"
     body = f"""
@@ -94,6 +112,27 @@ def test_brackets_are_counted_outside_of_strings_and_comments() -> None:
             UnsupportedGraphError,
             "x.y at",
         ),
+        (
+            module(
+                ["f32"],
+                "%r0 = func.call @f(%a0) : (tensor<f32>) -> tensor<f32>",
+                "f32",
+                more="""func.func private @f(%x: tensor<f32>) -> tensor<f32> {
+                  %0 = func.call @f(%x) : (tensor<f32>) -> tensor<f32>
+                  return %0 : tensor<f32>
+                }""",
+            ),
+            UnsupportedGraphError,
+            "its function calls itself",
+        ),
+        *(
+            (
+                module([f"4x{kind}"], f"%r0 = stablehlo.add %a0, %a0 : tensor<4x{kind}>", f"4x{kind}"),
+                UnsupportedGraphError,
+                "Argument 0 of @main",
+            )
+            for kind in ("f8E4M3FN", "i4", "!quant.uniform<i8:f32, 0.1>")
+        ),
     ],
 )
 def test_what_is_no_module_of_ours_is_refused(text: str, error: type[Exception], message: str) -> None:
@@ -110,6 +149,13 @@ def test_a_value_of_too_many_elements_is_over_a_limit() -> None:
             translate(module(["4xf32"], body, "4xf32"))
         assert caught.value.details["limit"] == "elements"
         assert caught.value.details["op"] == "stablehlo.constant"
+
+
+@pytest.mark.parametrize("opening", ["module {", "(", "tensor<", '"a"('])
+def test_brackets_without_end_are_over_a_limit(opening: str) -> None:
+    with pytest.raises(LimitExceededError) as caught:
+        translate(opening * 10_000)
+    assert caught.value.details == {"limit": "nesting", "maximum": MAX_NESTING, "actual": 10_000}
 
 
 def test_operators_close_no_bracket() -> None:

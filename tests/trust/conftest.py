@@ -20,6 +20,7 @@ __all__ = ["stocked"]
 HERE = Path(__file__).parent
 Ran: TypeAlias = Callable[..., "subprocess.CompletedProcess[str]"]
 Scrubbed: TypeAlias = Callable[..., "tuple[int, dict[str, Any]]"]
+AtOnce: TypeAlias = Callable[..., list[str]]
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
@@ -39,8 +40,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="package")
 def forked() -> Iterator[Forked]:
-    """Runs the commands of a store and of its keys without loading them each time."""
-    with Forked("service.upkeep.scrub", "service.trust.__main__") as forked:
+    """Runs the commands of a store and of its keys, and scripts about them, without loading these each time."""
+    with Forked("service.upkeep.scrub", "service.trust.__main__", "tests.trust.stores") as forked:
         yield forked
 
 
@@ -61,6 +62,30 @@ def scrubbed(ran: Ran, tmp_path: Path) -> Scrubbed:
     def run(*arguments: str) -> tuple[int, dict[str, Any]]:
         ended = ran("service.upkeep.scrub", *arguments, KILN_HOME=str(tmp_path))
         return ended.returncode, json.loads(ended.stdout)
+
+    return run
+
+
+@pytest.fixture
+def at_once(forked: Forked, tmp_path: Path) -> AtOnce:
+    """What so many processes print that run a script, and all begin at one moment; each has to end with 0."""
+
+    def run(script: str, count: int, *arguments: str) -> list[str]:
+        (tmp_path / "at_once.py").write_text(f"import os\nos.read(0, 1)\n{script}")
+        begin, beginning = os.pipe()
+        running = [
+            forked.start("at_once", *arguments, cwd=tmp_path, env=os.environ, stderr=2, stdin=begin)
+            for _ in range(count)
+        ]
+        os.write(beginning, bytes(count))
+        printed = [process.stdout for process in running if process.stdout is not None]
+        said = [stdout.read() for stdout in printed]
+        assert [process.wait(120) for process in running] == [0] * count
+        for each in printed:
+            each.close()
+        os.close(begin)
+        os.close(beginning)
+        return said
 
     return run
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -28,6 +26,7 @@ from tensorkiln.user_directories import user_cache_directory, user_config_direct
 from tests.service.bodies import graph
 from tests.service.server import Server
 from tests.service.test_store import flip, truncate
+from tests.trust.conftest import AtOnce
 from tests.trust.forgery import fresh_key
 from tests.trust.stores import age
 
@@ -148,7 +147,7 @@ def test_a_file_that_a_killed_process_left_is_cleared_away_in_time(tmp_path: Pat
     assert {path.name for path in tmp_path.iterdir()} == {"a", ".new-young"}
 
 
-def test_several_processes_share_a_cache_that_is_too_small_for_them(tmp_path: Path) -> None:
+def test_several_processes_share_a_cache_that_is_too_small_for_them(at_once: AtOnce, tmp_path: Path) -> None:
     script = """
 import sys
 from hashlib import sha256
@@ -163,9 +162,8 @@ for turn in range(3):
     for digest, data in contents.items():
         assert run(cache.get(digest)) == data
 """
-    running = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) for _ in range(4)]
-    assert [process.wait(120) for process in running] == [0] * 4
-    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 200_000
+    at_once(script, 4, str(tmp_path / "shared"))
+    assert sum(path.stat().st_size for path in (tmp_path / "shared").iterdir()) <= 200_000
 
 
 def test_files_lie_where_the_system_has_them(tmp_path: Path) -> None:

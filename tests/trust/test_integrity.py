@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import subprocess
-import sys
+import os
 import time
 from hashlib import sha256
 from math import ceil
@@ -16,7 +14,9 @@ import pytest
 from service.store.programs import Entry, Miss
 from service.upkeep.scrub import scrub
 from tests.faults.size import figures, sized
+from tests.forked import Forked
 from tests.service.test_store import DAMAGES
+from tests.trust.conftest import AtOnce
 from tests.trust.stores import Stocked, age, counted
 
 pytestmark = pytest.mark.faults
@@ -60,15 +60,18 @@ asyncio.run(main())
 """
 
 
-def test_a_service_that_is_killed_among_concurrent_writes_leaves_nothing_partial(stocked: Stocked) -> None:
+def test_a_service_that_is_killed_among_concurrent_writes_leaves_nothing_partial(
+    forked: Forked, stocked: Stocked, tmp_path: Path
+) -> None:
     stocked.notary.seal({})
+    (tmp_path / "writer.py").write_text(WRITER)
     for programs in (1, 60, 200):
-        process = subprocess.Popen([sys.executable, "-c", WRITER, str(stocked.root)], stdout=subprocess.PIPE, text=True)
+        process = forked.start("writer", str(stocked.root), cwd=tmp_path, env=os.environ, stderr=2)
         assert process.stdout is not None
         assert process.stdout.readline() == "begin\n"
         while len(stocked.files("blobs")) < programs:
             time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.wait()
         process.stdout.close()
         assert all(sha256(path.read_bytes()).hexdigest() == path.name for path in stocked.files("blobs"))
@@ -85,7 +88,6 @@ from pathlib import Path
 from tests.trust.stores import Stocked, counted
 async def main():
     stocked = Stocked.at(Path(sys.argv[1]))
-    sys.stdin.read(1)
     for number in range(12):
         wanted = await stocked.save(number)
         assert await stocked.is_whole(wanted)
@@ -96,13 +98,9 @@ os._exit(0)
 """
 
 
-def test_many_processes_share_one_directory_without_an_error(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", READER_AND_WRITER, str(tmp_path / "store")]
-    running = [subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(PROCESSES)]
-    for process in running:
-        assert process.stdin is not None
-        process.stdin.write(b"g")
-        process.stdin.flush()
-    ended = [(process.communicate()[1], process.returncode) for process in running]
-    assert ended == [(b"", 0)] * PROCESSES
-    assert asyncio.run(scrub(Stocked.at(tmp_path / "store").store, Stocked.at(tmp_path / "store").notary)).is_clean
+def test_many_processes_share_one_directory_without_an_error(
+    at_once: AtOnce, stocked: Stocked, capfd: pytest.CaptureFixture[str]
+) -> None:
+    at_once(READER_AND_WRITER, PROCESSES, str(stocked.root))
+    assert capfd.readouterr().err == ""
+    assert asyncio.run(scrub(stocked.store, stocked.notary)).is_clean

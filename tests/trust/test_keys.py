@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import stat
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ from tensorkiln.errors import UnavailableError
 from tensorkiln.trust.keys import PublicKey, thumbprint, with_endorsed
 from tensorkiln.trust.verify import CLOCK_SKEW_S
 from tests.clocks import HandClock, LateClock, by
-from tests.trust.conftest import Ran
+from tests.trust.conftest import AtOnce, Ran
 from tests.trust.forgery import fresh_key
 
 DAY_S = 86_400
@@ -48,13 +47,15 @@ def test_the_first_use_makes_one_key_that_only_its_owner_can_read(tmp_path: Path
     assert all(key.model_dump().get("d") is None for key in Keyring(tmp_path / "keys").published().keys)
 
 
-def test_processes_that_start_at_once_agree_on_one_key(tmp_path: Path) -> None:
-    code = "import sys; from service.trust.keyring import Keyring; from pathlib import Path; "
-    code += "print(Keyring(Path(sys.argv[1])).signer().kid)"
-    command = [sys.executable, "-c", code, str(tmp_path / "keys")]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(8)]
-    assert len({process.communicate(timeout=120)[0] for process in running}) == 1
-    assert all(process.returncode == 0 for process in running)
+def test_processes_that_start_at_once_agree_on_one_key(at_once: AtOnce, tmp_path: Path) -> None:
+    script = """
+import sys
+from pathlib import Path
+from service.trust.keyring import Keyring
+print(Keyring(Path(sys.argv[1])).signer().kid)
+"""
+    (kid,) = set(at_once(script, 8, str(tmp_path / "keys")))
+    assert kid.strip() == Keyring(tmp_path / "keys").signer().kid
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])

@@ -14,13 +14,15 @@ from service.sandbox.sandbox import Sandbox
 from tensorkiln.errors import DeadlineExceededError, LostWorkerError, TensorkilnError
 from tests.sandbox.boxes import failure, in_sandbox, ping
 from tests.sandbox.processes import alive
+from tests.sandbox.shared import Boxes
 from tests.service.failing import STAGE
 from tests.service.server import await_end, children, jobs
 
 LIMITS = Limits(deadline_s=5.0, memory_mib=64, file_mib=4)
 
 
-def test_the_end_of_standard_error_is_in_the_error() -> None:
+@pytest.mark.xdist_group("boxes")
+def test_the_end_of_standard_error_is_in_the_error(boxes: Boxes) -> None:
     async def shouts(sandbox: Sandbox) -> None:
         error = await failure(sandbox, "stderr")
         assert "the last words" in error.details["stderr"]
@@ -28,7 +30,7 @@ def test_the_end_of_standard_error_is_in_the_error() -> None:
         crash = await failure(sandbox, "segfault")
         assert "in segfault" in crash.details["stderr"]
 
-    in_sandbox(shouts)
+    boxes.run(shouts)
 
 
 def test_a_fork_server_that_dies_is_replaced_and_its_job_started_again_once() -> None:

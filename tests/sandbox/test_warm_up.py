@@ -19,11 +19,11 @@ from service.sandbox.levels import Wall
 from service.sandbox.sandbox import Sandbox
 from service.sandbox.spawn import COMPILING, Spawned
 from tensorkiln.errors import CrashedError, UnavailableError
+from tests.sandbox.warm_ups import HELD_MIB
 from tests.service.failing import INSTALL
-from tests.service.warm_ups import HELD_MIB
 
 LIMITS = Limits(deadline_s=5.0, memory_mib=64, file_mib=4)
-HERE = "tests.service.warm_ups"
+HERE = "tests.sandbox.warm_ups"
 
 
 def isolated(script: str) -> Any:

@@ -1,38 +1,13 @@
-"""Warm-ups for fork servers of the tests."""
+"""Jobs that lie, as a warm-up for fork servers of the tests."""
 
 from __future__ import annotations
 
-import ctypes
-import errno
-import os
-import signal
-import threading
-import time
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, cast
 
 from service.sandbox.child import Outlet, Task
 from service.sandbox.frames import Message
 from service.sandbox.tasks import TASKS
-from tensorkiln.errors import CrashedError, DiagnosticError, RequestError
-from tests.service.failures import fail
-
-HELD_MIB = 96
-_held: list[bytes] = []
-
-
-def refuse() -> None:
-    raise DiagnosticError("no such pass")
-
-
-def leave_a_thread() -> None:
-    threading.Thread(target=threading.Event().wait, daemon=True).start()
-
-
-def grow() -> None:
-    """Hold HELD_MIB of memory that is resident."""
-    _held.append(b"x" * (HELD_MIB << 20))
 
 
 def _first(header: dict[str, Any], **changes: Any) -> None:
@@ -124,71 +99,3 @@ def lie() -> None:
 
     for kind in LIES:
         jobs[kind] = lying(kind, jobs[kind])
-
-
-def _refuse(outlet: Outlet) -> None:
-    raise RequestError("Refused as told.")
-
-
-def _refuse_and_claim(outlet: Outlet) -> None:
-    words = {"reproducer": "0" * 64, "cached": True, "attempts": 1, "queue_ms": 0.0}
-    raise RequestError("Refused as told.", details={**words, "limit": 3})
-
-
-def _say_it_crashed(outlet: Outlet) -> None:
-    raise CrashedError("It crashed.", details={"cached": True})
-
-
-def _toil(outlet: Outlet) -> None:
-    until = time.process_time() + 0.1
-    while time.process_time() < until:
-        pass
-
-
-def _set_timers(outlet: Outlet) -> str:
-    libc = ctypes.CDLL(None, use_errno=True)
-    far = (ctypes.c_long * 4)(0, 0, 1000, 0)
-    made = [
-        libc.timer_create(time.CLOCK_MONOTONIC, None, ctypes.byref(ctypes.c_void_p())),
-        libc.setitimer(signal.ITIMER_REAL, far, None),
-    ]
-    return "refused" if made == [-1, -1] and ctypes.get_errno() == errno.EPERM else str(made)
-
-
-def _answer_and_spin(outlet: Outlet) -> None:
-    outlet.done(_mine())
-    while True:
-        pass
-
-
-_marks: list[int] = []
-DEEDS: dict[str, Callable[[Outlet], object]] = {
-    "nothing": lambda outlet: None,
-    "linger": lambda outlet: time.sleep(0.1),
-    "toil": _toil,
-    "refuse": _refuse,
-    "refuse_and_claim": _refuse_and_claim,
-    "say_it_crashed": _say_it_crashed,
-    "leave_a_mark": lambda outlet: _marks.append(len(_marks)) or str(len(_marks)),
-    "set_timers": _set_timers,
-    "count_rehearsals": lambda outlet: str(import_module("passes.warm_up").graph.cache_info().currsize),
-    "answer_and_spin": _answer_and_spin,
-}
-"""What a job may do to its fork server, and to the jobs after it."""
-
-
-def do_as_told() -> None:
-    """Have the job `ping` do what its header says that it is to `do`, a deed or a failure, and tell its process."""
-
-    def job(request: Message, outlet: Outlet) -> Message:
-        what = request.header.get("do")
-        if what is None:
-            return Message(request.header)
-        deed = DEEDS[what](outlet) if what in DEEDS else fail(what, outlet)
-        return Message({**_mine().header, **({"deed": deed} if isinstance(deed, str) else {})})
-
-    cast(dict[str, Task], TASKS)["ping"] = job
-
-
-def _mine() -> Message:
-    return Message({"pid": os.getpid()})
