@@ -15,7 +15,6 @@ from tensorkiln.nodes import Region
 from tensorkiln.schedule import (
     Allocation,
     BufferInfo,
-    Dependency,
     HostCallback,
     ItemAnalysis,
     KernelItem,
@@ -106,7 +105,10 @@ class ProgramParts:
         items = {number: item for number, item in enumerate(self.operations) if isinstance(item, KernelItem)}
         opportunities = fusion_opportunities(self.plan.steps, self.plan.buffers, items, self.graph)
         return Schedule.build(
-            self.operations, self._dependencies(), analysis=self.analysis, fusion_opportunities=opportunities
+            self.operations,
+            dependencies(self.plan.steps, self.plan.buffers, self.graph.symbols),
+            analysis=self.analysis,
+            fusion_opportunities=opportunities,
         )
 
     def _scheduled(self, kernel: str) -> KernelItem:
@@ -218,9 +220,6 @@ class ProgramParts:
             output_vars=step.writes,
             most=step.host.int("most"),
         )
-
-    def _dependencies(self) -> list[Dependency]:
-        return dependencies(self.plan.steps, self.plan.buffers, self.graph.symbols)
 
     def _estimate(self, number: int, step: Step) -> ItemAnalysis:
         read = expr.add(*(self._buffer(buffer).size_bytes for buffer in step.reads))

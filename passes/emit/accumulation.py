@@ -11,7 +11,7 @@ from passes import scalar
 from passes.scalar.traits import Traits
 from tensorkiln.dtypes import DType
 
-from ..scalar.registers import constant, register_type, to_register, to_scalar
+from ..scalar.registers import constant, to_register, to_scalar
 
 
 def identity(kind: str, dtype: DType) -> ir.Value:
@@ -36,10 +36,6 @@ class One:
     dtype: DType
     traits: Traits
 
-    def kinds(self) -> list[ir.Type]:
-        """The types of the variables."""
-        return [register_type(self.dtype)]
-
     def start(self) -> list[ir.Value]:
         """The initial values of the variables."""
         return [identity(self.combine, self.dtype)]
@@ -63,9 +59,6 @@ class Maximum:
     """
 
     dtype: DType
-
-    def kinds(self) -> list[ir.Type]:
-        return [register_type(self.dtype), _flag(), self._bits()]
 
     def start(self) -> list[ir.Value]:
         return [identity("max", self.dtype), arith.constant(_flag(), 0), arith.constant(self._bits(), -1)]
@@ -102,9 +95,6 @@ class NonnegativeMaximum:
 
     dtype: DType
 
-    def kinds(self) -> list[ir.Type]:
-        return [register_type(self.dtype)]
-
     def start(self) -> list[ir.Value]:
         return [constant(self.dtype, 0.0)]
 
@@ -123,9 +113,6 @@ class LikelyMaximum:
     """
 
     dtype: DType
-
-    def kinds(self) -> list[ir.Type]:
-        return [register_type(self.dtype)] * 2
 
     def start(self) -> list[ir.Value]:
         return [identity("max", self.dtype), constant(self.dtype, 0.0)]

@@ -54,7 +54,11 @@ class Reads:
         if not value.operands:
             return ()
         if value.kind in _IN_PLACE or value.kind not in TRACES or expr.product(value.shape) == 0:
-            return tuple(_in_place(value, operand) for operand in dict.fromkeys(value.operands))
+            ranks = {operand: len(operand.shape) for operand in value.operands}
+            return tuple(
+                Read(operand, tuple((axis,) if rank == len(value.shape) else () for axis in range(rank)))
+                for operand, rank in ranks.items()
+            )
         # Layers repeat: the reads depend only on an op's kind, fields and shapes.
         numbers = tuple(value.operands.index(operand) for operand in value.operands)
         shapes = tuple(operand.shape for operand in value.operands)
@@ -75,11 +79,6 @@ class Reads:
 
 def _axes(dim: Dim, numbers: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(sorted(numbers[name] for name in expr.free_symbols(dim) & numbers.keys()))
-
-
-def _in_place(value: Value, operand: Value) -> Read:
-    same = len(operand.shape) == len(value.shape)
-    return Read(operand, tuple((axis,) if same else () for axis in range(len(operand.shape))))
 
 
 class _Recorder(Tracer):

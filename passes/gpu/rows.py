@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from functools import partial
 
 from passes.loops.accesses import linear_access, loads
-from passes.loops.body import KernelBody, Stage
+from passes.loops.body import KernelBody
 from passes.loops.domain import extent_of
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.record import PlacedAxis, constant_extent, kernel_item, on_threads
 from passes.schedule.tiling import inner_loops, locals_of, row_size
 from tensorkiln import expr
 from tensorkiln.architectures import MAX_THREADS_PER_BLOCK, STATIC_SHARED_BYTES
-from tensorkiln.dtypes import DType
 from tensorkiln.schedule import KernelItem, SharedArray
 
 from .cost import rows_cost
@@ -121,12 +120,8 @@ def exchange_arrays(body: KernelBody, lanes: Lanes) -> list[SharedArray]:
     """
     if not lanes.exchange_elements:
         return []
-    uses = Counter(_accumulated(stage) for stage in body.stages if stage.combine is not None)
+    uses = Counter(stage.elements[0].dtype for stage in body.stages if stage.combine is not None)
     return [SharedArray(dtype=dtype, elements=min(count, 2) * lanes.exchange_elements) for dtype, count in uses.items()]
-
-
-def _accumulated(stage: Stage) -> DType:
-    return stage.elements[0].dtype
 
 
 def shared_rows(body: KernelBody, lanes: Lanes) -> list[tuple[int, SharedArray]]:

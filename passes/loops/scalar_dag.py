@@ -175,12 +175,8 @@ class Interner:
         if node is None:
             node = self._nodes[key] = make(*parts)
         if self.mark:
-            self._note(node)
+            self.marks[id(node)] = tuple(dict.fromkeys((*self.marks.get(id(node), ()), *self.mark)))
         return cast("T", node)
-
-    def _note(self, node: object) -> None:
-        known = self.marks.get(id(node), ())
-        self.marks[id(node)] = tuple(dict.fromkeys((*known, *self.mark)))
 
 
 def _key(part: Any) -> object:

@@ -39,17 +39,12 @@ def over(
     Loads of an operand in `operands` become loads of the operand it maps to.
     """
     change = Substitution(body.space, body.nodes, values, operands or {})
-    domain = Domain(tuple(loops), (), change.dim(stage.domain.address))
-    elements = tuple(map(change, stage.elements))
-    stores = tuple(replace(entry, element=change(entry.element)) for entry in stage.stores)
-    return replace(stage, domain=domain, elements=elements, stores=stores)
+    return replace(change.stage(stage), domain=Domain(tuple(loops), (), change.dim(stage.domain.address)))
 
 
 def where_all_hold(stage: Stage, conditions: Collection[Dim], space: IndexSpace, nodes: Interner) -> Stage:
     """`stage` at points where the `conditions` are nonnegative."""
-    change = Substitution(space, nodes, {}, {}, conditions)
-    stores = tuple(replace(entry, element=change(entry.element)) for entry in stage.stores)
-    return replace(stage, elements=tuple(map(change, stage.elements)), stores=stores)
+    return Substitution(space, nodes, {}, {}, conditions).stage(stage)
 
 
 class Substitution:
@@ -81,6 +76,12 @@ class Substitution:
                 known = self._node(node)
             self._memo[id(node)] = known
         return known
+
+    def stage(self, stage: Stage) -> Stage:
+        """`stage`, over the same loops, after the substitution."""
+        elements = tuple(map(self, stage.elements))
+        stores = tuple(replace(entry, element=self(entry.element)) for entry in stage.stores)
+        return replace(stage, elements=elements, stores=stores)
 
     def dim(self, dim: Dim) -> Dim:
         """`dim` after the substitution."""
@@ -115,15 +116,14 @@ class Substitution:
                 return nodes.apply(dtype, op, attributes, *map(self, args))
             case Guard(conditions=conditions, value=value):
                 kept = self._conditions(conditions)
-                return zero(nodes, node.dtype) if kept is None else self._guarded(kept, self(value))
+                if kept is None:
+                    return zero(nodes, node.dtype)
+                made = self(value)
+                is_in_load = isinstance(made, Load) and all(condition in made.conditions for condition in kept)
+                return made if is_in_load else nodes.guard(kept, made)
             case Choose(conditions=conditions, first=first, second=second):
                 kept = self._conditions(conditions)
                 return self(second) if kept is None else nodes.choose(kept, self(first), self(second))
-
-    def _guarded(self, conditions: tuple[Condition, ...], value: Node) -> Node:
-        if isinstance(value, Load) and all(condition in value.conditions for condition in conditions):
-            return value
-        return self.nodes.guard(conditions, value)
 
     def _conditions(self, conditions: Sequence[Condition]) -> tuple[Condition, ...] | None:
         """The substituted conditions that may fail; None if one always fails."""

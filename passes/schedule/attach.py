@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dialect.mlir import ir
@@ -66,16 +66,9 @@ def attach_schedules(module: ir.Module, pick: Pick, reuse: Reuse | None = None) 
             function.attributes[STRATEGY] = ir.StringAttr.get(choice.strategy)
             function.attributes[FLOPS] = encode(to_wire(flops(body)))
             function.attributes[ESTIMATE] = encode(_whole(offer.most_ns))
+            offered = [replace(each, estimate_ns=_whole(each.estimate_ns)) for each in offer.candidates]
             function.attributes[CANDIDATES] = encode(
-                [
-                    {
-                        "key": candidate.key,
-                        "strategy": candidate.strategy,
-                        "estimate_ns": _whole(candidate.estimate_ns),
-                        "is_picked": position == offer.picked,
-                    }
-                    for position, candidate in enumerate(offer.candidates)
-                ]
+                [{**asdict(each), "is_picked": at == offer.picked} for at, each in enumerate(offered)]
             )
         plan.close()
         settle_prepared(plan)
@@ -145,8 +138,8 @@ def work_of(function: ir.Operation) -> tuple[Dim, int]:
 def candidates_of(function: ir.Operation) -> tuple[tuple[Candidate, ...], int]:
     """The candidates of a kernel function, and the position of the picked one."""
     offered: list[dict[str, Any]] = decode(function.attributes[CANDIDATES])
-    candidates = tuple(Candidate(each["key"], each["strategy"], each["estimate_ns"]) for each in offered)
-    return candidates, [each["is_picked"] for each in offered].index(True)
+    picked = [each.pop("is_picked") for each in offered].index(True)
+    return tuple(Candidate(**each) for each in offered), picked
 
 
 _WRITTEN = ("kernel", "reads", "writes", "scratch", "reuses", "entry", "is_prepared")

@@ -43,10 +43,6 @@ class Scalars:
         """Whether a float is neither infinite nor NaN."""
         return self.equal(self.two("sub", value, value), self.zero(value.dtype))
 
-    def if_finite(self, value: Node) -> Node:
-        """`value` if it is finite, else zero."""
-        return self.where(self.is_finite(value), value, self.zero(value.dtype))
-
     def zero(self, dtype: DType) -> Node:
         """Zero of `dtype`."""
         return zero(self.nodes, dtype)

@@ -106,7 +106,8 @@ class Squares:
         share = write.two("fdiv", done.count, write.two("add", done.counted, done.count))
         # If no block came before, the distance between the means has no weight.
         between = self._moved(write, apart, write.two("mul", done.counted, share))
-        both = write.two("add", write.two("add", total, own), write.if_finite(between))
+        between = write.where(write.is_finite(between), between, write.zero(TOTAL))
+        both = write.two("add", write.two("add", total, own), between)
         return both, write.where(
             write.is_finite(apart), write.two("add", mean, write.two("mul", apart, share)), write.two("add", mean, here)
         )

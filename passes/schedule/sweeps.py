@@ -162,7 +162,10 @@ class _Finder:
         """The reductions linked to another one: by a law, in either direction, or by a common operand read along the
         row.
         """
-        read = {number: self._read_along(self.stages[number]) for number in self.laws}
+        read = {
+            number: {load.operand for load in loads(stage.elements, self.body.nodes) if not self._is_given(load)}
+            for number, stage in self.stages.items()
+        }
         referred = {law.reference for law in self.laws.values() if law is not None}
         return [
             number
@@ -171,10 +174,6 @@ class _Finder:
             or number in referred
             or any(read[number] & read[other] for other in self.laws if other != number)
         ]
-
-    def _read_along(self, stage: Stage) -> frozenset[int]:
-        found = loads(stage.elements, self.body.nodes)
-        return frozenset(load.operand for load in found if not self._is_given(load))
 
     def _reads_own(self, node: Node) -> bool:
         """Whether the node reads an operand stored by a stage of the run or in between."""
