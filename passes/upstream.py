@@ -25,6 +25,7 @@ from .emit.index_emission import IndexEmitter
 from .emit.memory import strided_view
 from .loops.body import KernelBody
 from .strategy import Strategies, Strategy, every
+from .values import functions_of
 
 M = TypeVar("M")
 F = TypeVar("F")
@@ -97,7 +98,7 @@ def _emit(
 def _copied(computes: ir.Operation, kernel: ir.Operation) -> ir.Operation:
     """Copy a function into the module of a kernel, with its callees."""
     module = kernel.parent.regions[0].blocks[0]
-    source, known = _functions(computes.parent), _functions(kernel.parent)
+    source, known = (functions_of(each.parent.opview) for each in (computes, kernel))
     called: dict[str, None] = {}
 
     def visit(operation: ir.Operation) -> ir.WalkResult:
@@ -112,13 +113,6 @@ def _copied(computes: ir.Operation, kernel: ir.Operation) -> ir.Operation:
     made = computes.clone(ip=ir.InsertionPoint(module)).operation
     made.attributes["sym_name"] = ir.StringAttr.get(ir.StringAttr(kernel.attributes["sym_name"]).value + SUFFIX)
     return made
-
-
-def _functions(module: ir.Operation) -> dict[str, ir.Operation]:
-    operations = [op.operation for op in module.regions[0].blocks[0].operations]
-    return {
-        ir.StringAttr(each.attributes["sym_name"]).value: each for each in operations if "sym_name" in each.attributes
-    }
 
 
 def _take_targets(function: ir.Operation, body: KernelBody) -> list[int]:

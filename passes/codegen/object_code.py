@@ -27,9 +27,8 @@ def emit(llvm_ir: str, target: Target) -> bytes:
     process may lack (a call into the maths library or the compiler's runtime); or if it has parts that the SDK does not
     load (`tensorkiln.object_rules`).
     """
-    machine = machine_of(target)
-    handle = _target_machine(machine)
-    code = bytes(handle.emit_object(_optimised(llvm_ir, machine, handle)))
+    machine, handle, module = _optimised(llvm_ir, target)
+    code = bytes(handle.emit_object(module))
     only_kernels(code, machine.triple)
     return code
 
@@ -55,15 +54,13 @@ def only_kernels(code: bytes, triple: str) -> None:
 
 def assembly(llvm_ir: str, target: Target) -> str:
     """The same code as assembler text, for dumps and for reading. Raises DiagnosticError as `emit` does for bad IR."""
-    machine = machine_of(target)
-    handle = _target_machine(machine)
-    return str(handle.emit_assembly(_optimised(llvm_ir, machine, handle)))
+    _, handle, module = _optimised(llvm_ir, target)
+    return str(handle.emit_assembly(module))
 
 
 def optimised_ir(llvm_ir: str, target: Target) -> str:
     """The module after LLVM's optimiser, as text, for dumps. Raises DiagnosticError as `emit` does for bad IR."""
-    machine = machine_of(target)
-    return str(_optimised(llvm_ir, machine, _target_machine(machine)))
+    return str(_optimised(llvm_ir, target)[2])
 
 
 def _target_machine(machine: Machine) -> llvm.TargetMachine:
@@ -79,7 +76,9 @@ def _target_machine(machine: Machine) -> llvm.TargetMachine:
         ) from error
 
 
-def _optimised(llvm_ir: str, machine: Machine, handle: llvm.TargetMachine) -> llvm.ModuleRef:
+def _optimised(llvm_ir: str, target: Target) -> tuple[Machine, llvm.TargetMachine, llvm.ModuleRef]:
+    machine = machine_of(target)
+    handle = _target_machine(machine)
     try:
         module = llvm.parse_assembly(attach(llvm_ir, machine.function_attributes))
         module.verify()
@@ -108,7 +107,7 @@ def _optimised(llvm_ir: str, machine: Machine, handle: llvm.TargetMachine) -> ll
             function.add_function_attribute("optnone")
         builder.getModulePassManager().run(module, builder)
         module = llvm.parse_assembly(str(module).replace(" optnone", "")) if done else module
-    return _mended(module, machine)
+    return machine, handle, _mended(module, machine)
 
 
 def _few_passes() -> llvm.FunctionPassManager:

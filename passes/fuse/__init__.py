@@ -8,9 +8,9 @@ from tensorkiln import expr
 from tensorkiln.dtypes import DType
 
 from ..values import Value, read_function, read_symbols
-from .grouping import group
+from .grouping import Grouper
 from .materialise import RELOAD, is_table, live_values, materialised
-from .outline import outline
+from .outline import Outliner
 from .prepare import prepared_values
 
 
@@ -35,8 +35,8 @@ def form_kernels(module: ir.Module, *, fusion: bool = True, chains: bool = False
     with module.context, ir.Location.unknown():
         # Prepared values come first, so that no kernel of a call waits behind them.
         kept = sorted((value for value in kept if not _is_nothing(value)), key=lambda value: value not in prepared)
-        grouping = group(function, live, kept, host, prepared, fusion, chains)
-        return outline(source, function, grouping, host)
+        grouping = Grouper(function, live, kept, host, prepared, fusion, chains).run()
+        return Outliner(source, function, grouping).run(host)
 
 
 def _is_nothing(value: Value) -> bool:

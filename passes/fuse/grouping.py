@@ -36,25 +36,14 @@ MAX_ROOTS = 24
 MAX_OPERANDS = 96
 
 
-def group(
-    function: Function,
-    live: Sequence[Value],
-    stored: Sequence[Value],
-    host: Sequence[Value],
-    prepared: Collection[Value] = (),
-    fusion: bool = True,
-    chains: bool = False,
-) -> Grouping:
-    """Kernels for the stored values, which are given in order; every kernel reads only earlier ones.
+class Grouper:
+    """Finds kernels for the stored values, which are given in order; every kernel reads only earlier ones.
 
     `host` are the values in memory before any kernel runs, except arguments; `live` are all that the results need;
     `prepared` depend on parameters alone and get kernels of their own. Without `fusion` every stored value has its own
     kernel and storage. With `chains` a product may share the kernel of an earlier product whose rows it consumes.
     """
-    return _Grouping(function, live, stored, host, prepared, fusion, chains).run()
 
-
-class _Grouping:
     def __init__(
         self,
         function: Function,
@@ -82,6 +71,7 @@ class _Grouping:
         self.assemblies = Assemblies(self.windows, users, self.home)
 
     def run(self) -> Grouping:
+        """Group the values; once."""
         for number, root in enumerate(self.stored):
             self._add(root, f"g{number}_")
         self._drop_dead()

@@ -37,18 +37,12 @@ def view(window: Window, base: ir.Value, kind: TensorType, location: ir.Location
     return BufferViewOp.make([base], kind, loc=location, size=size, offset=window.first_element).results[0]
 
 
-def outline(source: ir.Operation, function: Function, grouping: Grouping, host: Iterable[Value]) -> ir.Module:
-    """A new module with `@graph` and the kernels; `host` are values that are neither arguments nor computed by a
-    kernel.
-    """
-    module = ir.Module.create(loc=source.location)
-    _Outliner(module, source, function, grouping).run(host)
-    return module
+class Outliner:
+    """Writes a new module with `@graph` and the kernels of a grouping."""
 
-
-class _Outliner:
-    def __init__(self, module: ir.Module, source: ir.Operation, function: Function, grouping: Grouping) -> None:
-        self.module, self.source, self.function = module, source, function
+    def __init__(self, source: ir.Operation, function: Function, grouping: Grouping) -> None:
+        self.module = ir.Module.create(loc=source.location)
+        self.source, self.function = source, function
         self.groups, self.windows, self.assemblies = grouping.groups, grouping.windows, grouping.assemblies
         self.apart = grouping.apart
         self.ops: list[Any] = list(source.regions[0].blocks[0].operations)
@@ -60,7 +54,8 @@ class _Outliner:
         used = set(function.results).union(*self.outside)
         self.used_outside = with_bases(used, self.windows, self.assemblies)
 
-    def run(self, host: Iterable[Value]) -> None:
+    def run(self, host: Iterable[Value]) -> ir.Module:
+        """Write the module, once; `host` are values that are neither arguments nor computed by a kernel."""
         types = self.source.attributes["function_type"].value
         with ir.InsertionPoint(self.module.body), self.source.location:
             graph = func.FuncOp(FUNCTION, types)
@@ -77,6 +72,7 @@ class _Outliner:
             for number, group in enumerate(self.groups):
                 self._emit(number, group, made)
             func.ReturnOp([self._in_memory(result, made) for result in self.function.results], loc=self.source.location)
+        return self.module
 
     def _in_memory(self, value: Value, made: dict[Value, ir.Value]) -> ir.Value:
         """`value` in the graph function; a value without a kernel is assembled at its first use."""

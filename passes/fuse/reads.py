@@ -90,4 +90,4 @@ class _Recorder(Tracer):
 
     def element(self, value: Value, index: Index, conditions: Conditions = ()) -> Node:
         self.places[value, index] = None
-        return self.zero(value.dtype)
+        return self.nodes.zero(value.dtype)

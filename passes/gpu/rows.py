@@ -41,12 +41,12 @@ SHARED_BUDGET = STATIC_SHARED_BYTES // 2
 
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     """Rows with as many lanes as stay busy, or with half or twice as many."""
-    expected = _lanes(body, machine.wave)
+    expected = _lanes(body, machine.device.wave)
     yield _choice(body, expected, machine)
     if expected.rows == 1:
         for lanes in (expected.lanes // 2, expected.lanes * 2):
-            if machine.wave <= lanes <= MAX_THREADS_PER_BLOCK:
-                yield _choice(body, Lanes(1, lanes, machine.wave), machine)
+            if machine.device.wave <= lanes <= MAX_THREADS_PER_BLOCK:
+                yield _choice(body, Lanes(1, lanes, machine.device.wave), machine)
 
 
 def _choice(body: KernelBody, lanes: Lanes, machine: Machine) -> Choice:
@@ -71,7 +71,7 @@ def _choice(body: KernelBody, lanes: Lanes, machine: Machine) -> Choice:
 
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     """Emit the rows of one work-group."""
-    lanes = Lanes(constant_extent(item, "row"), constant_extent(item, "lane"), frame.machine.wave)
+    lanes = Lanes(constant_extent(item, "row"), constant_extent(item, "lane"), frame.machine.device.wave)
     exchanges = exchange_arrays(body, lanes)
     arrays = [number for number, _ in shared_rows(body, lanes)]
     exchange = {array.dtype: base for array, base in zip(exchanges, frame.shared, strict=False)}

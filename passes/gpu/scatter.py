@@ -45,7 +45,7 @@ def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     root = root_of(body)
     axis, groups = root.int("axis"), extent_of(lines_of(root))
     length = expr.maximum(root.shape[axis], root.operands[0].shape[axis])
-    lanes, most = machine.wave, IndexSpace(body.function.symbols).largest(length)
+    lanes, most = machine.device.wave, IndexSpace(body.function.symbols).largest(length)
     while lanes < MAX_LANES and lanes < most:
         lanes *= 2
     axes = [

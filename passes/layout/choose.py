@@ -13,7 +13,7 @@ from tensorkiln.expr import Dim, free_symbols
 from ..fuse.costs import MOVEMENT
 from ..loops.accesses import loads
 from ..loops.index_space import IndexSpace, linear_form
-from ..loops.scalar_dag import Interner, Load
+from ..loops.scalar_dag import Interner, Load, conditions_on_indices
 from ..trace.tracer import Tracer
 from ..trace.traces import TRACES
 from ..values import Function, Value
@@ -188,9 +188,7 @@ class _Choice:
 
     def _filters_of(self, weights: _Read, image: _Read, kept: Sequence[int], shape: Sequence[Dim]) -> int | None:
         of_weights = {self._step(weights, dimension) for dimension in range(len(weights.load.index))}
-        of_image = free_symbols(image.load.address).union(
-            *(free_symbols(each) for each in image.load.conditions if isinstance(each, int | expr.Expr))
-        )
+        of_image = free_symbols(image.load.address).union(*map(free_symbols, conditions_on_indices(image.load)))
         for axis in kept:
             if axis in of_weights and f"d{axis}" not in of_image:
                 behind = [other for other in kept if other > axis]

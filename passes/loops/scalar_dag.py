@@ -135,6 +135,10 @@ class Interner:
     def constant(self, dtype: DType, value: int | float | bool) -> Constant:
         return self._one(Constant, dtype, value)
 
+    def zero(self, dtype: DType) -> Constant:
+        """The literal 0, 0.0 or False."""
+        return self.constant(dtype, False if dtype.is_bool else 0.0 if dtype.is_float else 0)
+
     def index_value(self, dtype: DType, index: Dim) -> IndexValue:
         return self._one(IndexValue, dtype, index)
 
@@ -192,33 +196,26 @@ def _key(part: Any) -> object:
 _BY_IDENTITY = frozenset({Constant, IndexValue, Load, Apply, Guard, Choose, InRange, IsTrue})
 
 
-def zero(nodes: Interner, dtype: DType) -> Constant:
-    """The literal 0, 0.0 or False."""
-    return nodes.constant(dtype, False if dtype.is_bool else 0.0 if dtype.is_float else 0)
-
-
 def children(node: Node) -> Iterator[Node]:
     """The nodes that `node` reads, including those of its conditions, but not those in its addresses."""
     match node:
         case Apply(args=args):
             yield from args
-        case Guard(conditions=conditions, value=value):
+        case Guard(value=value):
             yield value
-            yield from _condition_values(conditions)
-        case Choose(conditions=conditions, first=first, second=second):
+        case Choose(first=first, second=second):
             yield first
             yield second
-            yield from _condition_values(conditions)
-        case Load(conditions=conditions):
-            yield from _condition_values(conditions)
         case _:
-            return
-
-
-def _condition_values(conditions: tuple[Condition, ...]) -> Iterator[Node]:
-    for condition in conditions:
+            pass
+    for condition in conditions_of(node):
         if isinstance(condition, InRange | IsTrue):
             yield condition.value
+
+
+def conditions_of(node: Node) -> tuple[Condition, ...]:
+    """The conditions of `node` itself."""
+    return node.conditions if isinstance(node, Load | Guard | Choose) else ()
 
 
 def is_never_negative(node: Node) -> bool:
@@ -269,8 +266,4 @@ def indices(node: Node) -> Iterator[Dim]:
 
 def conditions_on_indices(node: Node) -> Iterator[Dim]:
     """The conditions of `node` itself that are index expressions."""
-    match node:
-        case Load(conditions=conditions) | Guard(conditions=conditions) | Choose(conditions=conditions):
-            yield from (condition for condition in conditions if isinstance(condition, int | Expr))
-        case _:
-            return
+    return (condition for condition in conditions_of(node) if isinstance(condition, int | Expr))

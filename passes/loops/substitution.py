@@ -23,7 +23,6 @@ from .scalar_dag import (
     IsTrue,
     Load,
     Node,
-    zero,
 )
 
 
@@ -110,14 +109,14 @@ class Substitution:
             case Load(dtype=dtype, operand=operand, address=address, conditions=conditions):
                 kept = self._conditions(conditions)
                 if kept is None:
-                    return zero(nodes, dtype)
+                    return nodes.zero(dtype)
                 return nodes.load(dtype, self.operands.get(operand, operand), self.dim(address), kept)
             case Apply(dtype=dtype, op=op, attributes=attributes, args=args):
                 return nodes.apply(dtype, op, attributes, *map(self, args))
             case Guard(conditions=conditions, value=value):
                 kept = self._conditions(conditions)
                 if kept is None:
-                    return zero(nodes, node.dtype)
+                    return nodes.zero(node.dtype)
                 made = self(value)
                 is_in_load = isinstance(made, Load) and all(condition in made.conditions for condition in kept)
                 return made if is_in_load else nodes.guard(kept, made)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dialect.mlir import arith, ir
 from tensorkiln.dtypes import DType
 
-from .constant import constant as literal
 from .form import mlir_scalar
+from .number import constant as literal
 
 
 def register_type(dtype: DType) -> ir.Type:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tensorkiln.dtypes import DType
 
-from ..loops.scalar_dag import Interner, Node, zero
+from ..loops.scalar_dag import Interner, Node
 from ..to_linalg.scalar_ops import COMBINE
 
 
@@ -41,11 +41,7 @@ class Scalars:
 
     def is_finite(self, value: Node) -> Node:
         """Whether a float is neither infinite nor NaN."""
-        return self.equal(self.two("sub", value, value), self.zero(value.dtype))
-
-    def zero(self, dtype: DType) -> Node:
-        """Zero of `dtype`."""
-        return zero(self.nodes, dtype)
+        return self.equal(self.two("sub", value, value), self.nodes.zero(value.dtype))
 
     def together(self, combine: str, left: Node, right: Node) -> Node:
         """Two values combined by a reduction of this kind."""

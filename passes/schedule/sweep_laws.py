@@ -78,7 +78,7 @@ class Squares:
     def at_hand(self, write: Scalars, block: Node, count: Node, instead: Node | None) -> Node:
         """The value that the elements of a block refer to; the reference gives `block` over `count` elements."""
         assert instead is not None, "squares have something to be around instead"
-        mean, zero = self._mean(write, block, count), write.zero(self.value.dtype)
+        mean, zero = self._mean(write, block, count), write.nodes.zero(self.value.dtype)
         largest = write.where(write.is_finite(instead), instead, zero)
         return write.where(write.is_finite(mean), mean, largest)
 
@@ -99,14 +99,14 @@ class Squares:
         (squares, distances), (total, mean) = (write.cast(each, TOTAL) for each in done.blocks), done.before
         off = write.two("fdiv", distances, done.count)
         less = write.two("mul", distances, off)
-        own = write.two("max", write.two("sub", squares, less), write.zero(TOTAL))
+        own = write.two("max", write.two("sub", squares, less), write.nodes.zero(TOTAL))
         own = write.where(write.is_finite(less), own, squares)
         here = write.two("add", write.cast(done.at_hand, TOTAL), off)
         apart = write.two("sub", here, mean)
         share = write.two("fdiv", done.count, write.two("add", done.counted, done.count))
         # If no block came before, the distance between the means has no weight.
         between = self._moved(write, apart, write.two("mul", done.counted, share))
-        between = write.where(write.is_finite(between), between, write.zero(TOTAL))
+        between = write.where(write.is_finite(between), between, write.nodes.zero(TOTAL))
         both = write.two("add", write.two("add", total, own), between)
         return both, write.where(
             write.is_finite(apart), write.two("add", mean, write.two("mul", apart, share)), write.two("add", mean, here)
@@ -161,7 +161,7 @@ class Exponentials(_BelowMaximum):
         scaled = write.two("mul", total, write.cast(self._power(write, own, maximum), TOTAL))
         lowest = write.nodes.constant(own.dtype, -math.inf)
         is_nothing = write.two("and", write.equal(own, lowest), write.two("cmplt", own, maximum))
-        return write.where(is_nothing, write.zero(TOTAL), scaled)
+        return write.where(is_nothing, write.nodes.zero(TOTAL), scaled)
 
     def _power(self, write: Scalars, value: Node, maximum: Node) -> Node:
         distance = write.two("sub", value, maximum)

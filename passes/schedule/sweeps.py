@@ -155,7 +155,7 @@ class _Finder:
 
     def _spelled(self, law: Law) -> Node:
         """The element that a law reduces, with a constant in place of the reference's result."""
-        other = self.write.zero(law.value.dtype)
+        other = self.write.nodes.zero(law.value.dtype)
         return law.blocks(self.write, Comes(other, other, other))[0].element(other)
 
     def _that_read_alike(self) -> list[int]:

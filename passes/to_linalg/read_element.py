@@ -13,7 +13,7 @@ from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 
 from ..loops.index_space import IndexSpace
-from ..loops.scalar_dag import Apply, Condition, Interner, Node, zero
+from ..loops.scalar_dag import Apply, Condition, Interner, Node
 from ..values import Value
 from .read_index import IndexReader
 from .scalar_ops import operation_at, operation_of_op
@@ -135,7 +135,7 @@ class ElementReader:
         condition, first, second = operation.operands
         here, elsewhere = self.node(first), self.node(second)
         conditions = self._conditions[condition]
-        if elsewhere is zero(self.nodes, elsewhere.dtype):
+        if elsewhere is self.nodes.zero(elsewhere.dtype):
             return self.nodes.guard(conditions, here)
         return self.nodes.choose(conditions, here, elsewhere)
 

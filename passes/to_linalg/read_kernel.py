@@ -90,13 +90,14 @@ class _Reader:
             elif operation.name == "linalg.fill":
                 self.shapes[operation.results[0]] = self.shapes[operation.operands[1]]
             elif operation.name == "tensor.extract_slice":
-                self._slice(operation)
+                (result,), (source, *sizes) = operation.results, operation.operands
+                self.tensors[result] = self.tensors[source]
+                self.shapes[result] = self._shape(result.type, sizes)
             elif operation.name == "linalg.generic":
                 self._stage(operation)
             elif operation.name == "linalg.pack":
                 self._pack(operation)
-        operands = tuple(self.operands)
-        stages = tuple(self.stages)
+        stages, operands = tuple(self.stages), tuple(self.operands)
         return KernelBody(
             self.function, self.space, self.nodes, self.rows, stages, operands, self.local_from, self.text
         )
@@ -117,15 +118,6 @@ class _Reader:
             self.index(next(sizes)) if tensor.is_dynamic_dim(axis) else tensor.get_dim_size(axis)
             for axis in range(tensor.rank)
         )
-
-    def _slice(self, operation: Any) -> None:
-        (result,), (source, *sizes) = operation.results, operation.operands
-        self.tensors[result] = self.tensors[source]
-        self.shapes[result] = self._shape(result.type, sizes)
-
-    def _shape_of(self, value: ir.Value) -> tuple[Dim, ...]:
-        """The extents of a tensor operand of a generic."""
-        return self.shapes[value] if value in self.shapes else self.tensors[value][1].shape
 
     def _stage(self, operation: Any) -> None:
         count = len(operation.results)
@@ -211,7 +203,8 @@ class _Reader:
         kinds = [str(kind) for kind in ir.ArrayAttr(operation.attributes["iterator_types"])]
         extents: dict[int, Dim] = {}
         for value, map_ in zip(tensors, maps, strict=True):
-            for extent, result in zip(self._shape_of(value), map_.results, strict=True):
+            shape = self.shapes[value] if value in self.shapes else self.tensors[value][1].shape
+            for extent, result in zip(shape, map_.results, strict=True):
                 if isinstance(result, ir.AffineDimExpr):
                     extents.setdefault(result.position, extent)
         number, count = len(self.stages), self.row_count

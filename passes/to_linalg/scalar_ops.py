@@ -260,9 +260,7 @@ def emit_scalar(operation: Operation, args: Sequence[ir.Value], traits: scalar.T
             return scalar.ternary(kind, dtype, *args, condition_dtype=condition, traits=traits)
         case ("cast", DType() as source):
             return scalar.cast(source, dtype, *args, traits=traits)
-        case ("bitcast", DType() as source):
-            return scalar.bitcast_same_width(source, dtype, *args)
-        case ("low_bits", DType() as source):
+        case ("bitcast" | "low_bits", DType() as source):
             return scalar.bitcast_same_width(source, dtype, *args)
         case ("threefry",):
             return scalar.threefry(*args)

@@ -92,12 +92,24 @@ class _Writer:
         reads = direct_reads(stage, body.nodes)
         inputs = [self._operand(load, loops) for load in reads]
         maps = [_affine_map(loops, load.index) for load in reads]
-        for axis in _unstated(maps, loops):
-            inputs.append(self._empty((loops[axis].extent,), ir.IntegerType.get_signless(8)))
-            maps.append(ir.AffineMap.get(len(loops), 0, [ir.AffineExpr.get_dim(axis)]))
+        stated = {result.position for map_ in maps for result in map_.results if isinstance(result, ir.AffineDimExpr)}
+        for axis, loop in enumerate(loops):
+            if loop.is_reduction and axis not in stated:
+                # An operand that defines the extent.
+                inputs.append(self._empty((loop.extent,), ir.IntegerType.get_signless(8)))
+                maps.append(ir.AffineMap.get(len(loops), 0, [ir.AffineExpr.get_dim(axis)]))
         outputs = [self._output(stage, entry.root, entry.operand) for entry in stage.stores]
-        maps += [_affine_map(loops, _stored_at(stage, entry.root)) for entry in stage.stores]
-        op = _generic(loops, inputs, outputs, maps)
+        for entry in stage.stores:
+            places = iter(stage.domain.parallel)
+            index = [0 if extent == 1 else symbol(next(places).name) for extent in entry.root.shape]
+            maps.append(_affine_map(loops, index))
+        op: Any = linalg.GenericOp(
+            [value.type for value in outputs],
+            inputs,
+            outputs,
+            ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps]),
+            iterator_types(loop.is_reduction for loop in loops),
+        )
         elements = [ir.RankedTensorType(value.type).element_type for value in (*inputs, *outputs)]
         block = op.regions[0].blocks.append(*elements)
         with ir.InsertionPoint(block):
@@ -179,12 +191,6 @@ def _is_affine(load: Load, names: Sequence[str]) -> bool:
     return True
 
 
-def _stored_at(stage: Stage, root: Value) -> tuple[Dim, ...]:
-    """The index of the root at which the parallel loops store."""
-    places = iter(stage.domain.parallel)
-    return tuple(0 if extent == 1 else symbol(next(places).name) for extent in root.shape)
-
-
 def _affine_map(loops: Sequence[Loop], index: Sequence[Dim]) -> ir.AffineMap:
     names = [loop.name for loop in loops]
     results: list[ir.AffineExpr] = []
@@ -199,24 +205,6 @@ def _affine_map(loops: Sequence[Loop], index: Sequence[Dim]) -> ir.AffineMap:
                 )
         results.append(result)
     return ir.AffineMap.get(len(loops), 0, results)
-
-
-def _unstated(maps: Sequence[ir.AffineMap], loops: Sequence[Loop]) -> list[int]:
-    """The reduction loops that are a dimension of no operand, so that no operand defines their extent."""
-    stated = {result.position for map_ in maps for result in map_.results if isinstance(result, ir.AffineDimExpr)}
-    return [axis for axis, loop in enumerate(loops) if loop.is_reduction and axis not in stated]
-
-
-def _generic(
-    loops: Sequence[Loop], inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], maps: Sequence[ir.AffineMap]
-) -> Any:
-    return linalg.GenericOp(
-        [value.type for value in outputs],
-        inputs,
-        outputs,
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps]),
-        iterator_types([loop.is_reduction for loop in loops]),
-    )
 
 
 def iterator_types(are_reductions: Iterable[bool]) -> ir.Attribute:

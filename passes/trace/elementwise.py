@@ -66,7 +66,7 @@ def _join_parts(tracer: Tracer, value: Value, index: Index, conditions: Conditio
     source = value.operands[0]
     have, want = source.dtype.itemsize, value.dtype.itemsize
     wide = _UNSIGNED[want]
-    joined: Node = tracer.zero(wide)
+    joined: Node = tracer.nodes.zero(wide)
     for part in range(want // have):
         position = expr.add(expr.mul(index[-1], want // have), part)
         narrow = _reinterpret(tracer, _UNSIGNED[have], tracer.element(source, (*index[:-1], position), conditions))

@@ -75,7 +75,7 @@ def trace_view(tracer: Tracer, value: Value, index: Index, conditions: Condition
     flat, inside = _address(tracer, value, index)
     restricted = tracer.restrict(conditions, *inside)
     if restricted is None:
-        return tracer.zero(value.dtype)
+        return tracer.nodes.zero(value.dtype)
     inner, kept = restricted
     return tracer.guard(kept, tracer.flat_element(value.operands[0], flat, inner))
 
@@ -89,7 +89,7 @@ def trace_valid(tracer: Tracer, value: Value, index: Index, conditions: Conditio
         return tracer.within(source, index if source.shape else (), conditions, *inside)
     restricted = tracer.restrict((), *inside)
     if restricted is None:
-        return tracer.zero(value.dtype)
+        return tracer.nodes.zero(value.dtype)
     return tracer.guard(restricted[1], tracer.nodes.constant(value.dtype, True))
 
 
@@ -124,7 +124,7 @@ def trace_cat(tracer: Tracer, value: Value, index: Index, conditions: Conditions
         here = tracer.element(part, moved, restricted[0])
         within = tracer.restrict((), high)
         node = here if node is None or within is None else tracer.nodes.choose(within[1], here, node)
-    return tracer.zero(value.dtype) if node is None else node
+    return tracer.nodes.zero(value.dtype) if node is None else node
 
 
 def trace_vectorize(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:

@@ -17,7 +17,7 @@ def _trace_noop(tracer: Tracer, value: Value, index: Index, conditions: Conditio
     """The operand, or zero when there is none"""
     if value.operands:
         return tracer.element(value.operands[0], index, conditions)
-    return tracer.zero(value.dtype)
+    return tracer.nodes.zero(value.dtype)
 
 
 TRACES: dict[str, Trace] = {
@@ -35,6 +35,6 @@ TRACES: dict[str, Trace] = {
     ),
     "unique": lambda tracer, value, *_: tracer.nodes.constant(value.dtype, value.int("id")),
     # A device marker, or an unwritten buffer, whose contents are unspecified.
-    **dict.fromkeys(("device", "buffer"), lambda tracer, value, *_: tracer.zero(value.dtype)),
+    **dict.fromkeys(("device", "buffer"), lambda tracer, value, *_: tracer.nodes.zero(value.dtype)),
     "noop": _trace_noop,
 }
