@@ -89,23 +89,20 @@ class Picker(Generic[Costed, Frame]):
         It is the first candidate of the first strategy that can run the kernel, unless another is faster by a margin.
         """
         found = matching(self.strategies, body)
-        with body.apart():
-            return self._offer(body, found)
-
-    def _offer(self, body: KernelBody, found: Sequence[tuple[Strategy[Any, Costed, Frame], Any]]) -> Offer:
         typical, most = at_typical(body.function.symbols), at_upper_bounds(body.function.symbols)
         choices: list[Choice] = []
         offered: list[Candidate] = []
-        for strategy, problem in found:
-            for choice in strategy.candidates(problem, self.machine):
-                choices.append(choice)
-                key = self._key(body.text, strategy, choice)
-                offered.append(Candidate(key, choice.strategy, self._nanoseconds(choice, typical)))
-        assert offered, "the last strategy of a table runs every kernel"
-        is_measured = any(each.key in self.measured for each in offered)
-        times = [self.measured.get(each.key, math.inf if is_measured else each.estimate_ns) for each in offered]
-        picked = min(range(len(times)), key=lambda at: times[at] * (MARGIN if at == 0 else 1.0))
-        return Offer(choices[picked], picked, tuple(offered), self._nanoseconds(choices[picked], most))
+        with body.apart():
+            for strategy, problem in found:
+                for choice in strategy.candidates(problem, self.machine):
+                    choices.append(choice)
+                    key = self._key(body.text, strategy, choice)
+                    offered.append(Candidate(key, choice.strategy, self._nanoseconds(choice, typical)))
+            assert offered, "the last strategy of a table runs every kernel"
+            is_measured = any(each.key in self.measured for each in offered)
+            times = [self.measured.get(each.key, math.inf if is_measured else each.estimate_ns) for each in offered]
+            picked = min(range(len(times)), key=lambda at: times[at] * (MARGIN if at == 0 else 1.0))
+            return Offer(choices[picked], picked, tuple(offered), self._nanoseconds(choices[picked], most))
 
     def _nanoseconds(self, choice: Choice, at: Evaluate) -> float:
         return self.machine.nanoseconds(choice.cost(at), choice.item, at)

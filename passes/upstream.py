@@ -99,15 +99,8 @@ def _copied(computes: ir.Operation, kernel: ir.Operation) -> ir.Operation:
     """Copy a function into the module of a kernel, with its callees."""
     module = kernel.parent.regions[0].blocks[0]
     source, known = (functions_of(each.parent.opview) for each in (computes, kernel))
-    called: dict[str, None] = {}
-
-    def visit(operation: ir.Operation) -> ir.WalkResult:
-        if operation.name == "func.call":
-            called[ir.FlatSymbolRefAttr(operation.attributes["callee"]).value] = None
-        return ir.WalkResult.ADVANCE
-
-    computes.walk(visit)
-    for name in called:
+    calls = _named("func.call", computes)
+    for name in dict.fromkeys(ir.FlatSymbolRefAttr(call.attributes["callee"]).value for call in calls):
         if name not in known:
             source[name].clone(ip=ir.InsertionPoint(module))
     made = computes.clone(ip=ir.InsertionPoint(module)).operation
@@ -160,16 +153,21 @@ def bufferize(module: ir.Module) -> ir.Module:
 
 def _open_copies(module: ir.Module) -> None:
     """Turn copies into loops; with unknown strides they would become calls of a runtime library."""
-    copies: list[ir.Operation] = []
-
-    def visit(operation: ir.Operation) -> ir.WalkResult:
-        if operation.name == "memref.copy":
-            copies.append(operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    for copy in copies:
+    for copy in _named("memref.copy", module.operation):
         source, target = copy.operands
         with ir.InsertionPoint(copy), copy.location:
             copy_memory(source, target)
         copy.erase()
+
+
+def _named(name: str, root: ir.Operation) -> list[ir.Operation]:
+    """The operations of this name in another one."""
+    found: list[ir.Operation] = []
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        if operation.name == name:
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    return found

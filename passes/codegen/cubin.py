@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from . import nvjitlink, ptxas
 from .assembly import Assembly
+
+Assembler = Callable[[str, str], Assembly]
+"""Assembles PTX for an architecture."""
 
 
 def assemble(ptx: str, arch: str) -> Assembly:

@@ -25,12 +25,20 @@ def combined(kind: str, dtype: DType, before: ir.Value, value: ir.Value, traits:
     return to_register(dtype, scalar.reduce_combine(kind, dtype, left, right, traits=traits))
 
 
-@dataclass(frozen=True, slots=True)
-class One:
-    """An accumulation in one variable, the result so far.
+class _InFirst:
+    """An accumulation whose first variable is the result so far.
 
     All variables here are scalars, or vectors if their initial values are spread over lanes.
     """
+
+    def result(self, held: Sequence[ir.Value]) -> ir.Value:
+        """The result of the reduction."""
+        return held[0]
+
+
+@dataclass(frozen=True, slots=True)
+class One(_InFirst):
+    """An accumulation in one variable."""
 
     combine: str
     dtype: DType
@@ -43,10 +51,6 @@ class One:
     def added(self, before: Sequence[ir.Value], value: ir.Value) -> list[ir.Value]:
         """The variables after one more value."""
         return [combined(self.combine, self.dtype, before[0], value, self.traits)]
-
-    def result(self, held: Sequence[ir.Value]) -> ir.Value:
-        """The result of the reduction."""
-        return held[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ class Maximum:
 
 
 @dataclass(frozen=True, slots=True)
-class NonnegativeMaximum:
+class NonnegativeMaximum(_InFirst):
     """The float32 or float64 maximum of at least one value, each +0, above it, or NaN.
 
     It is that of their bits, among which NaN of either sign is above all numbers.
@@ -101,12 +105,9 @@ class NonnegativeMaximum:
     def added(self, before: Sequence[ir.Value], value: ir.Value) -> list[ir.Value]:
         return [arith.bitcast(value.type, arith.maxui(_bits_of(before[0]), _bits_of(value)))]
 
-    def result(self, held: Sequence[ir.Value]) -> ir.Value:
-        return held[0]
-
 
 @dataclass(frozen=True, slots=True)
-class LikelyMaximum:
+class LikelyMaximum(_InFirst):
     """A float32 or float64 maximum in two instructions per value, which may turn out uncertain.
 
     The sum of all values is NaN if any value is. If the maximum is zero, its sign is unknown.
@@ -124,9 +125,6 @@ class LikelyMaximum:
             arith.maxnumf(largest, value, fastmath=numbers),
             arith.addf(total, value, fastmath=arith.FastMathFlags.reassoc),
         ]
-
-    def result(self, held: Sequence[ir.Value]) -> ir.Value:
-        return held[0]
 
     def is_certain(self, held: Sequence[ir.Value]) -> ir.Value:
         largest, total = held

@@ -9,7 +9,6 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from tensorkiln import expr
-from tensorkiln.expr import Dim
 
 from ..loops.domain import domain_of
 from ..loops.index_space import Index, IndexSpace
@@ -74,11 +73,11 @@ class Reads:
         numbers = {loop.name: axis for loop, axis in zip(domain.loops, axes, strict=True)}
         tracer = _Recorder(space)
         tracer.define(value, domain.index(value.shape))
-        return tuple(Read(operand, tuple(_axes(dim, numbers) for dim in index)) for operand, index in tracer.places)
-
-
-def _axes(dim: Dim, numbers: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(sorted(numbers[name] for name in expr.free_symbols(dim) & numbers.keys()))
+        found: list[Read] = []
+        for operand, index in tracer.places:
+            names = (expr.free_symbols(dim) & numbers.keys() for dim in index)
+            found.append(Read(operand, tuple(tuple(sorted(map(numbers.__getitem__, each))) for each in names)))
+        return tuple(found)
 
 
 class _Recorder(Tracer):

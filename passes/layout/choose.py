@@ -48,16 +48,6 @@ class Chosen:
         return summed.kind == "binop" and summed.text("op") == "mul" and summed not in self.axes
 
 
-def choose(function: Function, live: Sequence[Value], prepared: Collection[Value], block: int) -> Chosen:
-    """The values of a graph to store in blocks of `block` channels.
-
-    A convolution begins a region of such values. A region is kept if another convolution sums over its channels, if a
-    convolution in it has overlapping windows and at least LONE_DEPTH products per pixel, or if windows that overlap are
-    pooled in it.
-    """
-    return _Choice(function, prepared, block).run(live)
-
-
 def places_of(reduction: Value) -> list[int]:
     """The dimensions of the result that are not reduced; the result may keep reduced dimensions with size 1."""
     (operand,), axes = reduction.operands, reduction.ints("axes")
@@ -65,7 +55,14 @@ def places_of(reduction: Value) -> list[int]:
     return kept if len(reduction.shape) == len(operand.shape) else list(range(len(kept)))
 
 
-class _Choice:
+class Chooser:
+    """Chooses the values of a graph to store in blocks of `block` channels.
+
+    A convolution begins a region of such values. A region is kept if another convolution sums over its channels, if a
+    convolution in it has overlapping windows and at least LONE_DEPTH products per pixel, or if windows that overlap are
+    pooled in it.
+    """
+
     def __init__(self, function: Function, prepared: Collection[Value], block: int) -> None:
         self.symbols, self.prepared, self.block = function.symbols, prepared, block
         self.chosen = Chosen()
@@ -74,6 +71,7 @@ class _Choice:
         self.lone: set[Value] = set()
 
     def run(self, live: Sequence[Value]) -> Chosen:
+        """Choose, once, among the values that the results need."""
         for value in live:
             if value not in self.prepared:
                 self._add(value)

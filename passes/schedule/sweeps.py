@@ -123,7 +123,7 @@ class _Finder:
         self.loops = inner_loops(body, body.stages[run[0]])
         self.stages = {number: self._over_the_same_loops(body.stages[number]) for number in run}
         self.laws: dict[int, Law | None] = {}
-        self.references: dict[int, Reference] = {}
+        self.references: list[Reference] = []
         stored = body.stages[run[0] : run[-1] + 1]
         self.own = {entry.operand for stage in stored for entry in stage.stores}
 
@@ -147,7 +147,7 @@ class _Finder:
             if not self._reads_own(element):
                 self.laws[number] = None
                 result = self.body.nodes.load(element.dtype, stage.stores[0].operand, stage.domain.address, ())
-                self.references[number] = Reference(combine, element, result)
+                self.references.append(Reference(number, combine, element, result))
                 continue
             law = law_of(combine, element, self.references, self._is_given)
             if law is not None and not self._reads_own(self._spelled(law)):

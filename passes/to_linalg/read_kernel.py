@@ -16,7 +16,7 @@ from ..loops.body import KernelBody, Stage, Store
 from ..loops.domain import Domain, Loop
 from ..loops.index_space import IndexSpace
 from ..loops.scalar_dag import Apply, Interner, Node
-from ..origins import current, numbers_of
+from ..origins import current, numbers_in
 from ..values import ROWS, Function, Range, Value, kernel_text, marked_arguments
 from .read_element import ElementReader
 from .read_index import IndexReader, apply
@@ -142,7 +142,7 @@ class _Reader:
                 axis = ir.IntegerAttr(inner.attributes["dim"]).value
                 self.index.names[inner.results[0]] = values[axis]
             elif self.records:
-                with self.nodes.marked(numbers_of(inner.location)):
+                with self.nodes.marked(numbers_in(str(inner.location))):
                     reader.read(inner)
             else:
                 reader.read(inner)
@@ -165,7 +165,7 @@ class _Reader:
             self._result(value, target, node)
             for value, target, node in zip(operation.results, outputs, made, strict=True)
         ]
-        if self.records and (numbers := numbers_of(operation.location)):
+        if self.records and (numbers := numbers_in(str(operation.location))):
             self.nodes.loops |= dict.fromkeys(results, numbers[0])
         address = self.space.flatten(places[len(inputs)], self.operands[results[0]].shape)
         stores = tuple(Store(self.operands[number], number, node) for number, node in zip(results, made, strict=True))

@@ -223,17 +223,13 @@ def _define(name: str, operation: Operation, module_body: ir.Block) -> None:
     with ir.InsertionPoint(module_body), shared():
         kinds = [register_type(dtype) for dtype in operation.args]
         function = func.FuncOp(name, (kinds, [register_type(operation.dtype)]), visibility="private")
-        function.attributes[SCALAR] = _encoded(operation)
+        dtypes = ir.ArrayAttr.get([ir.StringAttr.get(str(dtype)) for dtype in (operation.dtype, *operation.args)])
+        parts = [ir.StringAttr.get(str(part)) for part in (operation.op, *operation.attributes)]
+        function.attributes[SCALAR] = ir.ArrayAttr.get([dtypes, *parts])
         block = function.add_entry_block()
         with ir.InsertionPoint(block):
             values = [to_scalar(dtype, value) for dtype, value in zip(operation.args, block.arguments, strict=True)]
             func.ReturnOp([to_register(operation.dtype, emit_scalar(operation, values, scalar.PORTABLE))])
-
-
-def _encoded(operation: Operation) -> ir.ArrayAttr:
-    dtypes = ir.ArrayAttr.get([ir.StringAttr.get(str(dtype)) for dtype in (operation.dtype, *operation.args)])
-    parts = [ir.StringAttr.get(str(part)) for part in (operation.op, *operation.attributes)]
-    return ir.ArrayAttr.get([dtypes, *parts])
 
 
 def operation_at(function: ir.Operation) -> Operation:

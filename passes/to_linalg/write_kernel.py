@@ -19,10 +19,10 @@ from ..loops.index_space import linear_form, name_of
 from ..loops.scalar_dag import Interner, Load, indices, walk
 from ..loops.scatter import is_scatter, root_of
 from ..origins import at_stage
-from ..scalar.registers import register_type, stored_type, to_register
+from ..scalar.registers import from_memory, register_type, stored_type, to_register
 from ..values import Value
 from .scalar_ops import COMBINE, Operation, ScalarFunctions
-from .write_element import ElementWriter, loaded, stored
+from .write_element import ElementWriter, stored
 from .write_index import IndexWriter
 from .write_scatter import write_scatter
 
@@ -30,14 +30,6 @@ SUFFIX = "_linalg"
 """Suffix of the name of a kernel's linalg function."""
 SCATTER = "kiln.scatter"
 """Attribute of the linalg function of a scatter: its axis, and the arguments with its indices and updates."""
-
-
-def write_kernel(body: KernelBody, scalars: ScalarFunctions) -> ir.Operation:
-    """Write the linalg of a kernel at the current insertion point.
-
-    The function takes the kernel's arguments, then the value of each symbol of the graph, and returns its results.
-    """
-    return _Writer(body, scalars).write()
 
 
 def tensor_of(value: Value, *, crosses: bool) -> ir.RankedTensorType:
@@ -50,13 +42,18 @@ def tensor_of(value: Value, *, crosses: bool) -> ir.RankedTensorType:
     return ir.RankedTensorType.get(extents, element)
 
 
-class _Writer:
+class KernelWriter:
+    """Writes the linalg of a kernel: a function that takes the kernel's arguments, then the value of each symbol of the
+    graph, and returns its results.
+    """
+
     def __init__(self, body: KernelBody, scalars: ScalarFunctions) -> None:
         self.body, self.scalars = body, scalars
         self.symbols = tuple(body.function.symbols)
         self.tensors: dict[int, ir.Value] = {}
 
     def write(self) -> ir.Operation:
+        """Write the function at the current insertion point."""
         body, function = self.body, self.body.function
         index = ir.IndexType.get()
         inputs = [tensor_of(value, crosses=True) for value in function.arguments]
@@ -115,7 +112,7 @@ class _Writer:
         with ir.InsertionPoint(block):
             used = _names_in(stage, body.nodes, reads)
             names = {loop.name: linalg.IndexOp(axis).result for axis, loop in enumerate(loops) if loop.name in used}
-            at_hand = {id(load): loaded(load.dtype, block.arguments[number]) for number, load in enumerate(reads)}
+            at_hand = {id(load): from_memory(load.dtype, block.arguments[number]) for number, load in enumerate(reads)}
             index = self.index.inside(names)
             element = ElementWriter(body.nodes, index, self.tensors, at_hand, self.scalars)
             for node in stage.elements:
@@ -123,7 +120,7 @@ class _Writer:
             values = [element(entry.element) for entry in stage.stores]
             if stage.combine is not None:
                 dtype = stage.stores[0].element.dtype
-                before = loaded(dtype, block.arguments[len(inputs)])
+                before = from_memory(dtype, block.arguments[len(inputs)])
                 combine = Operation(COMBINE, (stage.combine,), dtype, (dtype, dtype))
                 values = [self.scalars(combine, [before, values[0]])]
             kinds = elements[len(inputs) :]

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dialect.mlir import arith, ir, scf, tensor
 from dialect.named_ops import fill
 
-from ..scalar.registers import zero
+from ..scalar.registers import from_memory, zero
 from ..values import Value
 from .node_writer import as_index
-from .write_element import loaded, stored
+from .write_element import stored
 from .write_index import IndexWriter
 
 
@@ -49,7 +49,7 @@ def _update(
         value = tensor.ExtractOp(updates, list(at)).result
         if root.dtype.is_bool:
             # Any byte but 0 is true; 1 is stored.
-            value = stored(root.dtype, loaded(root.dtype, value), value.type)
+            value = stored(root.dtype, from_memory(root.dtype, value), value.type)
         scf.YieldOp([tensor.InsertOp(value, target, [*at[:axis], place, *at[axis + 1 :]]).result])
     with ir.InsertionPoint(branch.else_block):
         scf.YieldOp([target])
