@@ -60,7 +60,6 @@ class Grouper:
         self.nodes = Interner()
         in_memory = [*function.arguments, *host, *stored]
         self.numbers: dict[Value, int] = {value: number for number, value in enumerate(in_memory)}
-        self.values = in_memory
         self.groups: list[Group] = []
         self.home: dict[Value, int] = {}
         self.reducing: dict[Value, list[int]] = defaultdict(list)
@@ -113,7 +112,7 @@ class Grouper:
             for number in (max(producers, default=None), beside):
                 if number is None:
                     continue
-                rows = self._shared_rows(self.groups[number], root, domain, reads)
+                rows = self._shared_rows(self.groups[number], domain, reads)
                 if not isinstance(rows, int):
                     reasons[number] = rows
                     continue
@@ -191,10 +190,8 @@ class Grouper:
             reads[value].append(located)
         return reads
 
-    def _shared_rows(
-        self, target: Group, root: Value, domain: Domain, reads: Mapping[Value, list[Load]]
-    ) -> int | BarrierReason:
-        """How many leading loops `root` can share with all roots of `target`, or why it should not join."""
+    def _shared_rows(self, target: Group, domain: Domain, reads: Mapping[Value, list[Load]]) -> int | BarrierReason:
+        """How many leading loops a root can share with all roots of `target`, or why it should not join."""
         if target.is_opaque:
             return "whole-buffers"
         if len(target.roots) >= MAX_ROOTS or len(target.all_reads() | set(reads)) > MAX_OPERANDS:

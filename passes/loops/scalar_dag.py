@@ -10,12 +10,15 @@ import math
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, Expr, free_symbols
 
 T = TypeVar("T")
+
+COMBINE: Final = "combine"
+"""The op of a reduction's combination; its attribute is the kind."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,6 +157,37 @@ class Interner:
 
     def apply(self, dtype: DType, op: str, attributes: tuple[object, ...], *args: Node) -> Apply:
         return self._one(Apply, dtype, op, attributes, args)
+
+    def binop(self, kind: str, left: Node, right: Node) -> Apply:
+        """`left kind right`, for operands of the same dtype; a comparison gives a bool."""
+        dtype = DType.BOOL if kind in ("cmplt", "cmpne") else left.dtype
+        return self.apply(dtype, "binop", (kind, left.dtype, right.dtype), left, right)
+
+    def unary(self, kind: str, value: Node) -> Apply:
+        return self.apply(value.dtype, "unary", (kind,), value)
+
+    def where(self, condition: Node, here: Node, elsewhere: Node) -> Apply:
+        """`here` if the condition holds, else `elsewhere`; both are computed."""
+        return self.apply(here.dtype, "ternary", ("where", condition.dtype), condition, here, elsewhere)
+
+    def cast(self, value: Node, dtype: DType) -> Node:
+        return value if value.dtype is dtype else self.apply(dtype, "cast", (value.dtype,), value)
+
+    def combined(self, kind: str, left: Node, right: Node) -> Apply:
+        """Two values combined by a reduction of this kind."""
+        return self.apply(left.dtype, COMBINE, (kind,), left, right)
+
+    def equal(self, left: Node, right: Node) -> Node:
+        """Whether both values are equal; false for NaN."""
+        return self.negated(self.binop("cmpne", left, right))
+
+    def negated(self, condition: Node) -> Node:
+        """Whether the condition does not hold."""
+        return self.unary("neg", condition)
+
+    def is_finite(self, value: Node) -> Node:
+        """Whether a float is neither infinite nor NaN."""
+        return self.equal(self.binop("sub", value, value), self.zero(value.dtype))
 
     def guard(self, conditions: tuple[Condition, ...], value: Node) -> Node:
         return self._one(Guard, value.dtype, conditions, value) if conditions else value

@@ -11,19 +11,7 @@ from tensorkiln.expr import Dim, Expr
 from .body import KernelBody, Stage
 from .domain import Domain, Loop
 from .index_space import IndexSpace
-from .scalar_dag import (
-    Apply,
-    Choose,
-    Condition,
-    Constant,
-    Guard,
-    IndexValue,
-    InRange,
-    Interner,
-    IsTrue,
-    Load,
-    Node,
-)
+from .scalar_dag import Apply, Choose, Condition, Constant, Guard, IndexValue, InRange, Interner, IsTrue, Load, Node
 
 
 def over(

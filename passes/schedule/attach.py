@@ -33,11 +33,8 @@ MOST_NS = (1 << 63) - 1
 """The largest estimate that can be written, about three centuries: kernels of unbounded sizes would exceed it."""
 PROGRAM = "kiln.program"
 
-Pick = Callable[[KernelBody], Offer]
-"""Offers candidate schedules for a kernel, and picks one."""
 
-
-def attach_schedules(module: ir.Module, pick: Pick, reuse: Reuse | None = None) -> ProgramPlan:
+def attach_schedules(module: ir.Module, pick: Callable[[KernelBody], Offer], reuse: Reuse | None) -> None:
     """Pick a schedule for every kernel and write it on its function; write the program plan on the module.
 
     The time estimates assume that every symbol has its largest value. `reuse` is the promise of the target's strategies
@@ -77,7 +74,6 @@ def attach_schedules(module: ir.Module, pick: Pick, reuse: Reuse | None = None) 
         steps = [replace(step, host=None, nodes=(), apart=()) for step in plan.steps]
         written = ProgramPlan(list(plan.buffers), steps, plan.arguments, results=plan.results)
         module.operation.attributes[PROGRAM] = _PLAN.write(written)
-    return plan
 
 
 def _whole(nanoseconds: float) -> int:

@@ -20,7 +20,6 @@ from ..loops.domain import Loop, extent_of
 from ..loops.scalar_dag import Load, Node, indices, walk
 from ..loops.substitution import over
 from .law_search import Reference, law_of
-from .scalar_nodes import Scalars
 from .sum_blocks import ROW_TERMS, TOTAL, in_blocks, sums_floats
 from .sweep_laws import Comes, Done, Law
 from .tiling import inner_loops
@@ -119,7 +118,7 @@ class _Finder:
 
     def __init__(self, body: KernelBody, run: Sequence[int], first: int) -> None:
         self.body, self.first = body, first
-        self.write = Scalars(body.nodes)
+        self.write = body.nodes
         self.loops = inner_loops(body, body.stages[run[0]])
         self.stages = {number: self._over_the_same_loops(body.stages[number]) for number in run}
         self.laws: dict[int, Law | None] = {}
@@ -155,7 +154,7 @@ class _Finder:
 
     def _spelled(self, law: Law) -> Node:
         """The element that a law reduces, with a constant in place of the reference's result."""
-        other = self.write.nodes.zero(law.value.dtype)
+        other = self.write.zero(law.value.dtype)
         return law.blocks(self.write, Comes(other, other, other))[0].element(other)
 
     def _that_read_alike(self) -> list[int]:
@@ -213,7 +212,7 @@ class _Program:
                 self._plain(number)
             else:
                 self._by_law(number, law)
-        self.totals.append(Put(self.count.operand, self.write.two("add", self.count, self.more)))
+        self.totals.append(Put(self.count.operand, self.write.binop("add", self.count, self.more)))
         steps, totals, looked_for = tuple(self.steps), tuple(self.totals), frozenset(self.looked_for)
         return Sweep(self.over, self.within, self.registers, self.begin, steps, totals, self.results, looked_for)
 
@@ -222,7 +221,7 @@ class _Program:
         element, combine = stage.elements[0], str(stage.combine)
         block = self._reduced(number, combine, element)
         total = self._register(TOTAL if sums_floats(stage) else element.dtype, combine)
-        after = write.together(combine, total, write.cast(block, total.dtype))
+        after = write.combined(combine, total, write.cast(block, total.dtype))
         self.totals.append(Put(total.operand, after))
         self.results[number] = Result(stage, write.cast(total, element.dtype))
         self.done[number] = Comes(block, total, after)

@@ -130,12 +130,13 @@ class _Reader:
         block = operation.regions[0].blocks[0]
         for argument, source, place in zip(block.arguments, inputs, places, strict=False):
             if source in self.tensors:
-                reader.give(argument, reader.load(source, place))
+                reader.values[argument] = reader.load(source, place)
         # Iterator types do not tell if the reduced dimension has one element.
         is_reduction = any(True for _ in block.arguments[len(inputs)].uses)
         if is_reduction:
             target: Any = ir.RankedTensorType(outputs[0].type)
-            reader.give(block.arguments[len(inputs)], self.nodes.load(dtype_of(target.element_type), _BEFORE, 0, ()))
+            before = self.nodes.load(dtype_of(target.element_type), _BEFORE, 0, ())
+            reader.values[block.arguments[len(inputs)]] = before
         for op in block.operations:
             inner = op.operation
             if inner.name == "linalg.index":
@@ -150,9 +151,9 @@ class _Reader:
         made: list[Node] = []
         for value, result in zip(yielded, operation.results, strict=True):
             known = self.results.get(result)
-            made.append(reader.node(value) if known is None else reader.stored(value, known.dtype))
+            made.append(reader.values[value] if known is None else reader.stored(value, known.dtype))
         # The stored byte of a bool is not an element.
-        bytes_stored = {reader.node(value) for value in yielded} - set(made)
+        bytes_stored = {reader.values[value] for value in yielded} - set(made)
         combine, computed = None, [node for node in reader.computed if node not in bytes_stored]
         if is_reduction:
             (combination,) = made

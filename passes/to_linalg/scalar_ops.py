@@ -15,14 +15,12 @@ from passes import scalar
 from passes.scalar import mlir_scalar
 from tensorkiln.dtypes import DType
 
-from ..loops.scalar_dag import Apply
+from ..loops.scalar_dag import COMBINE, Apply
 from ..origins import shared
 from ..scalar.registers import register_type, to_register, to_scalar
 
 SCALAR: Final = "kiln.scalar"
 """Attribute of a function: its scalar operation, the dtype of its result, and its attributes."""
-COMBINE: Final = "combine"
-"""The op of a reduction's combination; its attribute is the kind."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ from ..loops.accesses import loads
 from ..loops.body import KernelBody, Stage
 from ..loops.domain import Loop
 from ..loops.index_space import linear_form, name_of
-from ..loops.scalar_dag import Interner, Load, indices, walk
+from ..loops.scalar_dag import COMBINE, Interner, Load, indices, walk
 from ..loops.scatter import is_scatter, root_of
 from ..origins import at_stage
 from ..scalar.registers import from_memory, register_type, stored_type, to_register
 from ..values import Value
-from .scalar_ops import COMBINE, Operation, ScalarFunctions
+from .scalar_ops import Operation, ScalarFunctions
 from .write_element import ElementWriter, stored
 from .write_index import IndexWriter
 from .write_scatter import write_scatter

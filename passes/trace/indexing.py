@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tensorkiln import expr
-from tensorkiln.dtypes import DType
 
 from ..loops.index_space import Index
 from ..loops.scalar_dag import Condition, InRange, Node
@@ -33,8 +32,7 @@ def trace_index(tracer: Tracer, value: Value, index: Index, conditions: Conditio
     if valid:
         flag = tracer.operand(valid[0], index, conditions)
         if not flag.dtype.is_bool:
-            given, nothing = flag.dtype, tracer.nodes.zero(flag.dtype)
-            flag = tracer.nodes.apply(DType.BOOL, "binop", ("cmpne", given, given), flag, nothing)
+            flag = tracer.nodes.binop("cmpne", flag, tracer.nodes.zero(flag.dtype))
         wanted.append(tracer.nodes.is_true(flag))
     position = tracer.element(positions, index, conditions)
     flat, in_range = _dynamic_index(tracer, position, expr.product(source.shape))
