@@ -137,23 +137,19 @@ def _mended(module: llvm.ModuleRef, machine: Machine) -> llvm.ModuleRef:
     if "+avx512f" not in features or not (has_bytes or any(name.startswith(_LOAD) for name in called)):
         return module
     text = str(module)
-    mended = _with_loads_apart(text)
+    mended = _MASKED_LOAD.sub(_apart, text)
     if has_bytes and "+avx512dq" in features:
         mended = _with_shifted_masks(mended, machine)
     return module if mended == text else llvm.parse_assembly(mended)
 
 
-def _with_loads_apart(text: str) -> str:
-    """Separate masked loads of vectorised loops from the operations that use them.
+def _apart(found: re.Match[str]) -> str:
+    """A masked load of a vectorised loop apart from the operations that use it.
 
     An operation under the same mask folds the load into a memory operand. If its pass-through value is needed again,
     LLVM splits the two, and loads without the mask, beyond the end of an array. The result of an empty assembly cannot
     be folded.
     """
-    return _MASKED_LOAD.sub(_apart, text)
-
-
-def _apart(found: re.Match[str]) -> str:
     indent, name, load, count, element = found.groups()
     bits = int(count) * _BITS.get(element, 0)
     if bits not in _REGISTERS:

@@ -198,7 +198,11 @@ class Generic:
         first = rows[0].names
         moved = [{name for name, value in row.names.items() if value is not first.get(name)} for row in rows]
         self.reads = [
-            [read for read in reads if row is rows[0] or not names.isdisjoint(_names(read))]
+            [
+                read
+                for read in reads
+                if row is rows[0] or any(names & free_symbols(part) for part in (read.offset, *read.strides))
+            ]
             for row, names in zip(rows, moved, strict=True)
         ]
         inputs = [self._operand(access, row) for row, own in zip(rows, self.reads, strict=True) for access in own]
@@ -256,8 +260,3 @@ class Generic:
 
     def __exit__(self, *error: object) -> None:
         self.point.__exit__(*error)
-
-
-def _names(access: Access) -> frozenset[str]:
-    """The names that the address of a read depends on."""
-    return frozenset[str]().union(*map(free_symbols, (access.offset, *access.strides)))

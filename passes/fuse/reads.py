@@ -44,10 +44,9 @@ class Reads:
 
     def of(self, value: Value) -> tuple[Read, ...]:
         """The reads for one element of `value`; one of each operand if the op is not traced."""
-        found = self._of.get(value)
-        if found is None:
-            found = self._of[value] = self._found(value)
-        return found
+        if value not in self._of:
+            self._of[value] = self._found(value)
+        return self._of[value]
 
     def _found(self, value: Value) -> tuple[Read, ...]:
         if not value.operands:

@@ -36,10 +36,8 @@ def trace_index(tracer: Tracer, value: Value, index: Index, conditions: Conditio
         wanted.append(tracer.nodes.is_true(flag))
     position = tracer.element(positions, index, conditions)
     flat, in_range = _dynamic_index(tracer, position, expr.product(source.shape))
-    restricted = tracer.restrict(conditions, *wanted, in_range)
-    assert restricted is not None, "a condition read from data is never known to fail"
-    inner, kept = restricted
-    return tracer.guard(kept, tracer.flat_element(source, flat, inner))
+    wanted.append(in_range)
+    return tracer.where(value.dtype, conditions, wanted, lambda inner: tracer.flat_element(source, flat, inner))
 
 
 def trace_buffer_view(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:

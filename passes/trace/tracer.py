@@ -5,11 +5,12 @@ Movement nodes become index arithmetic; computations become scalar nodes. Tracin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from passes.values import Value
 from tensorkiln import expr
+from tensorkiln.dtypes import DType
 from tensorkiln.errors import UnsupportedGraphError
 from tensorkiln.expr import Dim, Expr, free_symbols, product
 
@@ -111,11 +112,17 @@ class Tracer:
 
     def within(self, value: Value, index: Index, conditions: Conditions, *wanted: Condition) -> Node:
         """`value` at `index` if all the wanted conditions hold, else zero."""
+        return self.where(value.dtype, conditions, wanted, lambda inner: self.element(value, index, inner))
+
+    def where(
+        self, dtype: DType, conditions: Conditions, wanted: Sequence[Condition], element: Callable[[Conditions], Node]
+    ) -> Node:
+        """What `element` makes under all of the conditions, if the wanted ones hold, else zero."""
         restricted = self.restrict(conditions, *wanted)
         if restricted is None:
-            return self.nodes.zero(value.dtype)
+            return self.nodes.zero(dtype)
         inner, kept = restricted
-        return self.guard(kept, self.element(value, index, inner))
+        return self.guard(kept, element(inner))
 
     def guard(self, conditions: Conditions, node: Node) -> Node:
         """Zero unless the conditions hold; a zero stays as it is, and a load takes them on."""
