@@ -56,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             verify(module, FROM_GRAPH)
         else:
             module, done = _read(_text(given.module))
-        for stage in _chosen(pipeline, given.only) if given.only else _between(pipeline, done, given.until):
+        only = [_named(pipeline, name) for name in given.only.split(",")] if given.only else None
+        for stage in _between(pipeline, done, given.until) if only is None else only:
             module, done = stage.run(module), stage.name
             verify(module, stage.name)
         is_last = given.until == TRANSLATE and not given.only
@@ -79,10 +80,6 @@ def _read(text: str) -> tuple[ir.Module, str]:
         return stage_text.read(text, new_context())
     except ir.MLIRError as error:
         raise RequestError(str(error)) from error
-
-
-def _chosen(pipeline: Sequence[Stage], names: str) -> list[Stage]:
-    return [_named(pipeline, name) for name in names.split(",")]
 
 
 def _between(pipeline: Sequence[Stage], done: str, until: str) -> list[Stage]:

@@ -193,8 +193,10 @@ class _Compiler:
                 error.pointers = (pointer,)
                 raise
             self.inner[key] = made
-            self.records += [_named_inside(number, stage) for stage in made.program.stages]
-            self.dumps |= {_inside(number, name): text for name, text in made.dumps.items()}
+            prefix = f"inner-{number}-"
+            stages = made.program.stages
+            self.records += [stage.model_copy(update={"name": prefix + stage.name}) for stage in stages]
+            self.dumps |= {prefix + name: text for name, text in made.dumps.items()}
         return list(self.inner).index(key)
 
     def _run(self, stage: Stage, module: ir.Module) -> ir.Module:
@@ -228,12 +230,3 @@ class _Compiler:
             self.dumps[name] = text
             digest = hashlib.sha256(text.encode()).hexdigest()
             self.records[-1] = self.records[-1].model_copy(update={"dump": digest})
-
-
-def _inside(number: int, stage: str) -> str:
-    """The outer name of a stage of the inner program at position `number`."""
-    return f"inner-{number}-{stage}"
-
-
-def _named_inside(number: int, stage: StageRecord) -> StageRecord:
-    return stage.model_copy(update={"name": _inside(number, stage.name)})

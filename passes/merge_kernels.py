@@ -9,7 +9,7 @@ from __future__ import annotations
 from dialect.mlir import func, ir
 from dialect.module import graph_function
 
-from .values import is_kernel, kernel_text
+from .values import functions_of, is_kernel, kernel_text
 
 
 def merge_kernels(module: ir.Module) -> ir.Module:
@@ -17,10 +17,8 @@ def merge_kernels(module: ir.Module) -> ir.Module:
     first: dict[str, str] = {}
     name_of: dict[str, str] = {}
     repeated: list[ir.Operation] = []
-    for op in module.body.operations:
-        function = op.operation
+    for name, function in functions_of(module).items():
         if is_kernel(function):
-            name = ir.StringAttr(function.attributes["sym_name"]).value
             name_of[name] = first.setdefault(kernel_text(function), name)
             if name_of[name] != name:
                 repeated.append(function)

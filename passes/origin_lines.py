@@ -13,11 +13,10 @@ import re
 from collections import defaultdict
 from typing import Any, Final
 
-from dialect.mlir import func, ir
+from dialect.mlir import func, ir, llvm
 from dialect.module import graph_function
 
 from .codegen import debug_lines
-from .codegen.translate import untouched
 from .origins import FILE, Origins, numbers_in
 from .values import BODY, NODES, ROOTS
 
@@ -69,7 +68,7 @@ class OriginLines:
     def read_llvm(self, name: str, module: ir.Module, llvm_ir: str) -> list[int]:
         """Record the LLVM IR of `module`; returns the group of each line."""
         known = debug_lines.numbers_of_functions(module, FILE)
-        callees = debug_lines.callees(untouched(module))
+        callees = debug_lines.callees(str(llvm.translate_module_to_llvmir(module.operation)))
         groups = debug_lines.numbers_of_lines(llvm_ir, callees, known, self.group)
         self.keep(name, groups)
         return groups

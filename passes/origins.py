@@ -105,11 +105,6 @@ def numbers_in(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, _NUMBER.findall(text))))
 
 
-def numbers_of(location: ir.Location) -> tuple[int, ...]:
-    """The origins in a location."""
-    return numbers_in(str(location))
-
-
 def at_node(nodes: Interner, node: Node) -> AbstractContextManager[object]:
     """The location of a node's code; if unknown, that of the surrounding code."""
     return _at(nodes.marks[id(node)]) if id(node) in nodes.marks else _ANYWHERE

@@ -14,7 +14,7 @@ from dialect.locations import node_at, node_pointers
 from dialect.mlir import arith, func, ir, linalg, tensor
 from dialect.module import PARAMETER, graph_function
 
-from .loops.body import KernelBody
+from .attributes import encode
 from .schedule.panels import Tiling
 from .strategy import Strategies, matching
 from .to_linalg.read_kernel import IN_PANELS, read_kernel
@@ -60,7 +60,10 @@ class _Packer:
     def _call(self, call: Any) -> None:
         name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
         if name not in self.tilings:
-            self.tilings[name] = self._asked(read_kernel(self.functions, name, self.symbols))
+            body = read_kernel(self.functions, name, self.symbols)
+            strategy, problem = matching(self.strategies, body)[0]
+            with body.apart():
+                self.tilings[name] = strategy.tilings(body, problem, self.machine)
         chosen = [tiling for tiling in self.tilings[name] if call.operands[tiling.operand] in self.fixed]
         if not chosen:
             return
@@ -71,16 +74,10 @@ class _Packer:
             self._reader(reader, name, chosen)
         call.attributes["callee"] = ir.FlatSymbolRefAttr.get(reader)
 
-    def _asked(self, body: KernelBody) -> Sequence[Tiling]:
-        strategy, problem = matching(self.strategies, body)[0]
-        with body.apart():
-            return strategy.tilings(body, problem, self.machine)
-
     def _packed(self, value: ir.Value, tiling: Tiling) -> ir.Value:
         """The call that packs a value; all kernels that read it in the same panels share it."""
-        source: Any = ir.RankedTensorType(value.type)
-        target = ir.RankedTensorType.get(tiling.shape(source.shape), source.element_type)
-        name = self._pack(source, target, tiling)
+        target = _packed_type(value.type, tiling)
+        name = self._pack(value.type, target, tiling)
         if (value, name) not in self.packed:
             owner = value.owner
             if isinstance(owner, ir.Block):
@@ -95,7 +92,7 @@ class _Packer:
             self.packed[value, name] = call.results[0]
         return self.packed[value, name]
 
-    def _pack(self, source: Any, target: Any, tiling: Tiling) -> str:
+    def _pack(self, source: ir.Type, target: ir.RankedTensorType, tiling: Tiling) -> str:
         """The kernel that packs values of a type; defined if needed."""
         known = (str(source), replace(tiling, operand=0))
         if known in self.packs:
@@ -106,10 +103,10 @@ class _Packer:
             index = ir.IndexType.get()
             made = func.FuncOp(name + SUFFIX, ([source, *[index] * len(self.symbols)], [target]), visibility="private")
         rows = sum(extent != 1 for extent in target.shape)
-        declared.attributes[ROWS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), rows)
+        declared.attributes[ROWS] = encode(rows)
         block = made.add_entry_block()
         with ir.InsertionPoint(block):
-            kind = source.element_type
+            kind = target.element_type
             zero = arith.constant(kind, 0.0 if isinstance(kind, ir.FloatType) else 0)
             packed = linalg.pack(
                 block.arguments[0],
@@ -125,27 +122,26 @@ class _Packer:
 
     def _reader(self, name: str, kernel: str, tilings: Sequence[Tiling]) -> None:
         """Copy a kernel into one that reads packed arguments."""
-        declared, linalg_of = self.functions[kernel], self.functions[kernel + SUFFIX]
-        for copied, called in ((declared, name), (linalg_of, name + SUFFIX)):
-            copy = copied.clone(ip=ir.InsertionPoint(self.module.body)).operation
-            copy.attributes["sym_name"] = ir.StringAttr.get(called)
+        inputs: list[ir.Type] = []
+        for suffix in ("", SUFFIX):
+            copy = self.functions[kernel + suffix].clone(ip=ir.InsertionPoint(self.module.body)).operation
+            copy.attributes["sym_name"] = ir.StringAttr.get(name + suffix)
             kind: Any = ir.FunctionType(ir.TypeAttr(copy.attributes["function_type"]).value)
             inputs = list(kind.inputs)
             for tiling in tilings:
-                source: Any = ir.RankedTensorType(inputs[tiling.operand])
-                inputs[tiling.operand] = ir.RankedTensorType.get(tiling.shape(source.shape), source.element_type)
+                inputs[tiling.operand] = _packed_type(inputs[tiling.operand], tiling)
             copy.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, list(kind.results)))
-            self.functions[called] = copy
-        self.functions[name].attributes["arg_attrs"] = _marked(declared, tilings)
+            self.functions[name + suffix] = copy
+        packed = {tiling.operand for tiling in tilings if not tiling.is_run}
+        marks = [{IN_PANELS: None} if at in packed else {} for at in range(len(inputs) - len(self.symbols))]
+        self.functions[name].attributes["arg_attrs"] = encode(marks)
         block = self.functions[name + SUFFIX].regions[0].blocks[0]
         for tiling in tilings:
             argument = block.arguments[tiling.operand]
             (use,) = argument.uses
             reader = use.owner.operation
             place = list(reader.operands).index(argument)
-            argument.set_type(
-                ir.RankedTensorType.get(tiling.shape(ir.RankedTensorType(argument.type).shape), _element(argument))
-            )
+            argument.set_type(_packed_type(argument.type, tiling))
             maps = list(ir.ArrayAttr(reader.attributes["indexing_maps"]))
             maps[place] = ir.AffineMapAttr.get(_in_panels(ir.AffineMapAttr(maps[place]).value, tiling))
             reader.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
@@ -162,16 +158,9 @@ class _Packer:
                 self.functions[name + SUFFIX].erase()
 
 
-def _element(value: ir.Value) -> ir.Type:
-    return ir.RankedTensorType(value.type).element_type
-
-
-def _marked(declared: ir.Operation, tilings: Sequence[Tiling]) -> ir.Attribute:
-    kind: Any = ir.FunctionType(ir.TypeAttr(declared.attributes["function_type"]).value)
-    packed = {tiling.operand for tiling in tilings if not tiling.is_run}
-    return ir.ArrayAttr.get(
-        [ir.DictAttr.get({IN_PANELS: ir.UnitAttr.get()} if at in packed else {}) for at in range(len(kind.inputs))]
-    )
+def _packed_type(kind: ir.Type, tiling: Tiling) -> ir.RankedTensorType:
+    source: Any = ir.RankedTensorType(kind)
+    return ir.RankedTensorType.get(tiling.shape(source.shape), source.element_type)
 
 
 def _in_panels(map_: ir.AffineMap, tiling: Tiling) -> ir.AffineMap:

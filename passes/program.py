@@ -8,14 +8,13 @@ from typing import Any
 
 from dialect.mlir import ir
 from tensorkiln import expr
-from tensorkiln.buffers import Binding, Buffer
+from tensorkiln.buffers import Binding
 from tensorkiln.graph import Graph
 from tensorkiln.launch import Variable
 from tensorkiln.nodes import Region
 from tensorkiln.schedule import (
     Allocation,
     BufferInfo,
-    Dependency,
     HostCallback,
     ItemAnalysis,
     KernelItem,
@@ -38,6 +37,7 @@ from .schedule.choice import Candidate
 from .schedule.cost import at_upper_bounds
 from .schedule.opportunities import fusion_opportunities
 from .schedule.record import shared_bytes
+from .values import Value
 
 HOST_NS, HOST_RATE = 1000, 20
 """Of something that the host does: nanoseconds to begin with, and bytes that it moves in one."""
@@ -106,33 +106,26 @@ class ProgramParts:
         items = {number: item for number, item in enumerate(self.operations) if isinstance(item, KernelItem)}
         opportunities = fusion_opportunities(self.plan.steps, self.plan.buffers, items, self.graph)
         return Schedule.build(
-            self.operations, self._dependencies(), analysis=self.analysis, fusion_opportunities=opportunities
+            self.operations,
+            dependencies(self.plan.steps, self.plan.buffers, self.graph.symbols),
+            analysis=self.analysis,
+            fusion_opportunities=opportunities,
         )
-
-    def _scheduled(self, kernel: str) -> KernelItem:
-        return schedule_of(self._functions[kernel])[1]
 
     def _bindings(self, variables: Sequence[int], buffers: Sequence[int]) -> tuple[Binding, ...]:
-        return tuple(
-            Binding(var=var, buffer=buffer, dtype=self._buffer(buffer).dtype, shape=self._buffer(buffer).shape)
-            for var, buffer in zip(variables, buffers, strict=True)
-        )
-
-    def _buffer(self, number: int) -> Buffer:
-        return self.plan.buffers[number]
+        pairs = ((var, self.plan.buffers[buffer]) for var, buffer in zip(variables, buffers, strict=True))
+        return tuple(Binding(var=var, buffer=each.id, dtype=each.dtype, shape=each.shape) for var, each in pairs)
 
     def _add(self, number: int, step: Step) -> None:
         if step.kernel is not None:
-            self._add_kernel(number, step)
-            return
-        assert step.host is not None, "a step is a kernel or a host op"
-        make = {"copy": self._transfer, "while": self._loop}.get(step.host.kind, self._callback)
-        self.operations.append(make(step))
+            self._add_kernel(step, schedule_of(self._functions[step.kernel])[1])
+        else:
+            assert step.host is not None, "a step is a kernel or a host op"
+            make = {"copy": self._transfer, "while": self._loop}.get(step.host.kind, self._callback)
+            self.operations.append(make(step, step.host))
         self.analysis.append(self._estimate(number, step))
 
-    def _add_kernel(self, number: int, step: Step) -> None:
-        assert step.kernel is not None, "the caller has looked"
-        item = self._scheduled(step.kernel)
+    def _add_kernel(self, step: Step, item: KernelItem) -> None:
         used = step.arguments
         name = f"kernel_{len(self.kernels)}"
         launch = self.back_end.launch(item)
@@ -147,7 +140,7 @@ class ProgramParts:
                 local_size=None if launch.threads is None else (launch.threads, 1, 1),
                 static_shared_bytes=launch.static_shared_bytes,
                 dynamic_shared_bytes=launch.dynamic_shared_bytes,
-                alignments=tuple(gcd(launch.alignment, self._buffer(number).alignment) for number in used)
+                alignments=tuple(gcd(launch.alignment, self.plan.buffers[number].alignment) for number in used)
                 if launch.alignment
                 else (),
                 vars=tuple(Variable(name=s.name, min=s.min_val, max=s.max_val) for s in symbols),
@@ -170,10 +163,9 @@ class ProgramParts:
                 }
             )
         )
-        self.analysis.append(self._estimate(number, step))
 
     def _info(self, number: int, *, is_input: bool) -> BufferInfo:
-        buffer = self._buffer(number)
+        buffer = self.plan.buffers[number]
         allocation = Allocation(size_bytes=buffer.size_bytes, lifetime=buffer.lifetime, alias_group=buffer.alias_group)
         return BufferInfo(
             buf_var=number,
@@ -184,53 +176,47 @@ class ProgramParts:
             is_output=not is_input,
         )
 
-    def _transfer(self, step: Step) -> MemoryTransfer:
-        assert step.host is not None, "a transfer comes from a copy"
-        buffer = self._buffer(step.writes[0])
+    def _transfer(self, step: Step, copy: Value) -> MemoryTransfer:
+        buffer = self.plan.buffers[step.writes[0]]
         return MemoryTransfer(
             transfer_id=len(self.operations),
             src_var=step.reads[0],
             dst_var=step.writes[0],
             src_device=self.target.home_device,
-            dst_device=step.host.text("target_device"),
+            dst_device=copy.text("target_device"),
             dims=buffer.shape,
             size_bytes=buffer.size_bytes,
         )
 
-    def _callback(self, step: Step) -> HostCallback:
-        assert step.host is not None, "a callback comes from a custom op"
+    def _callback(self, step: Step, custom: Value) -> HostCallback:
         return HostCallback(
             callback_id=len(self.operations),
-            callback_name=step.host.text("op_name"),
+            callback_name=custom.text("op_name"),
             input_vars=step.reads,
             output_vars=step.writes,
-            attributes=step.host.fields["custom_attributes"],
+            attributes=custom.fields["custom_attributes"],
         )
 
-    def _loop(self, step: Step) -> Loop:
-        assert step.host is not None, "a loop comes from a while"
-        fields, pointer = step.host.fields, step.host.pointer
+    def _loop(self, step: Step, loop: Value) -> Loop:
         return Loop(
             loop_id=len(self.operations),
-            condition=self._inner(fields["condition"], pointer),
-            body=self._inner(fields["body"], pointer),
+            condition=self._inner(loop.fields["condition"], loop.pointer),
+            body=self._inner(loop.fields["body"], loop.pointer),
             input_vars=step.reads,
             output_vars=step.writes,
-            most=step.host.int("most"),
+            most=loop.int("most"),
         )
 
-    def _dependencies(self) -> list[Dependency]:
-        return dependencies(self.plan.steps, self.plan.buffers, self.graph.symbols)
-
     def _estimate(self, number: int, step: Step) -> ItemAnalysis:
-        read = expr.add(*(self._buffer(buffer).size_bytes for buffer in step.reads))
-        written = expr.add(*(self._buffer(buffer).size_bytes for buffer in step.writes))
+        read = expr.add(*(self.plan.buffers[buffer].size_bytes for buffer in step.reads))
+        written = expr.add(*(self.plan.buffers[buffer].size_bytes for buffer in step.writes))
         moves = ItemAnalysis(item_id=number, bytes_read=read, bytes_written=written)
         if step.kernel is None:
             moved = expr.bounds(expr.add(read, written), self.graph.symbols)[1]
             return moves.model_copy(update={"est_ns": HOST_NS + moved // HOST_RATE})
-        flops, estimate = work_of(self._functions[step.kernel])
-        known = self._residency(self._scheduled(step.kernel))
+        function = self._functions[step.kernel]
+        flops, estimate = work_of(function)
+        known = self._residency(schedule_of(function)[1])
         return moves.model_copy(update={"flops": flops, "est_ns": estimate, **known})
 
     def _residency(self, item: KernelItem, registers: int = 0) -> dict[str, Any]:

@@ -9,13 +9,11 @@ from dialect.mlir import ir
 
 from .boundary import Dialects
 
-Pass = Callable[[ir.Module], ir.Module]
-
 
 @dataclass(frozen=True, slots=True)
 class Stage:
     """`run` may change its argument, and returns the module for the next stage, in the dialects `leaves` only."""
 
     name: str
-    run: Pass
+    run: Callable[[ir.Module], ir.Module]
     leaves: Dialects

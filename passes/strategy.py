@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -88,30 +89,23 @@ class Picker(Generic[Costed, Frame]):
         It is the first candidate of the first strategy that can run the kernel, unless another is faster by a margin.
         """
         found = matching(self.strategies, body)
-        with body.apart():
-            return self._offer(body, found)
-
-    def _offer(self, body: KernelBody, found: Sequence[tuple[Strategy[Any, Costed, Frame], Any]]) -> Offer:
         typical, most = at_typical(body.function.symbols), at_upper_bounds(body.function.symbols)
         choices: list[Choice] = []
         offered: list[Candidate] = []
-        for strategy, problem in found:
-            for choice in strategy.candidates(problem, self.machine):
-                choices.append(choice)
-                key = self._key(body.text, strategy, choice)
-                offered.append(Candidate(key, choice.strategy, self._nanoseconds(choice, typical)))
-        assert offered, "the last strategy of a table runs every kernel"
-        picked = self._fastest([candidate.key for candidate in offered], [each.estimate_ns for each in offered])
-        return Offer(choices[picked], picked, tuple(offered), self._nanoseconds(choices[picked], most))
+        with body.apart():
+            for strategy, problem in found:
+                for choice in strategy.candidates(problem, self.machine):
+                    choices.append(choice)
+                    key = self._key(body.text, strategy, choice)
+                    offered.append(Candidate(key, choice.strategy, self._nanoseconds(choice, typical)))
+            assert offered, "the last strategy of a table runs every kernel"
+            is_measured = any(each.key in self.measured for each in offered)
+            times = [self.measured.get(each.key, math.inf if is_measured else each.estimate_ns) for each in offered]
+            picked = min(range(len(times)), key=lambda at: times[at] * (MARGIN if at == 0 else 1.0))
+            return Offer(choices[picked], picked, tuple(offered), self._nanoseconds(choices[picked], most))
 
     def _nanoseconds(self, choice: Choice, at: Evaluate) -> float:
         return self.machine.nanoseconds(choice.cost(at), choice.item, at)
-
-    def _fastest(self, keys: Sequence[str], estimates: Sequence[float]) -> int:
-        is_measured = any(key in self.measured for key in keys)
-        unknown = [float("inf")] * len(keys) if is_measured else estimates
-        times = [self.measured.get(key, ns) for key, ns in zip(keys, unknown, strict=True)]
-        return min(range(len(keys)), key=lambda at: times[at] * (MARGIN if at == 0 else 1.0))
 
     def _key(self, kernel: str, strategy: Strategy[Any, Costed, Frame], choice: Choice) -> str:
         item = choice.item.model_copy(update={"kernel_name": ""}).model_dump_json()

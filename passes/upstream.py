@@ -25,6 +25,7 @@ from .emit.index_emission import IndexEmitter
 from .emit.memory import strided_view
 from .loops.body import KernelBody
 from .strategy import Strategies, Strategy, every
+from .values import functions_of
 
 M = TypeVar("M")
 F = TypeVar("F")
@@ -97,28 +98,14 @@ def _emit(
 def _copied(computes: ir.Operation, kernel: ir.Operation) -> ir.Operation:
     """Copy a function into the module of a kernel, with its callees."""
     module = kernel.parent.regions[0].blocks[0]
-    source, known = _functions(computes.parent), _functions(kernel.parent)
-    called: dict[str, None] = {}
-
-    def visit(operation: ir.Operation) -> ir.WalkResult:
-        if operation.name == "func.call":
-            called[ir.FlatSymbolRefAttr(operation.attributes["callee"]).value] = None
-        return ir.WalkResult.ADVANCE
-
-    computes.walk(visit)
-    for name in called:
+    source, known = (functions_of(each.parent.opview) for each in (computes, kernel))
+    calls = _named("func.call", computes)
+    for name in dict.fromkeys(ir.FlatSymbolRefAttr(call.attributes["callee"]).value for call in calls):
         if name not in known:
             source[name].clone(ip=ir.InsertionPoint(module))
     made = computes.clone(ip=ir.InsertionPoint(module)).operation
     made.attributes["sym_name"] = ir.StringAttr.get(ir.StringAttr(kernel.attributes["sym_name"]).value + SUFFIX)
     return made
-
-
-def _functions(module: ir.Operation) -> dict[str, ir.Operation]:
-    operations = [op.operation for op in module.regions[0].blocks[0].operations]
-    return {
-        ir.StringAttr(each.attributes["sym_name"]).value: each for each in operations if "sym_name" in each.attributes
-    }
 
 
 def _take_targets(function: ir.Operation, body: KernelBody) -> list[int]:
@@ -166,16 +153,21 @@ def bufferize(module: ir.Module) -> ir.Module:
 
 def _open_copies(module: ir.Module) -> None:
     """Turn copies into loops; with unknown strides they would become calls of a runtime library."""
-    copies: list[ir.Operation] = []
-
-    def visit(operation: ir.Operation) -> ir.WalkResult:
-        if operation.name == "memref.copy":
-            copies.append(operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    for copy in copies:
+    for copy in _named("memref.copy", module.operation):
         source, target = copy.operands
         with ir.InsertionPoint(copy), copy.location:
             copy_memory(source, target)
         copy.erase()
+
+
+def _named(name: str, root: ir.Operation) -> list[ir.Operation]:
+    """The operations of this name in another one."""
+    found: list[ir.Operation] = []
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        if operation.name == name:
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    return found

@@ -17,12 +17,12 @@ def attach(text: str, attributes: Mapping[str, str]) -> str:
     An attribute that a function already has takes precedence over the target's default.
     """
     group = " ".join(f'"{name}"="{value}"' for name, value in attributes.items())
-    return "\n".join(_defined(line, group) if line.startswith("define ") else line for line in text.split("\n"))
-
-
-def _defined(line: str, group: str) -> str:
-    at = _attribute_position(line)
-    return f"{line[:at]} {group}{line[at:]}"
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if line.startswith("define "):
+            at = _attribute_position(line)
+            lines[number] = f"{line[:at]} {group}{line[at:]}"
+    return "\n".join(lines)
 
 
 def _attribute_position(line: str) -> int:

@@ -26,7 +26,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_NEEDS_WORK = re.compile(r"f0x|[-+](?:inf|qnan|s?nan)|\d\.\d*")
+_NEEDS_WORK = re.compile(r"f0x|[-+](?:inf|qnan|s?nan)|\d\.\d*|target_mem")
 _TARGET_MEMORY = re.compile(r"memory\([^()]*target_mem[^()]*\)\s*")
 
 
@@ -37,11 +37,7 @@ def downgrade(text: str) -> str:
     dropped, which only gives the optimiser less information. Raises DiagnosticError for a literal whose type is none of
     half, bfloat, float and double.
     """
-    return "\n".join(_line(line) if _is_affected(line) else line for line in text.split("\n"))
-
-
-def _is_affected(line: str) -> bool:
-    return _NEEDS_WORK.search(line) is not None or "target_mem" in line
+    return "\n".join(_line(line) if _NEEDS_WORK.search(line) else line for line in text.split("\n"))
 
 
 def _line(line: str) -> str:

@@ -29,10 +29,8 @@ def emit(llvm_ir: str, target: Target) -> str:
     LLVM rejects the module, if the target is not a CUDA one, and for anything that the back end has no code for, by
     name.
     """
-    architecture = architecture_of(target)
-    machine = _machine(architecture)
-    module = _optimised(llvm_ir, machine)
-    only_selectable(str(module), architecture)
+    machine, module = _optimised(llvm_ir, target)
+    only_selectable(str(module), architecture_of(target))
     ptx = str(machine.emit_assembly(module))
     only_kernels(ptx)
     return ptx
@@ -49,7 +47,7 @@ def only_kernels(ptx: str) -> None:
 
 def optimised_ir(llvm_ir: str, target: Target) -> str:
     """The module after LLVM's optimiser, as text, for dumps. Raises DiagnosticError as `emit` does for bad IR."""
-    return str(_optimised(llvm_ir, _machine(architecture_of(target))))
+    return str(_optimised(llvm_ir, target)[1])
 
 
 def architecture_of(target: Target) -> Architecture:
@@ -63,14 +61,11 @@ def architecture_of(target: Target) -> Architecture:
     return architecture
 
 
-def _machine(architecture: Architecture) -> llvm.TargetMachine:
+def _optimised(llvm_ir: str, target: Target) -> tuple[llvm.TargetMachine, llvm.ModuleRef]:
+    architecture = architecture_of(target)
     initialize()
-    back_end = llvm.Target.from_triple(TRIPLE)
-    ptx = max(architecture.ptx, LEAST_PTX)
-    return back_end.create_target_machine(cpu=architecture.name, features=f"+ptx{ptx}", opt=3)
-
-
-def _optimised(llvm_ir: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    features = f"+ptx{max(architecture.ptx, LEAST_PTX)}"
+    machine = llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=architecture.name, features=features, opt=3)
     try:
         module = llvm.parse_assembly(llvm_ir)
         module.triple = TRIPLE
@@ -88,7 +83,7 @@ def _optimised(llvm_ir: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    return module
+    return machine, module
 
 
 def _inline_all_but_kernels(llvm_ir: str, module: llvm.ModuleRef) -> None:

@@ -118,7 +118,8 @@ def _of_global(line: str) -> Iterator[str]:
 
 def _of_code(line: str, text: str, architecture: Architecture) -> Iterator[str]:
     yield from (f"the type {name}" for name in _FOREIGN_TYPE.findall(text))
-    yield from (f"the type i{bits}" for bits in _WIDTH.findall(text) if _has_no_registers(int(bits)))
+    widths = map(int, _WIDTH.findall(text))
+    yield from (f"the type i{bits}" for bits in widths if bits > _MAX_BITS and bits not in _WIDER)
     yield from (f"address space {space}" for space in _SPACE.findall(text) if space not in _SPACES)
     yield from (f"synchronization scope {scope}" for scope in _SCOPE.findall(line) if scope not in _SCOPES)
     if (opcode := _OPCODE.match(text)) is not None:
@@ -143,10 +144,6 @@ def _of_instruction(opcode: str, text: str, architecture: Architecture) -> Itera
         since = _PACKED_SINCE.get(packed[1])
         if packed[1] in _PACKED or (since is not None and architecture.capability >= since):
             yield f"trunc of <{packed[1]}> to truth values"
-
-
-def _has_no_registers(bits: int) -> bool:
-    return bits > _MAX_BITS and bits not in _WIDER
 
 
 def _name(line: str) -> str:

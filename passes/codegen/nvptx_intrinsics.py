@@ -95,12 +95,8 @@ def _alternatives(patterns: list[str]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
 
 
-def _generic_pattern() -> re.Pattern[str]:
-    typed = [f"(?:{names}).(?:{types})" for names, types in _GENERIC.items()]
-    return _alternatives([pattern.replace(".", r"\.") for pattern in (*typed, *_PLAIN)])
-
-
-_GENERIC_NAME: Final = _generic_pattern()
+_TYPED: Final = [f"(?:{names}).(?:{types})" for names, types in _GENERIC.items()]
+_GENERIC_NAME: Final = _alternatives([pattern.replace(".", r"\.") for pattern in (*_TYPED, *_PLAIN)])
 _DEVICE_NAMES: Final = {since: _alternatives(list(names)) for since, names in _DEVICE.items()}
 
 

@@ -27,9 +27,8 @@ def emit(llvm_ir: str, target: Target) -> bytes:
     process may lack (a call into the maths library or the compiler's runtime); or if it has parts that the SDK does not
     load (`tensorkiln.object_rules`).
     """
-    machine = machine_of(target)
-    handle = _target_machine(machine)
-    code = bytes(handle.emit_object(_optimised(llvm_ir, machine, handle)))
+    machine, handle, module = _optimised(llvm_ir, target)
+    code = bytes(handle.emit_object(module))
     only_kernels(code, machine.triple)
     return code
 
@@ -55,15 +54,13 @@ def only_kernels(code: bytes, triple: str) -> None:
 
 def assembly(llvm_ir: str, target: Target) -> str:
     """The same code as assembler text, for dumps and for reading. Raises DiagnosticError as `emit` does for bad IR."""
-    machine = machine_of(target)
-    handle = _target_machine(machine)
-    return str(handle.emit_assembly(_optimised(llvm_ir, machine, handle)))
+    _, handle, module = _optimised(llvm_ir, target)
+    return str(handle.emit_assembly(module))
 
 
 def optimised_ir(llvm_ir: str, target: Target) -> str:
     """The module after LLVM's optimiser, as text, for dumps. Raises DiagnosticError as `emit` does for bad IR."""
-    machine = machine_of(target)
-    return str(_optimised(llvm_ir, machine, _target_machine(machine)))
+    return str(_optimised(llvm_ir, target)[2])
 
 
 def _target_machine(machine: Machine) -> llvm.TargetMachine:
@@ -79,7 +76,9 @@ def _target_machine(machine: Machine) -> llvm.TargetMachine:
         ) from error
 
 
-def _optimised(llvm_ir: str, machine: Machine, handle: llvm.TargetMachine) -> llvm.ModuleRef:
+def _optimised(llvm_ir: str, target: Target) -> tuple[Machine, llvm.TargetMachine, llvm.ModuleRef]:
+    machine = machine_of(target)
+    handle = _target_machine(machine)
     try:
         module = llvm.parse_assembly(attach(llvm_ir, machine.function_attributes))
         module.verify()
@@ -108,7 +107,7 @@ def _optimised(llvm_ir: str, machine: Machine, handle: llvm.TargetMachine) -> ll
             function.add_function_attribute("optnone")
         builder.getModulePassManager().run(module, builder)
         module = llvm.parse_assembly(str(module).replace(" optnone", "")) if done else module
-    return _mended(module, machine)
+    return machine, handle, _mended(module, machine)
 
 
 def _few_passes() -> llvm.FunctionPassManager:
@@ -138,23 +137,19 @@ def _mended(module: llvm.ModuleRef, machine: Machine) -> llvm.ModuleRef:
     if "+avx512f" not in features or not (has_bytes or any(name.startswith(_LOAD) for name in called)):
         return module
     text = str(module)
-    mended = _with_loads_apart(text)
+    mended = _MASKED_LOAD.sub(_apart, text)
     if has_bytes and "+avx512dq" in features:
         mended = _with_shifted_masks(mended, machine)
     return module if mended == text else llvm.parse_assembly(mended)
 
 
-def _with_loads_apart(text: str) -> str:
-    """Separate masked loads of vectorised loops from the operations that use them.
+def _apart(found: re.Match[str]) -> str:
+    """A masked load of a vectorised loop apart from the operations that use it.
 
     An operation under the same mask folds the load into a memory operand. If its pass-through value is needed again,
     LLVM splits the two, and loads without the mask, beyond the end of an array. The result of an empty assembly cannot
     be folded.
     """
-    return _MASKED_LOAD.sub(_apart, text)
-
-
-def _apart(found: re.Match[str]) -> str:
     indent, name, load, count, element = found.groups()
     bits = int(count) * _BITS.get(element, 0)
     if bits not in _REGISTERS:

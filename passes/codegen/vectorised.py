@@ -27,12 +27,8 @@ def vectorised(llvm_ir: str) -> frozenset[str]:
     """
     texts = {found["name"]: found["text"] for found in _FUNCTION.finditer(llvm_ir)}
     loops = {name: list(_innermost_loops(text)) for name, text in texts.items() if not _UNKNOWN.search(text)}
-    own = {name for name, found in loops.items() if all(map(_is_done, found))}
+    own = {name for name, found in loops.items() if all(_VECTOR.search(loop) or _CALL.search(loop) for loop in found)}
     return frozenset(name for name in own if loops[name] or own.issuperset(_CALL.findall(texts[name])))
-
-
-def _is_done(loop: str) -> bool:
-    return bool(_VECTOR.search(loop) or _CALL.search(loop))
 
 
 def _innermost_loops(text: str) -> Iterator[str]:

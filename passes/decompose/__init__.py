@@ -5,6 +5,7 @@ from __future__ import annotations
 from dialect.mlir import ir
 from dialect.module import graph_function
 
+from . import builder
 from .contraction import CONTRACTION
 from .narrow_factors import NARROW_FACTORS
 from .narrow_sums import NARROW_SUMS
@@ -21,14 +22,6 @@ def decompose(module: ir.Module) -> ir.Module:
     """
     block = graph_function(module).regions[0].blocks[0]
     for decompositions in DECOMPOSITIONS:
-        for op in list(block.operations):
-            replace = decompositions.get(op.operation.name)
-            if replace is None:
-                continue
-            with ir.InsertionPoint(op), op.location:
-                value = replace(op)
-            if value is not None:
-                op.operation.results[0].replace_all_uses_with(value)
-                op.operation.erase()
+        builder.replace(block, decompositions)
     make_truths_plain(block)
     return module

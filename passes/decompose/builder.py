@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from dialect.conversion import CastOp
 from dialect.elementwise import BinopOp
@@ -16,6 +17,19 @@ from tensorkiln.nodes import BinopKind, ReduceKind
 from tensorkiln.types import TensorType
 
 Shape = Sequence[Dim]
+
+
+def replace(block: ir.Block, decompositions: Mapping[str, Callable[[Any], ir.Value | None]]) -> None:
+    """Replace the ops of a block by what the function of their name makes, unless that is None."""
+    for op in list(block.operations):
+        make = decompositions.get(op.operation.name)
+        if make is None:
+            continue
+        with ir.InsertionPoint(op), op.location:
+            value = make(op)
+        if value is not None:
+            op.operation.results[0].replace_all_uses_with(value)
+            op.operation.erase()
 
 
 def typed(value: ir.Value, shape: Shape, dtype: DType | None = None) -> TensorType:

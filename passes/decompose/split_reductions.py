@@ -28,16 +28,12 @@ class Split:
 def split_reductions(module: ir.Module, split_of: Callable[[Any, IndexSpace], Split | None]) -> ir.Module:
     """Reduce equal parts first, then their results together with the remaining elements."""
     space = IndexSpace(read_symbols(module))
-    block = graph_function(module).regions[0].blocks[0]
-    for op in list(block.operations):
-        if op.operation.name != "kiln.reduce_axis":
-            continue
+
+    def reduced(op: Any) -> ir.Value | None:
         split = split_of(op, space)
-        if split is not None:
-            with ir.InsertionPoint(op), op.location:
-                value = _in_two_steps(op, split)
-            op.operation.results[0].replace_all_uses_with(value)
-            op.operation.erase()
+        return None if split is None else _in_two_steps(op, split)
+
+    builder.replace(graph_function(module).regions[0].blocks[0], {"kiln.reduce_axis": reduced})
     return module
 
 

@@ -11,7 +11,7 @@ from passes import scalar
 from passes.scalar.traits import Traits
 from tensorkiln.dtypes import DType
 
-from ..scalar.registers import constant, register_type, to_register, to_scalar
+from ..scalar.registers import constant, to_register, to_scalar
 
 
 def identity(kind: str, dtype: DType) -> ir.Value:
@@ -25,20 +25,24 @@ def combined(kind: str, dtype: DType, before: ir.Value, value: ir.Value, traits:
     return to_register(dtype, scalar.reduce_combine(kind, dtype, left, right, traits=traits))
 
 
-@dataclass(frozen=True, slots=True)
-class One:
-    """An accumulation in one variable, the result so far.
+class _InFirst:
+    """An accumulation whose first variable is the result so far.
 
     All variables here are scalars, or vectors if their initial values are spread over lanes.
     """
 
+    def result(self, held: Sequence[ir.Value]) -> ir.Value:
+        """The result of the reduction."""
+        return held[0]
+
+
+@dataclass(frozen=True, slots=True)
+class One(_InFirst):
+    """An accumulation in one variable."""
+
     combine: str
     dtype: DType
     traits: Traits
-
-    def kinds(self) -> list[ir.Type]:
-        """The types of the variables."""
-        return [register_type(self.dtype)]
 
     def start(self) -> list[ir.Value]:
         """The initial values of the variables."""
@@ -47,10 +51,6 @@ class One:
     def added(self, before: Sequence[ir.Value], value: ir.Value) -> list[ir.Value]:
         """The variables after one more value."""
         return [combined(self.combine, self.dtype, before[0], value, self.traits)]
-
-    def result(self, held: Sequence[ir.Value]) -> ir.Value:
-        """The result of the reduction."""
-        return held[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,6 @@ class Maximum:
     """
 
     dtype: DType
-
-    def kinds(self) -> list[ir.Type]:
-        return [register_type(self.dtype), _flag(), self._bits()]
 
     def start(self) -> list[ir.Value]:
         return [identity("max", self.dtype), arith.constant(_flag(), 0), arith.constant(self._bits(), -1)]
@@ -94,7 +91,7 @@ class Maximum:
 
 
 @dataclass(frozen=True, slots=True)
-class NonnegativeMaximum:
+class NonnegativeMaximum(_InFirst):
     """The float32 or float64 maximum of at least one value, each +0, above it, or NaN.
 
     It is that of their bits, among which NaN of either sign is above all numbers.
@@ -102,30 +99,21 @@ class NonnegativeMaximum:
 
     dtype: DType
 
-    def kinds(self) -> list[ir.Type]:
-        return [register_type(self.dtype)]
-
     def start(self) -> list[ir.Value]:
         return [constant(self.dtype, 0.0)]
 
     def added(self, before: Sequence[ir.Value], value: ir.Value) -> list[ir.Value]:
         return [arith.bitcast(value.type, arith.maxui(_bits_of(before[0]), _bits_of(value)))]
 
-    def result(self, held: Sequence[ir.Value]) -> ir.Value:
-        return held[0]
-
 
 @dataclass(frozen=True, slots=True)
-class LikelyMaximum:
+class LikelyMaximum(_InFirst):
     """A float32 or float64 maximum in two instructions per value, which may turn out uncertain.
 
     The sum of all values is NaN if any value is. If the maximum is zero, its sign is unknown.
     """
 
     dtype: DType
-
-    def kinds(self) -> list[ir.Type]:
-        return [register_type(self.dtype)] * 2
 
     def start(self) -> list[ir.Value]:
         return [identity("max", self.dtype), constant(self.dtype, 0.0)]
@@ -137,9 +125,6 @@ class LikelyMaximum:
             arith.maxnumf(largest, value, fastmath=numbers),
             arith.addf(total, value, fastmath=arith.FastMathFlags.reassoc),
         ]
-
-    def result(self, held: Sequence[ir.Value]) -> ir.Value:
-        return held[0]
 
     def is_certain(self, held: Sequence[ir.Value]) -> ir.Value:
         largest, total = held

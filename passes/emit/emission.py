@@ -60,6 +60,11 @@ class Emitter(NodeWriter):
             self(element)
         return [self(entry.element) for entry in stage.stores]
 
+    def store(self, stage: Stage) -> None:
+        """Store what the stage computes at this point."""
+        for entry, value in zip(stage.stores, self.stored(stage), strict=True):
+            self.memory.store(stage, entry, value, self.index)
+
     def _index_value(self, node: IndexValue) -> ir.Value:
         wide = arith.index_cast(ir.IntegerType.get_signless(64), self._index(node.index))
         return to_register(node.dtype, scalar.cast(DType.INT64, node.dtype, wide, traits=self.traits))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
 from dialect.mlir import arith, ir
 from tensorkiln.expr import Dim
 
+from ..loops.domain import Loop
 from ..loops.index_space import IndexSpace
 
 Division = Callable[[ir.Value, ir.Value], ir.Value]
@@ -30,6 +31,11 @@ class IndexEmitter:
     def inside(self, names: Mapping[str, ir.Value]) -> IndexEmitter:
         """An emitter for a region of the current block, with additional `names`."""
         return type(self)(self.space, {**self.names, **names}, self)
+
+    def at(self, loops: Sequence[Loop], flat: Dim) -> IndexEmitter:
+        """An emitter for the point of `loops` at the row-major position `flat`."""
+        places = self.space.unflatten(flat, [loop.extent for loop in loops])
+        return self.inside({loop.name: self(place) for loop, place in zip(loops, places, strict=True)})
 
     def __call__(self, dim: Dim) -> ir.Value:
         """The SSA value of `dim`."""

@@ -10,7 +10,8 @@ from dialect.mlir import ir, memref
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, sub
 
-from ..scalar.registers import from_memory, register_type, to_memory
+from ..loops.body import Stage, Store
+from ..scalar.registers import from_memory, to_memory
 from .index_emission import IndexEmitter
 
 NEAREST_CACHE: Final = 3
@@ -76,9 +77,10 @@ class Memory:
             return self.at_hand[operand]
         return sub(address, self.row_starts.get(operand, 0))
 
-    def register(self, dtype: DType) -> ir.Value:
-        """A stack variable for a value of `dtype` in its register type."""
-        return register(self.entry, register_type(dtype))
+    def store(self, stage: Stage, entry: Store, value: ir.Value, index: IndexEmitter) -> None:
+        """Store what a stage has computed for one of its roots at this point."""
+        address = self.address(entry.operand, stage.domain.address)
+        store(entry.root.dtype, value, self.bases[entry.operand], address, index)
 
 
 def register(entry: ir.Block, element: ir.Type) -> ir.Value:

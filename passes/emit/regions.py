@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from dialect.mlir import ir, scf
 from tensorkiln.expr import Dim
 
+from ..loops.domain import Loop
 from .index_emission import IndexEmitter
 
 Region = AbstractContextManager[IndexEmitter]
@@ -24,6 +25,16 @@ def loop(
     with ir.InsertionPoint(over.body):
         yield index.inside({name: over.induction_variable})
         scf.YieldOp([])
+
+
+@contextmanager
+def nest(loops: Sequence[Loop], *rows: IndexEmitter) -> Generator[Sequence[IndexEmitter]]:
+    """Loops inside each other, for one row or for several at once; yields an emitter for the innermost body by row."""
+    with ExitStack() as inside:
+        for each in loops:
+            first = inside.enter_context(loop(each.name, 0, each.extent, 1, rows[0]))
+            rows = (first, *(row.inside({each.name: first.names[each.name]}) for row in rows[1:]))
+        yield rows
 
 
 def where(condition: ir.Value, index: IndexEmitter) -> Region:

@@ -91,18 +91,13 @@ def _peaks(body: KernelBody) -> set[tuple[Shape, int]]:
             if distance is None or distance[1].operand not in stages:
                 continue
             element, peak = distance
-            shape = _shape(element)
+            shape, of = _shape(element), stages[peak.operand]
             if shape is not None:
-                is_peak = _is_peak(body, stage, element, peak, stages[peak.operand])
-                (found if is_peak else others).add((shape, peak.operand))
+                names = _matched(body, of, stage)
+                is_same = names is not None and _are_same(of.stores[0].element, element, names)
+                (found if is_same and peak.address == of.domain.address else others).add((shape, peak.operand))
     # A shape has no addresses: it must be below the maximum wherever it occurs.
     return found - others
-
-
-def _is_peak(body: KernelBody, stage: Stage, element: Node, peak: Load, of: Stage) -> bool:
-    """Whether `peak` is the maximum that the stage `of` takes of all elements of the row of `stage`."""
-    names = _matched(body, of, stage)
-    return names is not None and peak.address == of.domain.address and _are_same(of.stores[0].element, element, names)
 
 
 def _matched(body: KernelBody, reduction: Stage, stage: Stage) -> Mapping[str, Dim] | None:

@@ -22,13 +22,13 @@ from ..loops.domain import Loop, extent_of
 from ..loops.index_space import linear_form
 from ..loops.scalar_dag import Apply, Interner, Load, Node, walk
 from ..origins import at_stage
-from ..scalar.registers import from_memory, register_type, to_memory
+from ..scalar.registers import from_memory, register_type, stored_type, to_memory
 from ..schedule.nests import PLAIN, Strip
 from ..to_linalg.write_kernel import iterator_types
 from .accumulation import Accumulation, LikelyMaximum, Maximum, accumulation_of, combined, identity
 from .emission import Emitter, Reciprocals
 from .index_emission import IndexEmitter
-from .memory import Memory, register, store, strided_view
+from .memory import Memory, register, strided_view
 from .row_facts import NO_FACTS, RowFacts
 from .steady_divisors import steady_divisors, with_reciprocals
 from .strip_emission import StripEmitter
@@ -67,11 +67,8 @@ class StageEmitter:
         return Emitter(self.nodes, index, self.memory, self.traits, loaded, reciprocals, self.facts)
 
     def _map(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
-        memory = self.memory
         if not loops:
-            for entry, value in zip(stage.stores, self.body(index).stored(stage), strict=True):
-                address = memory.address(entry.operand, stage.domain.address)
-                store(entry.root.dtype, value, memory.bases[entry.operand], address, index)
+            self.body(index).store(stage)
             return
         divisors = steady_divisors(stage, loops, self.nodes) if self.traits.has_fma else ()
         if divisors:
@@ -119,14 +116,16 @@ class StageEmitter:
     ) -> list[list[ir.Value]]:
         """The variables of each row after the loop."""
         (entry,) = stage.stores
-        kinds = accumulation.kinds()
-        held = [[register(self.memory.entry, kind) for kind in kinds] for _ in rows]
-        for variables in held:
-            for variable, value in zip(variables, accumulation.start(), strict=True):
+        held: list[list[ir.Value]] = []
+        for _ in rows:
+            start = accumulation.start()
+            held.append([register(self.memory.entry, value.type) for value in start])
+            for variable, value in zip(held[-1], start, strict=True):
                 memref.store(value, variable, [])
         targets = [Target(variable, ()) for variables in held for variable in variables]
         with Generic(self, stage.elements, loops, targets, rows) as (emitters, before):
-            parts = [before[number * len(kinds) :][: len(kinds)] for number in range(len(rows))]
+            given = iter(before)
+            parts = [[next(given) for _ in variables] for variables in held]
             added = [
                 accumulation.added(part, emitter(entry.element)) for part, emitter in zip(parts, emitters, strict=True)
             ]
@@ -135,10 +134,8 @@ class StageEmitter:
 
     def keep(self, value: ir.Value, stage: Stage, index: IndexEmitter) -> None:
         """Store the only result of a row."""
-        (entry,) = stage.stores
-        memory, address = self.memory, self.memory.address(entry.operand, stage.domain.address)
         with at_stage(self.nodes, stage):
-            store(entry.element.dtype, value, memory.bases[entry.operand], address, index)
+            self.memory.store(stage, stage.stores[0], value, index)
 
     def _columns(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
         """Reduce many columns at once in memory, with the column loops innermost."""
@@ -197,11 +194,24 @@ class Generic:
     ) -> None:
         self.stages, self.loops, self.rows, self.reciprocals = stages, loops, rows, reciprocals
         reads = self._linear_reads(elements)
-        self.reads = [self._own(row, reads) for row in rows]
+        # The first row reads all of them; other rows share those whose address is the same.
+        first = rows[0].names
+        moved = [{name for name, value in row.names.items() if value is not first.get(name)} for row in rows]
+        self.reads = [
+            [
+                read
+                for read in reads
+                if row is rows[0] or any(names & free_symbols(part) for part in (read.offset, *read.strides))
+            ]
+            for row, names in zip(rows, moved, strict=True)
+        ]
         inputs = [self._operand(access, row) for row, own in zip(rows, self.reads, strict=True) for access in own]
         # Every loop needs an operand that defines its extent, even if no operand depends on it.
         covered = {axis for target in (*inputs, *outputs) for axis in target.axes}
-        inputs += [self._extent_operand(axis) for axis in range(len(loops)) if axis not in covered]
+        for axis in range(len(loops)):
+            if axis not in covered:
+                base = register(stages.memory.entry, stored_type(DType.INT8))
+                inputs.append(Target(strided_view(base, 0, (loops[axis].extent,), (0,), rows[0]), (axis,)))
         written = {axis for output in outputs for axis in output.axes}
         operands = [*inputs, *outputs]
         op = linalg.GenericOp(
@@ -214,12 +224,6 @@ class Generic:
         self.block = op.regions[0].blocks.append(*(ir.MemRefType(target.view.type).element_type for target in operands))
         self.output_count = len(outputs)
         self.point = ir.InsertionPoint(self.block)
-
-    def _own(self, row: IndexEmitter, reads: Sequence[Access]) -> list[Access]:
-        """The reads whose address differs from the first row's; for the first row, all."""
-        first = self.rows[0].names
-        moved = {name for name, value in row.names.items() if value is not first.get(name)}
-        return [access for access in reads if row is self.rows[0] or not moved.isdisjoint(_names(access))]
 
     def _linear_reads(self, elements: Sequence[Node]) -> list[Access]:
         names = [loop.name for loop in self.loops]
@@ -239,10 +243,6 @@ class Generic:
         base = self.stages.memory.bases[access.load.operand]
         return Target(strided_view(base, access.offset, extents, strides, row), axes)
 
-    def _extent_operand(self, axis: int) -> Target:
-        base = self.stages.memory.register(DType.INT8)
-        return Target(strided_view(base, 0, (self.loops[axis].extent,), (0,), self.rows[0]), (axis,))
-
     def _map(self, axes: Sequence[int]) -> ir.Attribute:
         dims = [ir.AffineExpr.get_dim(axis) for axis in axes]
         return ir.AffineMapAttr.get(ir.AffineMap.get(len(self.loops), 0, dims))
@@ -260,8 +260,3 @@ class Generic:
 
     def __exit__(self, *error: object) -> None:
         self.point.__exit__(*error)
-
-
-def _names(access: Access) -> frozenset[str]:
-    """The names that the address of a read depends on."""
-    return frozenset[str]().union(*map(free_symbols, (access.offset, *access.strides)))

@@ -5,7 +5,7 @@ A window is reduced in registers, and a condition that depends on the loop becom
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import Final
 
@@ -24,7 +24,7 @@ from ..scalar.traits import Traits
 from .accumulation import Accumulation, Maximum, NonnegativeMaximum, accumulation_of, spread
 from .index_emission import IndexEmitter
 from .memory import Memory, strided_view
-from .regions import branches, loop
+from .regions import branches, loop, nest
 from .vector_emission import WORD, VectorEmitter
 
 UNROLLED_TERMS: Final = 9
@@ -43,15 +43,8 @@ class StripEmitter:
         """Emit a stage over `loops`, of which `strip` is the one in vectors."""
         outer = [loop for loop in loops if not loop.is_reduction and loop != strip]
         reduced = [loop for loop in loops if loop.is_reduction]
-        self._over(outer, index, lambda here: self._strips(stage, strip, reduced, here))
-
-    def _over(self, loops: Sequence[Loop], index: IndexEmitter, emit: Callable[[IndexEmitter], None]) -> None:
-        """Emit the loops, with `emit` inside the innermost."""
-        if not loops:
-            emit(index)
-            return
-        with loop(loops[0].name, 0, loops[0].extent, 1, index) as here:
-            self._over(loops[1:], here, emit)
+        with nest(outer, index) as (here,):
+            self._strips(stage, strip, reduced, here)
 
     def _strips(self, stage: Stage, strip: Loop, reduced: Sequence[Loop], index: IndexEmitter) -> None:
         """Emit whole vectors, then the rest; if the extent is symbolic, masked vectors.
@@ -71,15 +64,12 @@ class StripEmitter:
             with loop(strip.name, 0, whole, self.lanes, index) as here:
                 self._vector(stage, strip, reduced, None, here)
         if whole < strip.extent:
-            is_again = bool(whole) and not self._is_in_place(stage)
+            # No point can be computed again if a result is in the memory of an operand.
+            bases = self.memory.bases
+            read = [bases[load.operand] for load in loads(stage.elements, self.nodes)]
+            is_again = bool(whole) and not any(bases[entry.operand] in read for entry in stage.stores)
             rest = index.inside({strip.name: index(strip.extent - self.lanes if is_again else whole)})
             self._vector(stage, strip, reduced, None if is_again else strip.extent - whole, rest)
-
-    def _is_in_place(self, stage: Stage) -> bool:
-        """Whether a result is in the memory of an operand: no point can be computed again."""
-        bases = self.memory.bases
-        read = [bases[load.operand] for load in loads(stage.elements, self.nodes)]
-        return any(bases[entry.operand] in read for entry in stage.stores)
 
     def _vector(
         self, stage: Stage, strip: Loop, reduced: Sequence[Loop], points: Dim | None, index: IndexEmitter

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from dialect.mlir import arith, ir, linalg, memref
 from passes import scalar
 
-from ..loops.domain import Loop, extent_of
+from ..loops.domain import extent_of
 from ..schedule.sum_blocks import TOTAL, Blocks
 from .accumulation import identity
 from .index_emission import IndexEmitter
 from .memory import strided_view
-from .regions import loop
+from .regions import nest
 from .stage_emission import Generic, StageEmitter, Target
 
 
@@ -30,15 +30,12 @@ def row_sums(
 ) -> list[ir.Value]:
     """The sums of `rows`, one block of all of them at a time; `totals` has a float64 for each row."""
     dtype, traits = blocks.stage.elements[0].dtype, emit.traits
-
-    def add(here: Sequence[IndexEmitter]) -> None:
+    for total in totals:
+        memref.store(identity("sum", TOTAL), total, [])
+    with nest(blocks.over, *rows) as here:
         for total, block in zip(totals, emit.reduced_together(blocks.stage, blocks.within, here), strict=True):
             more = scalar.cast(dtype, TOTAL, block, traits=traits)
             memref.store(arith.addf(memref.load(total, []), more), total, [])
-
-    for total in totals:
-        memref.store(identity("sum", TOTAL), total, [])
-    over_blocks(blocks.over, rows, add)
     return [scalar.cast(TOTAL, dtype, memref.load(total, []), traits=traits) for total in totals]
 
 
@@ -50,26 +47,10 @@ def _columns(emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexE
     (entry,) = blocks.stage.stores
     result = emit.target(blocks.stage.domain.address, entry.operand, columns, index)
     targets = [Target(view, result.axes), result]
-
-    def add(rows: Sequence[IndexEmitter]) -> None:
-        (here,) = rows
+    with Generic(emit, (), columns, targets, [index]):
+        linalg.yield_([identity("sum", TOTAL), identity("sum", dtype)])
+    with nest(blocks.over, index) as (here,):
         emit(blocks.stage, blocks.within, here)
         with Generic(emit, (), columns, targets, [here]) as (_, (before, block)):
             total = arith.addf(before, scalar.cast(dtype, TOTAL, block, traits=traits))
             linalg.yield_([total, scalar.cast(TOTAL, dtype, total, traits=traits)])
-
-    with Generic(emit, (), columns, targets, [index]):
-        linalg.yield_([identity("sum", TOTAL), identity("sum", dtype)])
-    over_blocks(blocks.over, [index], add)
-
-
-def over_blocks(
-    loops: Sequence[Loop], rows: Sequence[IndexEmitter], emit: Callable[[Sequence[IndexEmitter]], None]
-) -> None:
-    """Emit the loops, with `emit` for all rows inside the innermost."""
-    if not loops:
-        emit(rows)
-        return
-    name = loops[0].name
-    with loop(name, 0, loops[0].extent, 1, rows[0]) as first:
-        over_blocks(loops[1:], [first, *(row.inside({name: first.names[name]}) for row in rows[1:])], emit)

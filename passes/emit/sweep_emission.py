@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 
 from dialect.mlir import ir
@@ -12,9 +12,8 @@ from ..schedule.sweeps import Put, Result, Sweep
 from .accumulation import identity
 from .index_emission import IndexEmitter
 from .memory import register, store
-from .regions import where
+from .regions import nest, where
 from .stage_emission import StageEmitter
-from .sum_emission import over_blocks
 
 
 def registers_of(sweep: Sweep, entry: ir.Block) -> Mapping[int, ir.Value]:
@@ -29,8 +28,9 @@ def emit_sweep(emit: StageEmitter, sweep: Sweep, index: IndexEmitter) -> None:
     def put(number: int, value: ir.Value, here: IndexEmitter) -> None:
         store(sweep.registers[number], value, bases[number], 0, here)
 
-    def add(rows: Sequence[IndexEmitter]) -> None:
-        (here,) = rows
+    for number, combine in sweep.begin.items():
+        put(number, identity(combine, sweep.registers[number]), index)
+    with nest(sweep.over, index) as (here,):
         for step in sweep.steps:
             if isinstance(step, Put):
                 put(step.register, emit.body(here)(step.value), here)
@@ -42,10 +42,6 @@ def emit_sweep(emit: StageEmitter, sweep: Sweep, index: IndexEmitter) -> None:
         made = [(total.register, scalars(total.value)) for total in sweep.totals]
         for number, value in made:
             put(number, value, here)
-
-    for number, combine in sweep.begin.items():
-        put(number, identity(combine, sweep.registers[number]), index)
-    over_blocks(sweep.over, [index], add)
 
 
 def emit_result(emit: StageEmitter, result: Result, index: IndexEmitter) -> None:

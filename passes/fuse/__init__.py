@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dialect.mlir import ir
 from dialect.module import graph_function
+from tensorkiln import expr
 from tensorkiln.dtypes import DType
 
 from ..values import Value, read_function, read_symbols
-from .grouping import group
+from .grouping import Grouper
 from .materialise import RELOAD, is_table, live_values, materialised
-from .outline import is_empty, outline
+from .outline import Outliner
 from .prepare import prepared_values
 
 
@@ -25,21 +26,21 @@ def form_kernels(module: ir.Module, *, fusion: bool = True, chains: bool = False
     prepared = prepared_values(function, live)
     stored = materialised(function, live, prepared, fusion, reload)
     kept = [value for value in live if value in stored]
-    results = set(function.results)
-    host = [value for value in live if is_table(value) or _needs_no_kernel(value, value in stored or value in results)]
+    in_memory = stored.union(function.results)
+    host = [
+        value
+        for value in live
+        if is_table(value) or (value in in_memory and (_is_nothing(value) or value.dtype is DType.UNIT))
+    ]
     with module.context, ir.Location.unknown():
         # Prepared values come first, so that no kernel of a call waits behind them.
         kept = sorted((value for value in kept if not _is_nothing(value)), key=lambda value: value not in prepared)
-        grouping = group(function, live, kept, host, prepared, fusion, chains)
-        return outline(source, function, grouping, host)
-
-
-def _needs_no_kernel(value: Value, is_stored: bool) -> bool:
-    return is_stored and (_is_nothing(value) or value.dtype is DType.UNIT)
+        grouping = Grouper(function, live, kept, host, prepared, fusion, chains).run()
+        return Outliner(source, function, grouping).run(host)
 
 
 def _is_nothing(value: Value) -> bool:
     """Whether the value needs no computation: it has no elements and is not a loop result, for which the loop needs a
     buffer.
     """
-    return is_empty(value) and value.kind != "while_result"
+    return expr.product(value.shape) == 0 and value.kind != "while_result"

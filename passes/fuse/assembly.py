@@ -15,7 +15,7 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim
 
 from ..values import Value
-from .joining import ALIGNMENT, takes_memory_early
+from .joining import is_aligned, takes_memory_early
 from .windows import KEEPING, NOT_OURS, Window, Windows
 
 MAX_PARTS = 64
@@ -64,7 +64,7 @@ class Assemblies:
         for window, size in zip(parts, (size for _, size in pieces), strict=True):
             if window.offset == offset and _are_alike(window.base, value):
                 kept.add(window.base)
-            elif (window.offset, window.base.size_bytes) == (0, size) and _is_aligned(offset):
+            elif (window.offset, window.base.size_bytes) == (0, size) and is_aligned(offset):
                 fresh.append(window.base)
             else:
                 return None
@@ -149,10 +149,6 @@ class Assemblies:
 
     def _begin(self, parts: Sequence[Value]) -> int:
         return min(self._begun.get(part, self.home[part]) for part in parts)
-
-
-def _is_aligned(offset: Dim) -> bool:
-    return expr.split_multiple(offset, ALIGNMENT)[1] == 0
 
 
 def _are_alike(base: Value, value: Value) -> bool:

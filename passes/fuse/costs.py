@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from tensorkiln import expr
 
-from ..scalar.costs import THREEFRY, additions
+from ..scalar.costs import additions
 from ..values import Value
 from .reads import Read, Reads
 
@@ -19,11 +19,12 @@ LITERAL = frozenset({"const_scalar", "vconst", "define_var", "bind", "unique", "
 
 
 def _own_cost(value: Value) -> int:
-    if value.kind in ("binop", "unary"):
-        return additions(value.text("op"), is_float=value.operands[0].dtype.is_float)
-    if value.kind == "threefry":
-        return THREEFRY
-    return 0 if value.kind in MOVEMENT or value.kind in LITERAL else 2 if value.kind in ("gather", "index") else 1
+    if value.kind in MOVEMENT or value.kind in LITERAL:
+        return 0
+    if value.kind in ("gather", "index"):
+        return 2
+    is_float = bool(value.operands) and value.operands[0].dtype.is_float
+    return additions(value.kind, str(value.fields.get("op")), is_float=is_float)
 
 
 class Costs:

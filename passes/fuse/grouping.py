@@ -37,25 +37,14 @@ MAX_ROOTS = 24
 MAX_OPERANDS = 96
 
 
-def group(
-    function: Function,
-    live: Sequence[Value],
-    stored: Sequence[Value],
-    host: Sequence[Value],
-    prepared: Collection[Value] = (),
-    fusion: bool = True,
-    chains: bool = False,
-) -> Grouping:
-    """Kernels for the stored values, which are given in order; every kernel reads only earlier ones.
+class Grouper:
+    """Finds kernels for the stored values, which are given in order; every kernel reads only earlier ones.
 
     `host` are the values in memory before any kernel runs, except arguments; `live` are all that the results need;
     `prepared` depend on parameters alone and get kernels of their own. Without `fusion` every stored value has its own
     kernel and storage. With `chains` a product may share the kernel of an earlier product whose rows it consumes.
     """
-    return _Grouping(function, live, stored, host, prepared, fusion, chains).run()
 
-
-class _Grouping:
     def __init__(
         self,
         function: Function,
@@ -72,7 +61,6 @@ class _Grouping:
         self.nodes = Interner()
         in_memory = [*function.arguments, *host, *stored]
         self.numbers: dict[Value, int] = {value: number for number, value in enumerate(in_memory)}
-        self.values = in_memory
         self.groups: list[Group] = []
         self.home: dict[Value, int] = {}
         self.reducing: dict[Value, list[int]] = defaultdict(list)
@@ -83,6 +71,7 @@ class _Grouping:
         self.assemblies = Assemblies(self.windows, users, self.home)
 
     def run(self) -> Grouping:
+        """Group the values; once."""
         for number, root in enumerate(self.stored):
             self._add(root, f"g{number}_")
         self._drop_dead()
@@ -126,7 +115,7 @@ class _Grouping:
             for number in (max(producers, default=None), beside):
                 if number is None:
                     continue
-                rows = self._shared_rows(self.groups[number], root, domain, reads)
+                rows = self._shared_rows(self.groups[number], domain, reads)
                 if not isinstance(rows, int):
                     reasons[number] = rows
                     continue
@@ -204,10 +193,8 @@ class _Grouping:
             reads[value].append(located)
         return reads
 
-    def _shared_rows(
-        self, target: Group, root: Value, domain: Domain, reads: Mapping[Value, list[Load]]
-    ) -> int | BarrierReason:
-        """How many leading loops `root` can share with all roots of `target`, or why it should not join."""
+    def _shared_rows(self, target: Group, domain: Domain, reads: Mapping[Value, list[Load]]) -> int | BarrierReason:
+        """How many leading loops a root can share with all roots of `target`, or why it should not join."""
         if target.is_opaque:
             return "whole-buffers"
         if len(target.roots) >= MAX_ROOTS or len(target.all_reads() | set(reads)) > MAX_OPERANDS:

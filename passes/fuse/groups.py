@@ -104,10 +104,5 @@ def row_layout(shape: Sequence[Dim], rows: Sequence[Dim]) -> tuple[Dim, tuple[Di
     extents = [extent for extent in shape if extent != 1]
     if tuple(extents[: len(rows)]) != tuple(rows):
         return 0, None
-    size = expr.product(extents[len(rows) :])
-    strides: list[Dim] = []
-    running = size
-    for extent in reversed(rows):
-        strides.append(running)
-        running = expr.mul(running, extent)
-    return size, tuple(reversed(strides))
+    strides = tuple(expr.product(extents[at + 1 :]) for at in range(len(rows)))
+    return expr.product(extents[len(rows) :]), strides

@@ -5,7 +5,7 @@ Otherwise a cat is inlined, and its readers select a part for every element.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tensorkiln import expr
 from tensorkiln.expr import Dim
@@ -39,6 +39,11 @@ def store_what_joins_in_place(function: Function, live: Sequence[Value], stored:
             stored.update((value, *parts))
 
 
+def is_aligned(offset: Dim) -> bool:
+    """Whether a part at `offset` bytes can be stored there by a kernel."""
+    return expr.split_multiple(offset, ALIGNMENT)[1] == 0
+
+
 def takes_memory_early(parts: Sequence[tuple[int, Dim]]) -> bool:
     """Whether too much of the whole is computed long after its first part, and would hold memory early.
 
@@ -63,10 +68,12 @@ def _parts(cat: Value, stored: set[Value], results: frozenset[Value]) -> list[Va
             continue
         base = _behind(part)
         is_ours = base.kind != "argument" and base.kind != "vconst" and base not in results
-        if not is_ours or expr.split_multiple(offset, ALIGNMENT)[1] != 0 or base.size_bytes != size:
+        if not is_ours or not is_aligned(offset) or base.size_bytes != size:
             return None
+        # Values that `base` is computed from without another stored value in between.
+        behind = values_behind(base, lambda operand: operand.kind == "reduce_axis" or operand in stored)
         if base not in stored and not any(
-            base.long_dims == other.long_dims for other in _reductions_behind(base, stored)
+            value.kind == "reduce_axis" and value.long_dims == base.long_dims for value in behind
         ):
             return None
         found.append(base)
@@ -78,10 +85,3 @@ def _behind(value: Value) -> Value:
     while value.kind in _RESHAPING and len(value.operands) == 1:
         (value,) = value.operands
     return value
-
-
-def _reductions_behind(value: Value, stored: set[Value]) -> Iterator[Value]:
-    """The reductions that `value` is computed from without another stored value in between."""
-    for found in values_behind(value, lambda operand: operand.kind == "reduce_axis" or operand in stored):
-        if found.kind == "reduce_axis":
-            yield found

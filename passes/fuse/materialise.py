@@ -57,11 +57,11 @@ def live_values(function: Function) -> list[Value]:
             needed.add(value)
             stack.extend(value.operands)
     # A loop writes all values that it carries, read or not.
-    return [value for value in function.values if value in needed or _is_left(value, needed)]
-
-
-def _is_left(value: Value, needed: Collection[Value]) -> bool:
-    return value.kind == "while_result" and value.operands[0] in needed
+    return [
+        value
+        for value in function.values
+        if value in needed or (value.kind == "while_result" and value.operands[0] in needed)
+    ]
 
 
 def materialised(
@@ -76,9 +76,8 @@ def materialised(
     `prepared` are the values that depend on parameters alone; `reload` is the cost of storing and loading an element.
     """
     users = users_of(live)
-    stored = {value for value in live if _must_be_stored(value)} | {
-        result for result in function.results if not lives_in_memory(result)
-    }
+    stored = {value for value in live if value.kind in OPAQUE or value.kind in ("reduce_axis", "contiguous")}
+    stored.update(result for result in function.results if not lives_in_memory(result))
     stored |= stored_before(live, users, prepared, function.results)
     for value in live:
         if value.kind in OPAQUE:
@@ -131,10 +130,6 @@ def _recount(values: Sequence[Value], users: Mapping[Value, list[Value]], costs:
             _recount(users[value], users, costs)
 
 
-def _must_be_stored(value: Value) -> bool:
-    return value.kind in OPAQUE or value.kind in ("reduce_axis", "contiguous")
-
-
 def _repeated(
     value: Value, users: Mapping[Value, list[Value]], costs: Costs, space: IndexSpace, reload: int
 ) -> list[Value]:
@@ -144,7 +139,8 @@ def _repeated(
     source = value.operands[0]
     if source in costs.stored or costs.work[source] == 0 or source.shape == () or expr.product(source.shape) == 1:
         return []
-    if not _grows(source, value, space):
+    if space.is_nonnegative(expr.sub(expr.product(source.shape), expr.product(value.shape))):
+        # It has no more elements than its operand, whatever the symbols are.
         return []
     computed = _computed(source, costs.stored)
     if _feeds_contraction(value, users) and not (_is_conversion(computed) and costs.work[computed] == 1):
@@ -152,11 +148,6 @@ def _repeated(
     # The stored value is loaded as often as it would be computed, and stored once.
     limit = _HOISTED_RELOADS * reload if _is_hoistable(value) else 2 * reload // 3
     return [computed] if costs.work[source] > limit else []
-
-
-def _grows(source: Value, value: Value, space: IndexSpace) -> bool:
-    """Whether the result has more elements than the source for some values of the symbols."""
-    return not space.is_nonnegative(expr.sub(expr.product(source.shape), expr.product(value.shape)))
 
 
 def _computed(value: Value, stored: set[Value]) -> Value:

@@ -8,6 +8,7 @@ of parts computed in place.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from dialect.conversion import BitcastOp
@@ -26,15 +27,6 @@ from .materialise import lives_in_memory
 from .windows import AS_IT_IS, Window
 
 
-def is_empty(value: Value) -> bool:
-    """Whether the value has no elements, whatever the symbols are."""
-    return expr.product(value.shape) == 0
-
-
-def _order(value: Value) -> tuple[str, int]:
-    return value.kind, value.position
-
-
 def _node(value: Value | None) -> int:
     return node_at(value.pointer) if value is not None and value.pointer else -1
 
@@ -45,31 +37,25 @@ def view(window: Window, base: ir.Value, kind: TensorType, location: ir.Location
     return BufferViewOp.make([base], kind, loc=location, size=size, offset=window.first_element).results[0]
 
 
-def outline(source: ir.Operation, function: Function, grouping: Grouping, host: Iterable[Value]) -> ir.Module:
-    """A new module with `@graph` and the kernels; `host` are values that are neither arguments nor computed by a
-    kernel.
-    """
-    module = ir.Module.create(loc=source.location)
-    _Outliner(module, source, function, grouping).run(host)
-    return module
+class Outliner:
+    """Writes a new module with `@graph` and the kernels of a grouping."""
 
-
-class _Outliner:
-    def __init__(self, module: ir.Module, source: ir.Operation, function: Function, grouping: Grouping) -> None:
-        self.module, self.source, self.function = module, source, function
+    def __init__(self, source: ir.Operation, function: Function, grouping: Grouping) -> None:
+        self.module = ir.Module.create(loc=source.location)
+        self.source, self.function = source, function
         self.groups, self.windows, self.assemblies = grouping.groups, grouping.windows, grouping.assemblies
         self.apart = grouping.apart
         self.ops: list[Any] = list(source.regions[0].blocks[0].operations)
         self.home = {root: number for number, group in enumerate(self.groups) for root in group.roots}
-        self.used_outside = self._used_outside()
+        self.outside = [
+            {value for value in group.all_reads() if self.home.get(value) != number}
+            for number, group in enumerate(self.groups)
+        ]
+        used = set(function.results).union(*self.outside)
+        self.used_outside = with_bases(used, self.windows, self.assemblies)
 
-    def _used_outside(self) -> set[Value]:
-        used = set(self.function.results)
-        for number, group in enumerate(self.groups):
-            used |= {value for value in group.all_reads() if self.home.get(value) != number}
-        return with_bases(used, self.windows, self.assemblies)
-
-    def run(self, host: Iterable[Value]) -> None:
+    def run(self, host: Iterable[Value]) -> ir.Module:
+        """Write the module, once; `host` are values that are neither arguments nor computed by a kernel."""
         types = self.source.attributes["function_type"].value
         with ir.InsertionPoint(self.module.body), self.source.location:
             graph = func.FuncOp(FUNCTION, types)
@@ -81,10 +67,12 @@ class _Outliner:
         made: dict[Value, ir.Value] = dict(zip(self.function.arguments, block.arguments, strict=True))
         with ir.InsertionPoint(block):
             for value in host:
-                made[value] = self._host_value(value)
+                op = self.ops[value.position].operation
+                made[value] = op.clone().results[0] if lives_in_memory(value) else self._storage(value, op.location)
             for number, group in enumerate(self.groups):
                 self._emit(number, group, made)
             func.ReturnOp([self._in_memory(result, made) for result in self.function.results], loc=self.source.location)
+        return self.module
 
     def _in_memory(self, value: Value, made: dict[Value, ir.Value]) -> ir.Value:
         """`value` in the graph function; a value without a kernel is assembled at its first use."""
@@ -110,10 +98,6 @@ class _Outliner:
         flat = TensorType(value.dtype, (expr.product(value.shape),))
         return CatOp.make(parts, flat, loc=location, axis=0).results[0]
 
-    def _host_value(self, value: Value) -> ir.Value:
-        op = self.ops[value.position].operation
-        return op.clone().results[0] if lives_in_memory(value) else self._storage(value, op.location)
-
     def _storage(self, value: Value, location: ir.Location) -> ir.Value:
         """A buffer as large as `value`, of which nothing is read."""
         size, kind = expr.product(value.shape), TensorType(value.dtype, value.shape)
@@ -129,7 +113,7 @@ class _Outliner:
             made[root] = copy.results[0]
             return
         results = [value for value in group.roots if value in self.used_outside]
-        outside = {value for value in group.all_reads() if self.home.get(value) != number}
+        outside = self.outside[number]
         unread = group.all_unread() - frozenset(group.roots)
         read, made_here = self._behind(group.roots, outside | unread)
         # In reading order, so that kernels with the same computation have the same text.
@@ -138,7 +122,8 @@ class _Outliner:
         location = self.ops[root.position].operation.location
         arguments = [self._in_memory(value, made) for value in operands]
         given = dict(zip(operands, arguments, strict=True))
-        body = self._kernel(name, group, given, sorted(unread, key=_order), made_here, results, location)
+        ordered = sorted(unread, key=attrgetter("kind", "position"))
+        body = self._kernel(name, group, given, ordered, made_here, results, location)
         types = [self._type(value) for value in results]
         call = func.CallOp(types, name, arguments, loc=location)
         nodes = sorted({node_at(value.pointer) for value in made_here if value.pointer})

@@ -9,7 +9,6 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from tensorkiln import expr
-from tensorkiln.expr import Dim
 
 from ..loops.domain import domain_of
 from ..loops.index_space import Index, IndexSpace
@@ -45,16 +44,19 @@ class Reads:
 
     def of(self, value: Value) -> tuple[Read, ...]:
         """The reads for one element of `value`; one of each operand if the op is not traced."""
-        found = self._of.get(value)
-        if found is None:
-            found = self._of[value] = self._found(value)
-        return found
+        if value not in self._of:
+            self._of[value] = self._found(value)
+        return self._of[value]
 
     def _found(self, value: Value) -> tuple[Read, ...]:
         if not value.operands:
             return ()
         if value.kind in _IN_PLACE or value.kind not in TRACES or expr.product(value.shape) == 0:
-            return tuple(_in_place(value, operand) for operand in dict.fromkeys(value.operands))
+            ranks = {operand: len(operand.shape) for operand in value.operands}
+            return tuple(
+                Read(operand, tuple((axis,) if rank == len(value.shape) else () for axis in range(rank)))
+                for operand, rank in ranks.items()
+            )
         # Layers repeat: the reads depend only on an op's kind, fields and shapes.
         numbers = tuple(value.operands.index(operand) for operand in value.operands)
         shapes = tuple(operand.shape for operand in value.operands)
@@ -70,16 +72,11 @@ class Reads:
         numbers = {loop.name: axis for loop, axis in zip(domain.loops, axes, strict=True)}
         tracer = _Recorder(space)
         tracer.define(value, domain.index(value.shape))
-        return tuple(Read(operand, tuple(_axes(dim, numbers) for dim in index)) for operand, index in tracer.places)
-
-
-def _axes(dim: Dim, numbers: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(sorted(numbers[name] for name in expr.free_symbols(dim) & numbers.keys()))
-
-
-def _in_place(value: Value, operand: Value) -> Read:
-    same = len(operand.shape) == len(value.shape)
-    return Read(operand, tuple((axis,) if same else () for axis in range(len(operand.shape))))
+        found: list[Read] = []
+        for operand, index in tracer.places:
+            names = (expr.free_symbols(dim) & numbers.keys() for dim in index)
+            found.append(Read(operand, tuple(tuple(sorted(map(numbers.__getitem__, each))) for each in names)))
+        return tuple(found)
 
 
 class _Recorder(Tracer):
@@ -91,4 +88,4 @@ class _Recorder(Tracer):
 
     def element(self, value: Value, index: Index, conditions: Conditions = ()) -> Node:
         self.places[value, index] = None
-        return self.zero(value.dtype)
+        return self.nodes.zero(value.dtype)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dialect.mlir import func, ir
+from passes.attributes import encode
 from passes.scalar.registers import stored_type
 from tensorkiln.dtypes import DType
 
@@ -32,22 +33,18 @@ def kernel_function(name: str, arguments: Sequence[Argument], symbols: int, thre
     index = ir.IndexType.get()
     buffers = [ir.MemRefType.get([], stored_type(argument.dtype)) for argument in arguments]
     function = func.FuncOp(name, ([*buffers, *[index] * symbols], []))
-    function.attributes[KERNEL_THREADS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), threads)
-    plain = ir.DictAttr.get({})
-    function.arg_attrs = ir.ArrayAttr.get([*map(_attributes, arguments), *[plain] * symbols])
+    function.attributes[KERNEL_THREADS] = encode(threads)
+    function.arg_attrs = ir.ArrayAttr.get([*map(_attributes, arguments), *[encode({})] * symbols])
     block = function.add_entry_block()
     with ir.InsertionPoint(block):
         emit(block, block.arguments[: len(buffers)], block.arguments[len(buffers) :])
         func.ReturnOp([])
 
 
-def _attributes(argument: Argument) -> ir.DictAttr:
-    alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), argument.alignment)
-    attributes: dict[str, ir.Attribute] = {"llvm.noalias": ir.UnitAttr.get(), "llvm.align": alignment}
-    if not argument.is_written:
-        # Lets loads use the read-only cache.
-        attributes["llvm.readonly"] = ir.UnitAttr.get()
-    return ir.DictAttr.get(attributes)
+def _attributes(argument: Argument) -> ir.Attribute:
+    # Lets loads use the read-only cache.
+    readonly = {} if argument.is_written else {"llvm.readonly": None}
+    return encode({"llvm.noalias": None, "llvm.align": argument.alignment, **readonly})
 
 
 def mark_kernels(module: ir.Module, intrinsics: Intrinsics) -> ir.Module:

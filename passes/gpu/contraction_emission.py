@@ -19,7 +19,6 @@ from passes.origins import at_stage
 from passes.scalar import cast
 from passes.scalar.registers import register_type, to_register, to_scalar, zero
 from tensorkiln import expr
-from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
 
 from .branch import Test, holds, where
@@ -62,12 +61,11 @@ class ContractionEmission:
         batch, row_tile, column_tile = space.unflatten(space.add(GROUP, expr.product(counts)), counts)
         space.add(THREAD, THREADS)
         index = self.frame.index(space)
-        names = self._places(parts.batch, batch, index)
-        names[FIRST_ROW] = index(expr.mul(row_tile, tiles.rows))
-        names[FIRST_COLUMN] = index(expr.mul(column_tile, tiles.columns))
+        here = index.at(parts.batch, batch)
+        firsts = {FIRST_ROW: expr.mul(row_tile, tiles.rows), FIRST_COLUMN: expr.mul(column_tile, tiles.columns)}
+        here = here.inside({name: here(first) for name, first in firsts.items()})
         space.add(FIRST_ROW, self.count["row"])
         space.add(FIRST_COLUMN, self.count["column"])
-        here = index.inside(names)
         with at_stage(self.body.nodes, self.body.stages[0]):
             sums = self._products(here)
         for row in range(0, tiles.thread_rows, self.at_once):
@@ -76,11 +74,6 @@ class ContractionEmission:
             self._keep_results(sums[row * tiles.thread_columns :], here)
             self.frame.machine.intrinsics.barrier()
             self._finish(row, here)
-
-    def _places(self, loops: Sequence[Loop], flat: Dim, index: IndexEmitter) -> dict[str, ir.Value]:
-        """The indices of `loops` at the flattened position `flat`."""
-        places = self.body.space.unflatten(flat, [loop.extent for loop in loops])
-        return {loop.name: index(at) for loop, at in zip(loops, places, strict=False)}
 
     def _products(self, index: IndexEmitter) -> list[ir.Value]:
         """The thread's results, row by row, summed over the whole depth."""
@@ -124,16 +117,18 @@ class ContractionEmission:
     def _fetched(self, operand: _Operand, first: Dim, index: IndexEmitter) -> list[ir.Value]:
         """A thread's elements of an operand's tile from step `first` on; zeros beyond its ends."""
         found: list[ir.Value] = []
-        name, access = operand.name, operand.access
+        name, read = operand.name, operand.access.load
+        memory = Memory(dict(enumerate(self.frame.buffers)), {}, self.frame.entry)
         for step, inside, has_one in self._shares(operand):
             at = {name: expr.add(symbol(f"first_{name}"), inside), "step": expr.add(first, step)}
             tests: list[Test] = [*has_one, *(("ult", position, self.count[which]) for which, position in at.items())]
             # Outside the branch, common parts are computed once for all elements.
-            names = self._within(at, {name: operand.loops, "step": self.parts.depth}, index)
+            point = self._within(at, {name: operand.loops, "step": self.parts.depth}, index)
             branch = scf.IfOp(holds(tests, index), [register_type(self.dtype)], has_else=True)
             with ir.InsertionPoint(branch.then_block):
-                emitter = self._emitter(index.inside(names), self._inputs())
-                scf.YieldOp([self._widened(access.load.dtype, emitter(access.load))])
+                factor = to_scalar(read.dtype, self._emitter(point, memory)(read))
+                factor = cast(read.dtype, self.dtype, factor, traits=self.product.traits)
+                scf.YieldOp([to_register(self.dtype, factor)])
             with ir.InsertionPoint(branch.else_block):
                 scf.YieldOp([zero(self.dtype)])
             found.append(branch.results[0])
@@ -146,25 +141,20 @@ class ContractionEmission:
             with where(has_one, index) as here:
                 store(self.dtype, next(values), operand.tile, expr.add(expr.mul(step, step_size), inside), here)
 
-    def _widened(self, source: DType, value: ir.Value) -> ir.Value:
-        return to_register(self.dtype, cast(source, self.dtype, to_scalar(source, value), traits=self.product.traits))
-
     def _is_contiguous(self, access: Access, across: Sequence[Loop]) -> bool:
         """Whether memory is contiguous along `across` and not along the depth."""
         domain = self.body.stages[0].domain
         strides = {loop.name: step for loop, step in zip(domain.loops, access.strides, strict=True)}
         return strides[across[-1].name] == 1
 
-    def _within(
-        self, at: Mapping[str, Dim], loops: Mapping[str, Sequence[Loop]], index: IndexEmitter
-    ) -> dict[str, ir.Value]:
-        """The indices of several groups of loops, each at a position known to be in range."""
+    def _within(self, at: Mapping[str, Dim], loops: Mapping[str, Sequence[Loop]], index: IndexEmitter) -> IndexEmitter:
+        """An emitter for a point of several groups of loops, each at a position known to be in range."""
         names: dict[str, ir.Value] = {}
         for which, position in at.items():
             here = index.inside({which: index(position)})
             self.body.space.add(which, self.count[which])
-            names |= self._places(loops[which], symbol(which), here)
-        return names
+            names |= here.at(loops[which], symbol(which)).names
+        return index.inside(names)
 
     def _multiply(self, sums: Sequence[ir.Value], index: IndexEmitter) -> list[ir.Value]:
         tiles, space = self.tiles, self.body.space
@@ -217,8 +207,7 @@ class ContractionEmission:
                 "column": expr.add(symbol(FIRST_COLUMN), column),
             }
             with where([("ult", position, self.count[which]) for which, position in at.items()], here) as inside:
-                names = self._within(at, {"row": self.parts.rows, "column": self.parts.columns}, inside)
-                self._result(place, inside.inside(names))
+                self._result(place, self._within(at, {"row": self.parts.rows, "column": self.parts.columns}, inside))
 
     def _result(self, place: Dim, index: IndexEmitter) -> None:
         first, *maps = self.body.stages
@@ -232,11 +221,7 @@ class ContractionEmission:
         memory = Memory(bases, {}, self.frame.entry, dict.fromkeys(own, place))
         for stage in maps:
             with at_stage(self.body.nodes, stage):
-                for entry, value in zip(stage.stores, self._emitter(index, memory).stored(stage), strict=True):
-                    store(entry.root.dtype, value, buffers[entry.operand], stage.domain.address, index)
-
-    def _inputs(self) -> Memory:
-        return Memory(dict(enumerate(self.frame.buffers)), {}, self.frame.entry)
+                self._emitter(index, memory).store(stage)
 
     def _emitter(self, index: IndexEmitter, memory: Memory) -> Emitter:
         return Emitter(self.body.nodes, index, memory, self.frame.machine.traits)

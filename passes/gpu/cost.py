@@ -39,19 +39,16 @@ STEP_WAITS: Final = 750
 """Cycles from the load of a tile to its arrival, for a work-group alone on its multiprocessor."""
 
 
-def index_additions(body: KernelBody, stage: Stage, loops: Sequence[Loop]) -> int:
-    """Additions to compute the loop indices of a point of a stage from its flat number in `loops`."""
-    conditions = [len(load.conditions) for load in loads(stage.elements, body.nodes) if load.conditions]
-    return DIVISION * max(len(loops) - 1, 0) + CONDITION * sum(conditions) + GUARDED * len(conditions)
-
-
 def stage_cycles(
     body: KernelBody, stage: Stage, loops: Sequence[Loop], points: float, width: int, machine: Machine
 ) -> float:
     """Cycles of `points` points of a stage, numbered in `loops`; a thread computes `width` neighbours at a time."""
-    accesses = (len(loads(stage.elements, body.nodes)) + len(stage.stores)) * ACCESS
+    found = loads(stage.elements, body.nodes)
+    conditions = [len(load.conditions) for load in found if load.conditions]
+    index = DIVISION * max(len(loops) - 1, 0) + CONDITION * sum(conditions) + GUARDED * len(conditions)
+    accesses = (len(found) + len(stage.stores)) * ACCESS
     each = operations(body, stage) + selections(body, stage)
-    return points * (each + (accesses + index_additions(body, stage, loops)) / width) / machine.device.lanes
+    return points * (each + (accesses + index) / width) / machine.device.lanes
 
 
 def points_cost(body: KernelBody, width: int, machine: Machine, at: Evaluate) -> Cost:

@@ -82,11 +82,6 @@ class Machine:
     runtime: str = "CUDA"
 
     @property
-    def wave(self) -> int:
-        """Threads that run in lock step."""
-        return self.device.wave
-
-    @property
     def key(self) -> str:
         """Identifies the device."""
         return f"{self.runtime} {self.device}"

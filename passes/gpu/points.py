@@ -12,7 +12,7 @@ from functools import partial
 from dialect.mlir import arith, ir
 from passes.emit.emission import Emitter
 from passes.emit.index_emission import IndexEmitter
-from passes.emit.memory import Memory, register, store
+from passes.emit.memory import Memory, register
 from passes.emit.regions import branches, loop
 from passes.loops.accesses import loads
 from passes.loops.body import KernelBody, Stage
@@ -92,13 +92,11 @@ class _Emission:
 
     def _points(self, first: Dim, access: VectorAccess, index: IndexEmitter) -> None:
         """Emit the elements `first … first + access.width - 1`, stage by stage."""
-        body, rows = self.body, self.body.rows
-        places = body.space.unflatten(first, [loop.extent for loop in rows])
-        names = {loop.name: index(at) for loop, at in zip(rows, places, strict=False)}
-        lanes = [index.inside(names)]
+        body, point = self.body, index.at(self.body.rows, first)
+        lanes = [point]
         for lane in range(1, access.width):
-            last = arith.addi(names[rows[-1].name], index(lane))
-            lanes.append(index.inside({**names, rows[-1].name: last}))
+            name = body.rows[-1].name
+            lanes.append(index.inside({**point.names, name: arith.addi(point.names[name], index(lane))}))
         memories = [self._memory() for _ in lanes]
         for stage in body.stages:
             with at_stage(body.nodes, stage):
@@ -136,8 +134,7 @@ class _Emission:
                 store_vector(entry.root.dtype, values, base, stage.domain.address, lanes[0])
                 continue
             for value, index, memory in zip(values, lanes, memories, strict=True):
-                address = memory.address(entry.operand, stage.domain.address)
-                store(entry.root.dtype, value, memory.bases[entry.operand], address, index)
+                memory.store(stage, entry, value, index)
 
     def _is_aligned(self, operand: int, dtype: DType, access: VectorAccess) -> bool:
         """Whether the operand is in a buffer aligned to a whole vector."""

@@ -90,7 +90,8 @@ def _within_wave(kind: str, dtype: DType, value: ir.Value, width: int, how: Mach
     """Combine within each aligned run of `width` lanes of a wave."""
     distance = width // 2
     while distance:
-        value = combined(kind, dtype, value, shuffle_xor(how.intrinsics, how.wave, dtype, value, distance), how.traits)
+        other = shuffle_xor(how.intrinsics, how.device.wave, dtype, value, distance)
+        value = combined(kind, dtype, value, other, how.traits)
         distance //= 2
     return value
 

@@ -94,8 +94,7 @@ class RowEmission:
         body, space = self.body, self.body.space
         count = extent_of(body.rows)
         here = index.inside({"row": index(row)})
-        places = space.unflatten(space.add("row", count), [loop.extent for loop in body.rows])
-        here = here.inside({loop.name: here(at) for loop, at in zip(body.rows, places, strict=True)})
+        here = here.at(body.rows, space.add("row", count))
         for stage in body.stages:
             with at_stage(body.nodes, stage):
                 self._wait_for(stage)
@@ -122,24 +121,30 @@ class RowEmission:
 
     def _stage(self, stage: Stage, index: IndexEmitter) -> None:
         loops = inner_loops(self.body, stage)
-        results = [loop for loop in loops if not loop.is_reduction]
+        results, reduced = ([each for each in loops if each.is_reduction is wanted] for wanted in (False, True))
         if stage.combine is None:
             self._map(stage, loops, index)
         elif not results:
             self._keep(stage.stores[0], self._reduced(stage, loops, index), stage, index)
         elif self.body.space.largest(extent_of(results)) >= min(SERIAL_LANES, self.lanes.lanes):
-            self._result_per_lane(stage, results, index)
+            self._shared(stage, results, index, lambda here: [self._accumulated(stage, reduced, 0, 1, here)])
         else:
-            self._result_by_result(stage, results, index)
+            self._result_by_result(stage, results, reduced, index)
 
     def _map(self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter) -> None:
         if not loops:
             for entry, value in zip(stage.stores, self._emitter(index).stored(stage), strict=True):
                 self._keep(entry, value, stage, index)
             return
+        self._shared(stage, loops, index, lambda here: self._emitter(here).stored(stage))
+
+    def _shared(
+        self, stage: Stage, loops: Sequence[Loop], index: IndexEmitter, made: Callable[[IndexEmitter], list[ir.Value]]
+    ) -> None:
+        """Store what is `made` at all points of `loops`, which the lanes share."""
 
         def point(here: IndexEmitter, _: Sequence[ir.Value]) -> list[ir.Value]:
-            for entry, value in zip(stage.stores, self._emitter(here).stored(stage), strict=True):
+            for entry, value in zip(stage.stores, made(here), strict=True):
                 self._store(entry, value, stage, here)
             return []
 
@@ -151,15 +156,11 @@ class RowEmission:
         assert stage.combine is not None, "only a reduction is reduced"
         dtype = stage.elements[0].dtype
         partial = self._accumulated(stage, loops, self.lanes.lane, self.lanes.lanes, index)
-        exchange = self._next_exchange(dtype)
+        exchange: Exchange | None = None
+        if dtype in self.exchange:
+            exchange = Exchange(self.exchange[dtype], self.reductions[dtype] % 2 * self.lanes.exchange_elements)
+            self.reductions[dtype] += 1
         return combine_lanes(stage.combine, dtype, partial, self.lanes, exchange, index, self.frame.machine)
-
-    def _next_exchange(self, dtype: DType) -> Exchange | None:
-        if dtype not in self.exchange:
-            return None
-        half = self.reductions[dtype] % 2
-        self.reductions[dtype] += 1
-        return Exchange(self.exchange[dtype], half * self.lanes.exchange_elements)
 
     def _accumulated(self, stage: Stage, loops: Sequence[Loop], first: Dim, step: int, index: IndexEmitter) -> ir.Value:
         """The reduction of the points `first, first + step, …` of the reduction loops."""
@@ -186,19 +187,9 @@ class RowEmission:
             scf.YieldOp([arith.addf(total.inner_iter_args[0], cast(dtype, TOTAL, block, traits=traits))])
         return cast(TOTAL, dtype, total.results[0], traits=traits)
 
-    def _result_per_lane(self, stage: Stage, results: Sequence[Loop], index: IndexEmitter) -> None:
-        reduced = [loop for loop in inner_loops(self.body, stage) if loop.is_reduction]
-
-        def point(here: IndexEmitter, _: Sequence[ir.Value]) -> list[ir.Value]:
-            self._store(stage.stores[0], self._accumulated(stage, reduced, 0, 1, here), stage, here)
-            return []
-
-        with where(self.is_live, index) as inside:
-            self._over(results, self.lanes.lane, extent_of(results), self.lanes.lanes, inside, [], point)
-
-    def _result_by_result(self, stage: Stage, results: Sequence[Loop], index: IndexEmitter) -> None:
-        reduced = [loop for loop in inner_loops(self.body, stage) if loop.is_reduction]
-
+    def _result_by_result(
+        self, stage: Stage, results: Sequence[Loop], reduced: Sequence[Loop], index: IndexEmitter
+    ) -> None:
         def point(here: IndexEmitter, _: Sequence[ir.Value]) -> list[ir.Value]:
             value = self._reduced(stage, reduced, here)
             if self.lanes.exchange_elements:
@@ -222,8 +213,7 @@ class RowEmission:
                 store(entry.root.dtype, value, self.frame.buffers[entry.operand], stage.domain.address, here)
 
     def _store(self, entry: Store, value: ir.Value, stage: Stage, index: IndexEmitter) -> None:
-        address = self.memory.address(entry.operand, stage.domain.address)
-        store(entry.root.dtype, value, self.memory.bases[entry.operand], address, index)
+        self.memory.store(stage, entry, value, index)
         if entry.operand not in self.scalars:
             self.unread[entry.operand] = stage
 
@@ -245,8 +235,6 @@ class RowEmission:
         loop = scf.ForOp(index(first), index(last), index(step), list(carried))
         with ir.InsertionPoint(loop.body):
             name = f"point_{len(space.extents)}"
-            places = space.unflatten(space.add(name, extent_of(loops)), [own.extent for own in loops])
-            here = index.inside({name: loop.induction_variable})
-            here = here.inside({own.name: here(at) for own, at in zip(loops, places, strict=False)})
+            here = index.inside({name: loop.induction_variable}).at(loops, space.add(name, extent_of(loops)))
             scf.YieldOp(point(here, loop.inner_iter_args))
         return list(loop.results)

@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from functools import partial
 
 from passes.loops.accesses import linear_access, loads
-from passes.loops.body import KernelBody, Stage
+from passes.loops.body import KernelBody
 from passes.loops.domain import extent_of
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.record import PlacedAxis, constant_extent, kernel_item, on_threads
 from passes.schedule.tiling import inner_loops, locals_of, row_size
 from tensorkiln import expr
 from tensorkiln.architectures import MAX_THREADS_PER_BLOCK, STATIC_SHARED_BYTES
-from tensorkiln.dtypes import DType
 from tensorkiln.schedule import KernelItem, SharedArray
 
 from .cost import rows_cost
@@ -42,12 +41,12 @@ SHARED_BUDGET = STATIC_SHARED_BYTES // 2
 
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     """Rows with as many lanes as stay busy, or with half or twice as many."""
-    expected = _lanes(body, machine.wave)
+    expected = _lanes(body, machine.device.wave)
     yield _choice(body, expected, machine)
     if expected.rows == 1:
         for lanes in (expected.lanes // 2, expected.lanes * 2):
-            if machine.wave <= lanes <= MAX_THREADS_PER_BLOCK:
-                yield _choice(body, Lanes(1, lanes, machine.wave), machine)
+            if machine.device.wave <= lanes <= MAX_THREADS_PER_BLOCK:
+                yield _choice(body, Lanes(1, lanes, machine.device.wave), machine)
 
 
 def _choice(body: KernelBody, lanes: Lanes, machine: Machine) -> Choice:
@@ -72,7 +71,7 @@ def _choice(body: KernelBody, lanes: Lanes, machine: Machine) -> Choice:
 
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     """Emit the rows of one work-group."""
-    lanes = Lanes(constant_extent(item, "row"), constant_extent(item, "lane"), frame.machine.wave)
+    lanes = Lanes(constant_extent(item, "row"), constant_extent(item, "lane"), frame.machine.device.wave)
     exchanges = exchange_arrays(body, lanes)
     arrays = [number for number, _ in shared_rows(body, lanes)]
     exchange = {array.dtype: base for array, base in zip(exchanges, frame.shared, strict=False)}
@@ -121,12 +120,8 @@ def exchange_arrays(body: KernelBody, lanes: Lanes) -> list[SharedArray]:
     """
     if not lanes.exchange_elements:
         return []
-    uses = Counter(_accumulated(stage) for stage in body.stages if stage.combine is not None)
+    uses = Counter(stage.elements[0].dtype for stage in body.stages if stage.combine is not None)
     return [SharedArray(dtype=dtype, elements=min(count, 2) * lanes.exchange_elements) for dtype, count in uses.items()]
-
-
-def _accumulated(stage: Stage) -> DType:
-    return stage.elements[0].dtype
 
 
 def shared_rows(body: KernelBody, lanes: Lanes) -> list[tuple[int, SharedArray]]:

@@ -45,7 +45,7 @@ def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     root = root_of(body)
     axis, groups = root.int("axis"), extent_of(lines_of(root))
     length = expr.maximum(root.shape[axis], root.operands[0].shape[axis])
-    lanes, most = machine.wave, IndexSpace(body.function.symbols).largest(length)
+    lanes, most = machine.device.wave, IndexSpace(body.function.symbols).largest(length)
     while lanes < MAX_LANES and lanes < most:
         lanes *= 2
     axes = [
@@ -84,8 +84,7 @@ class _Emission:
         group = space.add(GROUP, extent_of(lines))
         space.add(THREAD, self.lanes)
         index = self.frame.index(space)
-        places = space.unflatten(group, [loop.extent for loop in lines])
-        here = index.inside({loop.name: index(place) for loop, place in zip(lines, places, strict=True)})
+        here = index.at(lines, group)
         line = tuple(space.add(loop.name, loop.extent) for loop in lines)
         self._clear(line, here)
         self.frame.machine.intrinsics.barrier()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dialect.mlir import ir, memref
+from passes.attributes import encode
 from passes.emit.index_emission import IndexEmitter
 from passes.scalar.registers import stored_type
 from tensorkiln import expr
@@ -44,19 +45,19 @@ def declare_arrays(module: ir.Block, kernel: str, arrays: Sequence[SharedArray])
         if not _share_a_block(arrays):
             for number, array in enumerate(arrays):
                 _declare(_symbol(kernel, number), _type(array), is_external=False)
-        elif not any(_name_of(op) == DYNAMIC for op in module.operations):
-            _declare(DYNAMIC, ir.MemRefType.get([0], _i8(), memory_space=_space()), is_external=True)
+        elif not any(ir.StringAttr(op.operation.attributes["sym_name"]).value == DYNAMIC for op in module.operations):
+            _declare(DYNAMIC, _block_type(), is_external=True)
 
 
 def array_bases(kernel: str, arrays: Sequence[SharedArray], index: IndexEmitter) -> list[ir.Value]:
     """The arrays as memrefs for strided views, at the current insertion point."""
     if not _share_a_block(arrays):
         return [memref.get_global(_type(array), _symbol(kernel, number)) for number, array in enumerate(arrays)]
-    block = memref.get_global(ir.MemRefType.get([0], _i8(), memory_space=_space()), DYNAMIC)
+    block = memref.get_global(_block_type(), DYNAMIC)
     bases: list[ir.Value] = []
     start: Dim = 0
     for array in arrays:
-        kind = ir.MemRefType.get([], stored_type(array.dtype), memory_space=_space())
+        kind = ir.MemRefType.get([], stored_type(array.dtype), memory_space=encode(SPACE))
         bases.append(memref.view(kind, block, index(start), []))
         start = expr.add(start, size_bytes(array))
     return bases
@@ -73,11 +74,6 @@ def _declare(name: str, kind: ir.Type, *, is_external: bool) -> None:
         op.operation.attributes["initial_value"] = ir.UnitAttr.get()
 
 
-def _name_of(op: ir.OpView) -> str:
-    attributes = op.operation.attributes
-    return ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else ""
-
-
 def _symbol(kernel: str, number: int) -> str:
     return f"{kernel}_shared_{number}"
 
@@ -85,12 +81,8 @@ def _symbol(kernel: str, number: int) -> str:
 def _type(array: SharedArray) -> ir.MemRefType:
     # Padded to its declared size, since the assembler chooses the order of arrays, and the gaps with it.
     elements = expr.floordiv(size_bytes(array), array.dtype.itemsize)
-    return ir.MemRefType.get([elements], stored_type(array.dtype), memory_space=_space())
+    return ir.MemRefType.get([elements], stored_type(array.dtype), memory_space=encode(SPACE))
 
 
-def _space() -> ir.Attribute:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), SPACE)
-
-
-def _i8() -> ir.Type:
-    return ir.IntegerType.get_signless(8)
+def _block_type() -> ir.MemRefType:
+    return ir.MemRefType.get([0], ir.IntegerType.get_signless(8), memory_space=encode(SPACE))

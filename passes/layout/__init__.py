@@ -14,7 +14,7 @@ from dialect.module import graph_function
 from ..fuse.materialise import live_values
 from ..fuse.prepare import prepared_values
 from ..values import read_function, read_symbols
-from .choose import choose
+from .choose import Chooser
 from .rewrite import rewrite
 
 
@@ -23,7 +23,7 @@ def block_channels(module: ir.Module, *, block: int) -> ir.Module:
     graph = graph_function(module)
     function = read_function(graph.operation, read_symbols(module))
     live = live_values(function)
-    chosen = choose(function, live, prepared_values(function, live), block)
+    chosen = Chooser(function, prepared_values(function, live), block).run(live)
     if chosen.axes:
         with module.context, ir.Location.unknown():
             rewrite(graph.operation, function, chosen, block)

@@ -13,7 +13,7 @@ from tensorkiln.expr import Dim, free_symbols
 from ..fuse.costs import MOVEMENT
 from ..loops.accesses import loads
 from ..loops.index_space import IndexSpace, linear_form
-from ..loops.scalar_dag import Interner, Load
+from ..loops.scalar_dag import Interner, Load, conditions_on_indices
 from ..trace.tracer import Tracer
 from ..trace.traces import TRACES
 from ..values import Function, Value
@@ -48,16 +48,6 @@ class Chosen:
         return summed.kind == "binop" and summed.text("op") == "mul" and summed not in self.axes
 
 
-def choose(function: Function, live: Sequence[Value], prepared: Collection[Value], block: int) -> Chosen:
-    """The values of a graph to store in blocks of `block` channels.
-
-    A convolution begins a region of such values. A region is kept if another convolution sums over its channels, if a
-    convolution in it has overlapping windows and at least LONE_DEPTH products per pixel, or if windows that overlap are
-    pooled in it.
-    """
-    return _Choice(function, prepared, block).run(live)
-
-
 def places_of(reduction: Value) -> list[int]:
     """The dimensions of the result that are not reduced; the result may keep reduced dimensions with size 1."""
     (operand,), axes = reduction.operands, reduction.ints("axes")
@@ -65,7 +55,14 @@ def places_of(reduction: Value) -> list[int]:
     return kept if len(reduction.shape) == len(operand.shape) else list(range(len(kept)))
 
 
-class _Choice:
+class Chooser:
+    """Chooses the values of a graph to store in blocks of `block` channels.
+
+    A convolution begins a region of such values. A region is kept if another convolution sums over its channels, if a
+    convolution in it has overlapping windows and at least LONE_DEPTH products per pixel, or if windows that overlap are
+    pooled in it.
+    """
+
     def __init__(self, function: Function, prepared: Collection[Value], block: int) -> None:
         self.symbols, self.prepared, self.block = function.symbols, prepared, block
         self.chosen = Chosen()
@@ -74,6 +71,7 @@ class _Choice:
         self.lone: set[Value] = set()
 
     def run(self, live: Sequence[Value]) -> Chosen:
+        """Choose, once, among the values that the results need."""
         for value in live:
             if value not in self.prepared:
                 self._add(value)
@@ -197,9 +195,7 @@ class _Choice:
 
     def _filters_of(self, weights: _Read, image: _Read, kept: Sequence[int], shape: Sequence[Dim]) -> int | None:
         of_weights = {self._step(weights, dimension) for dimension in range(len(weights.load.index))}
-        of_image = free_symbols(image.load.address).union(
-            *(free_symbols(each) for each in image.load.conditions if isinstance(each, int | expr.Expr))
-        )
+        of_image = free_symbols(image.load.address).union(*map(free_symbols, conditions_on_indices(image.load)))
         for axis in kept:
             if axis in of_weights and f"d{axis}" not in of_image:
                 behind = [other for other in kept if other > axis]

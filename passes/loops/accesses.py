@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
-from tensorkiln.expr import Atom, Dim, Expr, floordiv, floormod, free_symbols, mul, sub, symbol
+from tensorkiln.expr import Dim, Expr, floordiv, floormod, free_symbols, mul, sub, substitute, symbol
 
 from .index_space import linear_form, name_of
 from .scalar_dag import Interner, Load, Node, indices, walk
@@ -51,33 +51,20 @@ def linear_access(load: Load, nodes: Interner, names: Sequence[str]) -> Access |
 def panel_access(load: Load, names: Sequence[str]) -> Access | None:
     """`load` at `p * floordiv(i, t) + floormod(i, t)` of one loop, and linear in the others; else None."""
     address = load.address
-    for atom in _factors_alone(address):
-        if atom.op != "floormod":
+    for (remainder, *others), coefficient in address.terms if isinstance(address, Expr) else ():
+        if others or coefficient != 1 or remainder.op != "floormod":
             continue
-        name, tile = name_of(atom.args[0]), atom.args[1]
+        name, tile = name_of(remainder.args[0]), remainder.args[1]
         if name not in names or not isinstance(tile, int):
             continue
         beside = sub(address, floormod(symbol(name), tile))
-        size = next((coefficient for monomial, coefficient in _terms(beside) if monomial == (_quotient(atom),)), 0)
+        # From one panel to the next.
+        size = sub(substitute(beside, {name: tile}), substitute(beside, {name: 0}))
         form = linear_form(sub(beside, mul(size, floordiv(symbol(name), tile))), names)
-        if size and form is not None and form[1][names.index(name)] == 0:
+        if isinstance(size, int) and size and form is not None and form[1][names.index(name)] == 0:
             strides = tuple(size if other == name else stride for other, stride in zip(names, form[1], strict=True))
             return Access(load, form[0], strides, Panels(name, tile, size))
     return None
-
-
-def _terms(dim: Dim) -> Sequence[tuple[tuple[Atom, ...], int]]:
-    return dim.terms if isinstance(dim, Expr) else ()
-
-
-def _factors_alone(dim: Dim) -> list[Atom]:
-    """The atoms that are terms by themselves, with coefficient 1."""
-    return [monomial[0] for monomial, coefficient in _terms(dim) if len(monomial) == 1 and coefficient == 1]
-
-
-def _quotient(remainder: Atom) -> Atom:
-    ((monomial, _),) = _terms(floordiv(*remainder.args))
-    return monomial[0]
 
 
 def pinned_names(

@@ -59,7 +59,7 @@ def _merged(
     """The merged loops, and the old loop indices in terms of them."""
     groups: list[list[Loop]] = []
     for loop in loops:
-        if groups and _may_merge(groups[-1][-1], loop, stages):
+        if groups and all(_walk_as_one(groups[-1][-1], loop, strides) for strides in stages):
             groups[-1].append(loop)
         else:
             groups.append([loop])
@@ -76,13 +76,9 @@ def _merged(
     return merged, values
 
 
-def _may_merge(outer: Loop, inner: Loop, stages: Sequence[Strides]) -> bool:
-    return outer.is_reduction == inner.is_reduction and all(_walk_as_one(outer, inner, strides) for strides in stages)
-
-
 def _walk_as_one(outer: Loop, inner: Loop, strides: Strides) -> bool:
-    """Whether every access of a stage steps along `outer` by exactly the extent of `inner`."""
-    if outer.name not in strides or inner.name not in strides:
+    """Whether every access of a stage steps along `outer` by exactly the extent of `inner`, of the same kind."""
+    if outer.is_reduction != inner.is_reduction or outer.name not in strides or inner.name not in strides:
         return False
     steps = zip(strides[outer.name], strides[inner.name], strict=True)
     return all(far == expr.mul(near, inner.extent) for far, near in steps)

@@ -14,7 +14,7 @@ from .collapse import collapse
 from .domain import Domain, Loop, extent_of
 from .index_space import IndexSpace, linear_form
 from .parts import in_parts
-from .scalar_dag import Apply, Interner, Load, Node
+from .scalar_dag import Apply, Interner, Load, Node, conditions_on_indices
 from .substitution import over
 
 MIN_ROWS = 2
@@ -105,7 +105,11 @@ def match_contraction(
         panel_access(load, names) if load.operand in in_panels else linear_access(load, nodes, names)
         for load in (first, second)
     ]
-    if accesses[0] is None or accesses[1] is None or not _separable(first, second, names):
+    # Conditions that are linear in the loops split into a part per loop.
+    conditions = (*first.conditions, *second.conditions)
+    if not all(isinstance(each, int | expr.Expr) and linear_form(each, names) is not None for each in conditions):
+        return None
+    if accesses[0] is None or accesses[1] is None:
         return None
     rounding = multiplied if multiplied is not element.dtype else None
     return _oriented(domain, accesses[0], accesses[1], space, element.dtype, rounding)
@@ -150,19 +154,9 @@ def is_exact_widening(source: DType, target: DType) -> bool:
     return target.is_signed or not source.is_signed
 
 
-def _separable(first: Load, second: Load, names: list[str]) -> bool:
-    """Whether the conditions are linear in the loops, so that each splits into a part per loop."""
-    for condition in (*first.conditions, *second.conditions):
-        if not isinstance(condition, int | expr.Expr) or linear_form(condition, names) is None:
-            return False
-    return True
-
-
 def _uses(access: Access, domain: Domain) -> list[bool]:
     """Which loops the access depends on, by its address or by its conditions."""
-    conditioned = frozenset[str]().union(
-        *(expr.free_symbols(c) for c in access.load.conditions if isinstance(c, int | expr.Expr))
-    )
+    conditioned = frozenset[str]().union(*map(expr.free_symbols, conditions_on_indices(access.load)))
     return [stride != 0 or loop.name in conditioned for stride, loop in zip(access.strides, domain.loops, strict=True)]
 
 
@@ -191,12 +185,8 @@ def _oriented(
     last = domain.parallel[-1] if domain.parallel else None
     if last in only_first:
         first, second, only_first, only_second = second, first, only_second, only_first
-    if not (only_first and only_second and depth) or not _worthwhile(only_first, only_second, depth, space):
+    limits = ((only_first, MIN_ROWS), (only_second, MIN_COLUMNS), (depth, MIN_DEPTH))
+    if not all(loops and space.largest(extent_of(loops)) >= least for loops, least in limits):
         return None
     loops = (tuple(batch), tuple(only_first), tuple(only_second), tuple(depth))
     return Contraction(dtype, rounding, *loops, first, second)
-
-
-def _worthwhile(rows: list[Loop], columns: list[Loop], depth: list[Loop], space: IndexSpace) -> bool:
-    limits = ((rows, MIN_ROWS), (columns, MIN_COLUMNS), (depth, MIN_DEPTH))
-    return all(space.largest(extent_of(loops)) >= least for loops, least in limits)

@@ -10,12 +10,15 @@ import math
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, Expr, free_symbols
 
 T = TypeVar("T")
+
+COMBINE: Final = "combine"
+"""The op of a reduction's combination; its attribute is the kind."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,6 +138,10 @@ class Interner:
     def constant(self, dtype: DType, value: int | float | bool) -> Constant:
         return self._one(Constant, dtype, value)
 
+    def zero(self, dtype: DType) -> Constant:
+        """The literal 0, 0.0 or False."""
+        return self.constant(dtype, False if dtype.is_bool else 0.0 if dtype.is_float else 0)
+
     def index_value(self, dtype: DType, index: Dim) -> IndexValue:
         return self._one(IndexValue, dtype, index)
 
@@ -150,6 +157,37 @@ class Interner:
 
     def apply(self, dtype: DType, op: str, attributes: tuple[object, ...], *args: Node) -> Apply:
         return self._one(Apply, dtype, op, attributes, args)
+
+    def binop(self, kind: str, left: Node, right: Node) -> Apply:
+        """`left kind right`, for operands of the same dtype; a comparison gives a bool."""
+        dtype = DType.BOOL if kind in ("cmplt", "cmpne") else left.dtype
+        return self.apply(dtype, "binop", (kind, left.dtype, right.dtype), left, right)
+
+    def unary(self, kind: str, value: Node) -> Apply:
+        return self.apply(value.dtype, "unary", (kind,), value)
+
+    def where(self, condition: Node, here: Node, elsewhere: Node) -> Apply:
+        """`here` if the condition holds, else `elsewhere`; both are computed."""
+        return self.apply(here.dtype, "ternary", ("where", condition.dtype), condition, here, elsewhere)
+
+    def cast(self, value: Node, dtype: DType) -> Node:
+        return value if value.dtype is dtype else self.apply(dtype, "cast", (value.dtype,), value)
+
+    def combined(self, kind: str, left: Node, right: Node) -> Apply:
+        """Two values combined by a reduction of this kind."""
+        return self.apply(left.dtype, COMBINE, (kind,), left, right)
+
+    def equal(self, left: Node, right: Node) -> Node:
+        """Whether both values are equal; false for NaN."""
+        return self.negated(self.binop("cmpne", left, right))
+
+    def negated(self, condition: Node) -> Node:
+        """Whether the condition does not hold."""
+        return self.unary("neg", condition)
+
+    def is_finite(self, value: Node) -> Node:
+        """Whether a float is neither infinite nor NaN."""
+        return self.equal(self.binop("sub", value, value), self.zero(value.dtype))
 
     def guard(self, conditions: tuple[Condition, ...], value: Node) -> Node:
         return self._one(Guard, value.dtype, conditions, value) if conditions else value
@@ -175,12 +213,8 @@ class Interner:
         if node is None:
             node = self._nodes[key] = make(*parts)
         if self.mark:
-            self._note(node)
+            self.marks[id(node)] = tuple(dict.fromkeys((*self.marks.get(id(node), ()), *self.mark)))
         return cast("T", node)
-
-    def _note(self, node: object) -> None:
-        known = self.marks.get(id(node), ())
-        self.marks[id(node)] = tuple(dict.fromkeys((*known, *self.mark)))
 
 
 def _key(part: Any) -> object:
@@ -196,33 +230,26 @@ def _key(part: Any) -> object:
 _BY_IDENTITY = frozenset({Constant, IndexValue, Load, Apply, Guard, Choose, InRange, IsTrue})
 
 
-def zero(nodes: Interner, dtype: DType) -> Constant:
-    """The literal 0, 0.0 or False."""
-    return nodes.constant(dtype, False if dtype.is_bool else 0.0 if dtype.is_float else 0)
-
-
 def children(node: Node) -> Iterator[Node]:
     """The nodes that `node` reads, including those of its conditions, but not those in its addresses."""
     match node:
         case Apply(args=args):
             yield from args
-        case Guard(conditions=conditions, value=value):
+        case Guard(value=value):
             yield value
-            yield from _condition_values(conditions)
-        case Choose(conditions=conditions, first=first, second=second):
+        case Choose(first=first, second=second):
             yield first
             yield second
-            yield from _condition_values(conditions)
-        case Load(conditions=conditions):
-            yield from _condition_values(conditions)
         case _:
-            return
-
-
-def _condition_values(conditions: tuple[Condition, ...]) -> Iterator[Node]:
-    for condition in conditions:
+            pass
+    for condition in conditions_of(node):
         if isinstance(condition, InRange | IsTrue):
             yield condition.value
+
+
+def conditions_of(node: Node) -> tuple[Condition, ...]:
+    """The conditions of `node` itself."""
+    return node.conditions if isinstance(node, Load | Guard | Choose) else ()
 
 
 def is_never_negative(node: Node) -> bool:
@@ -273,8 +300,4 @@ def indices(node: Node) -> Iterator[Dim]:
 
 def conditions_on_indices(node: Node) -> Iterator[Dim]:
     """The conditions of `node` itself that are index expressions."""
-    match node:
-        case Load(conditions=conditions) | Guard(conditions=conditions) | Choose(conditions=conditions):
-            yield from (condition for condition in conditions if isinstance(condition, int | Expr))
-        case _:
-            return
+    return (condition for condition in conditions_of(node) if isinstance(condition, int | Expr))

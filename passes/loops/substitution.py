@@ -11,20 +11,7 @@ from tensorkiln.expr import Dim, Expr
 from .body import KernelBody, Stage
 from .domain import Domain, Loop
 from .index_space import IndexSpace
-from .scalar_dag import (
-    Apply,
-    Choose,
-    Condition,
-    Constant,
-    Guard,
-    IndexValue,
-    InRange,
-    Interner,
-    IsTrue,
-    Load,
-    Node,
-    zero,
-)
+from .scalar_dag import Apply, Choose, Condition, Constant, Guard, IndexValue, InRange, Interner, IsTrue, Load, Node
 
 
 def over(
@@ -39,17 +26,12 @@ def over(
     Loads of an operand in `operands` become loads of the operand it maps to.
     """
     change = Substitution(body.space, body.nodes, values, operands or {})
-    domain = Domain(tuple(loops), (), change.dim(stage.domain.address))
-    elements = tuple(map(change, stage.elements))
-    stores = tuple(replace(entry, element=change(entry.element)) for entry in stage.stores)
-    return replace(stage, domain=domain, elements=elements, stores=stores)
+    return replace(change.stage(stage), domain=Domain(tuple(loops), (), change.dim(stage.domain.address)))
 
 
 def where_all_hold(stage: Stage, conditions: Collection[Dim], space: IndexSpace, nodes: Interner) -> Stage:
     """`stage` at points where the `conditions` are nonnegative."""
-    change = Substitution(space, nodes, {}, {}, conditions)
-    stores = tuple(replace(entry, element=change(entry.element)) for entry in stage.stores)
-    return replace(stage, elements=tuple(map(change, stage.elements)), stores=stores)
+    return Substitution(space, nodes, {}, {}, conditions).stage(stage)
 
 
 class Substitution:
@@ -82,6 +64,12 @@ class Substitution:
             self._memo[id(node)] = known
         return known
 
+    def stage(self, stage: Stage) -> Stage:
+        """`stage`, over the same loops, after the substitution."""
+        elements = tuple(map(self, stage.elements))
+        stores = tuple(replace(entry, element=self(entry.element)) for entry in stage.stores)
+        return replace(stage, elements=elements, stores=stores)
+
     def dim(self, dim: Dim) -> Dim:
         """`dim` after the substitution."""
         if isinstance(dim, int):
@@ -109,21 +97,20 @@ class Substitution:
             case Load(dtype=dtype, operand=operand, address=address, conditions=conditions):
                 kept = self._conditions(conditions)
                 if kept is None:
-                    return zero(nodes, dtype)
+                    return nodes.zero(dtype)
                 return nodes.load(dtype, self.operands.get(operand, operand), self.dim(address), kept)
             case Apply(dtype=dtype, op=op, attributes=attributes, args=args):
                 return nodes.apply(dtype, op, attributes, *map(self, args))
             case Guard(conditions=conditions, value=value):
                 kept = self._conditions(conditions)
-                return zero(nodes, node.dtype) if kept is None else self._guarded(kept, self(value))
+                if kept is None:
+                    return nodes.zero(node.dtype)
+                made = self(value)
+                is_in_load = isinstance(made, Load) and all(condition in made.conditions for condition in kept)
+                return made if is_in_load else nodes.guard(kept, made)
             case Choose(conditions=conditions, first=first, second=second):
                 kept = self._conditions(conditions)
                 return self(second) if kept is None else nodes.choose(kept, self(first), self(second))
-
-    def _guarded(self, conditions: tuple[Condition, ...], value: Node) -> Node:
-        if isinstance(value, Load) and all(condition in value.conditions for condition in conditions):
-            return value
-        return self.nodes.guard(conditions, value)
 
     def _conditions(self, conditions: Sequence[Condition]) -> tuple[Condition, ...] | None:
         """The substituted conditions that may fail; None if one always fails."""

@@ -45,7 +45,8 @@ def share_storage(plan: ProgramPlan, reusable: Mapping[int, Pairs]) -> None:
             new, old = storages[written], storages[read]
             is_taken = any(written == other or old is storages[other] for other, _ in reuses)
             is_whole = new.size == plan.buffers[written].size_bytes and old.size == plan.buffers[read].size_bytes
-            if is_taken or not is_whole or not _is_free_after(number, old, step.reads, storages):
+            is_free = old.is_ours and old.needed_until <= number
+            if is_taken or not is_whole or not is_free or sum(storages[each] is old for each in step.reads) > 1:
                 continue
             reuses.append((written, read))
             merged = _Storage([*old.members, *new.members], old.size, new.needed_until, is_ours=True)
@@ -72,12 +73,6 @@ def _storages(plan: ProgramPlan) -> dict[int, _Storage]:
     return storages
 
 
-def _is_free_after(number: int, storage: _Storage, reads: Sequence[int], storages: Mapping[int, _Storage]) -> bool:
-    """Whether step `number`, which reads exactly one buffer of the storage, is its last use."""
-    is_last = storage.is_ours and storage.needed_until <= number
-    return is_last and sum(storages[buffer] is storage for buffer in reads) == 1
-
-
 def _mark(plan: ProgramPlan, storages: Mapping[int, _Storage]) -> None:
     groups: dict[int, int] = {}
     for buffer in plan.buffers:
@@ -85,15 +80,11 @@ def _mark(plan: ProgramPlan, storages: Mapping[int, _Storage]) -> None:
         if len(storage.members) == 1:
             continue
         offset = plan.places[buffer.id].offset if buffer.id in plan.places else 0
+        terms = [coefficient for _, coefficient in offset.terms] if isinstance(offset, Expr) else [offset]
         update = {
             "alias_group": groups.setdefault(id(storage), len(groups)),
             "offset": offset,
-            "alignment": _alignment(offset),
+            # The storage has the default alignment.
+            "alignment": gcd(DEFAULT_ALIGNMENT, *terms),
         }
         plan.buffers[buffer.id] = buffer.model_copy(update=update)
-
-
-def _alignment(offset: Dim) -> int:
-    """The alignment in bytes at `offset` bytes into a storage of default alignment."""
-    terms = [coefficient for _, coefficient in offset.terms] if isinstance(offset, Expr) else [offset]
-    return gcd(DEFAULT_ALIGNMENT, *terms)

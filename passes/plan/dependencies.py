@@ -83,16 +83,13 @@ def _are_disjoint(one: Buffer, other: Buffer, ranges: Ranges) -> bool:
     """Whether two buffers of one storage have no byte in common, for all values of the symbols."""
     if one.size_bytes == 0 or other.size_bytes == 0:
         return True
-    return not _are_alike(one, other) and (_is_before(one, other, ranges) or _is_before(other, one, ranges))
+    gaps = (expr.sub(after.offset, _end(before)) for before, after in ((one, other), (other, one)))
+    return not _are_alike(one, other) and any(expr.is_nonnegative(gap, ranges) for gap in gaps)
 
 
 def _are_alike(one: Buffer, other: Buffer) -> bool:
     """Whether two buffers of one storage have the same bytes."""
     return one.offset == other.offset and one.size_bytes == other.size_bytes
-
-
-def _is_before(one: Buffer, other: Buffer, ranges: Ranges) -> bool:
-    return expr.is_nonnegative(expr.sub(other.offset, _end(one)), ranges)
 
 
 def _covers(one: Buffer, other: Buffer, ranges: Ranges) -> bool:

@@ -11,14 +11,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from tensorkiln import expr
-
 from ..loops.accesses import loads
 from ..loops.body import KernelBody, Stage, Store
 from ..loops.domain import extent_of
 from ..loops.index_space import linear_form
 from ..loops.scalar_dag import Load, walk
-from ..values import Value
 
 Reads = Mapping[int, Sequence[Load]]
 """The loads of a stage by operand."""
@@ -53,7 +50,8 @@ def reusable(body: KernelBody, reuse: Reuse) -> tuple[tuple[int, int], ...]:
         for store in stage.stores
         if len(arguments) <= store.operand < body.local_from
         for position, argument in enumerate(arguments)
-        if _is_as_large(store.root, argument) and _is_read_in_time(position, store, number, reads, body)
+        if store.root.size_bytes == argument.size_bytes and store.root.dtype.itemsize == argument.dtype.itemsize
+        if _is_read_in_time(position, store, number, reads, body)
     )
 
 
@@ -64,12 +62,6 @@ def _reads(stage: Stage, body: KernelBody) -> Reads:
     return found
 
 
-def _is_as_large(result: Value, argument: Value) -> bool:
-    """Whether both have the same number of elements and the same item size."""
-    same_size = result.dtype.itemsize == argument.dtype.itemsize
-    return same_size and expr.product(result.shape) == expr.product(argument.shape)
-
-
 def _is_read_in_time(operand: int, store: Store, number: int, reads: Sequence[Reads], body: KernelBody) -> bool:
     """Whether all reads of `operand` come before stage `number` overwrites it with `store`."""
     stage = body.stages[number]
@@ -78,16 +70,12 @@ def _is_read_in_time(operand: int, store: Store, number: int, reads: Sequence[Re
         return False
     if any(load.address != stage.domain.address for load in here):
         return False
-    if len(stage.stores) > 1 and here and not _is_loaded_for(store, here, body):
-        return False
+    if len(stage.stores) > 1 and here:
+        # Any other store of the point may load after `store` has run.
+        is_loaded_for_it = len(here) == 1 and any(node is here[0] for node in walk((store.element,), body.nodes))
+        if not is_loaded_for_it:
+            return False
     return all(_is_in_row(load, stage, body) for earlier in reads[:number] for load in earlier.get(operand, ()))
-
-
-def _is_loaded_for(store: Store, here: Sequence[Load], body: KernelBody) -> bool:
-    """Whether the stage loads the operand once, for `store`: any other store of the point may load after `store` has
-    run.
-    """
-    return len(here) == 1 and any(node is here[0] for node in walk((store.element,), body.nodes))
 
 
 def _is_in_row(load: Load, stage: Stage, body: KernelBody) -> bool:

@@ -13,7 +13,12 @@ def settle_prepared(plan: ProgramPlan) -> None:
     A prepared step reads parameters, constants and results of other prepared steps. No other step writes to its
     storages, and each of these storages is covered by one buffer, which is kept.
     """
-    whole = _covered(plan)
+    places, given = plan.places, plan.parameters | {each.id for each in plan.buffers if each.role == "constant"}
+    whole = {
+        plan.storage_of(buffer.id)
+        for buffer in plan.buffers
+        if buffer.id not in places or (places[buffer.id].offset == 0 and places[buffer.id].size == buffer.size_bytes)
+    }
     while True:
         ours = {plan.storage_of(buffer) for step in plan.steps if step.is_prepared for buffer in _written(step)}
         others = {plan.storage_of(buffer) for step in plan.steps if not step.is_prepared for buffer in _written(step)}
@@ -24,7 +29,7 @@ def settle_prepared(plan: ProgramPlan) -> None:
             if step.is_prepared
             and not (
                 all(plan.storage_of(buffer) in fixed for buffer in _written(step))
-                and all(_is_fixed(buffer, plan) or plan.storage_of(buffer) in fixed for buffer in step.reads)
+                and all(buffer in given or plan.storage_of(buffer) in fixed for buffer in step.reads)
             )
         ]
         if not vain:
@@ -42,17 +47,3 @@ def kept_buffers(plan: ProgramPlan) -> frozenset[int]:
 
 def _written(step: Step) -> tuple[int, ...]:
     return (*step.writes, *step.scratch)
-
-
-def _is_fixed(buffer: int, plan: ProgramPlan) -> bool:
-    return buffer in plan.parameters or plan.buffers[buffer].role == "constant"
-
-
-def _covered(plan: ProgramPlan) -> set[tuple[str, int]]:
-    """The storages that one buffer covers completely."""
-    places = plan.places
-    return {
-        plan.storage_of(buffer.id)
-        for buffer in plan.buffers
-        if buffer.id not in places or (places[buffer.id].offset == 0 and places[buffer.id].size == buffer.size_bytes)
-    }

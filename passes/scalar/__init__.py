@@ -4,9 +4,9 @@ All functions work at the active insertion point and location, on signless MLIR 
 loop around the code vectorises. `traits` describes the target; the default is right on every target.
 """
 
-from .constant import constant
 from .conversion import bitcast_same_width, cast
 from .form import mlir_scalar
+from .number import constant
 from .operations import binop, ternary, unary
 from .reduce import reduce_combine, reduce_identity
 from .threefry import threefry

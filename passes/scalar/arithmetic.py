@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from dialect.mlir import arith
 from tensorkiln.dtypes import DType
@@ -23,23 +22,13 @@ def multiply(dtype: DType, a: Number, b: Number) -> Number:
 
 def maximum(dtype: DType, a: Number, b: Number) -> Number:
     """The larger; NaN if either is, and +0 above -0."""
-    return _extreme(dtype, a, b, arith.maximumf, arith.maxsi, arith.maxui)
+    emit = arith.maximumf if dtype.is_float else arith.maxsi if dtype.is_signed else arith.maxui
+    return Number(emit(a.value, b.value), a.form)
 
 
 def minimum(dtype: DType, a: Number, b: Number) -> Number:
     """The smaller; NaN if either is, and -0 below +0."""
-    return _extreme(dtype, a, b, arith.minimumf, arith.minsi, arith.minui)
-
-
-def _extreme(
-    dtype: DType,
-    a: Number,
-    b: Number,
-    floats: Callable[..., object],
-    signed: Callable[..., object],
-    rest: Callable[..., object],
-) -> Number:
-    emit = floats if dtype.is_float else signed if dtype.is_signed else rest
+    emit = arith.minimumf if dtype.is_float else arith.minsi if dtype.is_signed else arith.minui
     return Number(emit(a.value, b.value), a.form)
 
 

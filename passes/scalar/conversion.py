@@ -28,13 +28,11 @@ def cast(source: DType, target: DType, x: ir.Value, *, traits: Traits = PORTABLE
     if target.wide.is_float:
         form = BF16 if target.is_narrow else form_of(target)
         return store(traits, target, _integer_to_float(source.wide, number, form))
-    return store(traits, target, _resized(source.wide, number, form_of(target.wide)))
-
-
-def _resized(source: DType, number: Number, form: Form) -> Number:
+    form = form_of(target.wide)
     if form.bits < number.form.bits:
-        return number.truncated(form)
-    return number.sign_extended(form) if source.is_signed else number.zero_extended(form)
+        return store(traits, target, number.truncated(form))
+    extended = number.sign_extended(form) if source.wide.is_signed else number.zero_extended(form)
+    return store(traits, target, extended)
 
 
 def _integer_to_float(source: DType, number: Number, form: Form) -> Number:

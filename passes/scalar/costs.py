@@ -6,7 +6,7 @@ from typing import Final
 
 KNOWN_POWER: Final = 8
 """Powers with a constant exponent are mostly a few products, or a square root."""
-THREEFRY: Final = 80
+_THREEFRY: Final = 80
 _FLOATS: Final[dict[str, int]] = {
     **dict.fromkeys(("div", "fdiv", "recip"), 8),
     "sqrt": 12,
@@ -20,6 +20,8 @@ _FLOATS: Final[dict[str, int]] = {
 _INTEGERS: Final[dict[str, int]] = {**dict.fromkeys(("div", "idiv", "mod"), 40), "pow": 160}
 
 
-def additions(kind: str, *, is_float: bool) -> int:
-    """The cost of a binary or unary operation of `kind` on 32-bit elements, in additions."""
-    return (_FLOATS if is_float else _INTEGERS).get(kind, 1)
+def additions(op: str, kind: str, *, is_float: bool) -> int:
+    """The cost of an operation `op`, if it is a binop or unary of this `kind`, on 32-bit elements, in additions."""
+    if op in ("binop", "unary"):
+        return (_FLOATS if is_float else _INTEGERS).get(kind, 1)
+    return _THREEFRY if op == "threefry" else 1

@@ -27,8 +27,7 @@ def divide_integers(dtype: DType, a: Number, b: Number) -> Number:
 def remainder_of_integers(dtype: DType, a: Number, b: Number) -> Number:
     """a - (a / b) * b, with the sign of a."""
     remainder = a - _quotient(dtype, a, b) * b
-    is_multiple = b.equals(-1) if dtype.is_signed else None
-    wrapped = choose(is_multiple, 0, remainder) if is_multiple else remainder
+    wrapped = choose(b.equals(-1), 0, remainder) if dtype.is_signed else remainder
     return choose(b.equals(0), a, wrapped)
 
 

@@ -5,8 +5,6 @@ Coefficients: minimax by Remez exchange in 500-bit arithmetic, then rounded to t
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from .form import F32, F64, Form
 from .integers import small_integer_to_float
 from .number import Number, choose
@@ -37,11 +35,8 @@ DOUBLE = (
 )
 
 
-class Parts(NamedTuple):
-    """x = (1 + f) * 2**exponent with sqrt(1/2) <= 1 + f < sqrt(2), the exponent as a float."""
-
-    exponent: Number
-    f: Number
+Parts = tuple[Number, Number]
+"""`(exponent, f)` with x = (1 + f) * 2**exponent and sqrt(1/2) <= 1 + f < sqrt(2), the exponent as a float."""
 
 
 def log2(traits: Traits, x: Number) -> Number:
@@ -59,8 +54,8 @@ def decomposed(x: Number) -> Parts:
     form = x.form
     is_tiny = x.less(2.0 ** (1 - form.bias))
     shift = form.fraction + 1
-    parts = decomposed_normal(choose(is_tiny, x * 2.0**shift, x))
-    return Parts(choose(is_tiny, parts.exponent - shift, parts.exponent), parts.f)
+    exponent, f = decomposed_normal(choose(is_tiny, x * 2.0**shift, x))
+    return choose(is_tiny, exponent - shift, exponent), f
 
 
 def decomposed_normal(x: Number) -> Parts:
@@ -69,7 +64,7 @@ def decomposed_normal(x: Number) -> Parts:
     # Counting from the bits of sqrt(1/2) makes the exponent field change there instead of at 1.
     power = (pattern - _SQRT_HALF[form]).arithmetic_shift(form.fraction)
     significand = (pattern - (power << form.fraction)).reinterpreted(form)
-    return Parts(small_integer_to_float(power, form), significand - 1.0)
+    return small_integer_to_float(power, form), significand - 1.0
 
 
 _SQRT_HALF: dict[Form, int] = {F32: 0x3F3504F3, F64: 0x3FE6A09E667F3BCD}

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dialect.mlir import arith, ir, llvm, math
+import numpy as np
 
-from .form import I32, Form
+from dialect.mlir import arith, ir, llvm, math
+from tensorkiln.dtypes import DType
+
+from .form import I32, Form, form_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,6 +186,16 @@ def literal(form: Form, value: float) -> Number:
     if form.lanes:
         attribute = ir.DenseElementsAttr.get_splat(form.type, attribute)
     return Number(arith.ConstantOp(form.type, attribute).result, form)
+
+
+def constant(dtype: DType, value: float) -> ir.Value:
+    """A value of `dtype`: a float is rounded to nearest even, an integer taken modulo its width, bool is `!= 0`.
+
+    For a narrow dtype, the code of one of its values.
+    """
+    if dtype.is_narrow:
+        value = np.array(value).astype(dtype.numpy).view(np.uint8).item()
+    return literal(form_of(dtype), bool(value) if dtype.is_bool else value).value
 
 
 def choose(condition: Number, if_true: Number | float, if_false: Number | float) -> Number:

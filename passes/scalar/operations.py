@@ -97,11 +97,14 @@ def binop(
     left = load(traits, dtype, a)
     right = load(traits, amount_dtype or dtype, b) if kind in ("shl", "shr") else load(traits, dtype, b)
     if kind == "pow" and dtype.is_float:
-        return store(traits, dtype, _power(traits, left, right, b))
+        known = constant_of(b)
+        shortcut = None if known is None else power_of_constant(left, known)
+        return store(traits, dtype, power_of_floats(traits, left, right) if shortcut is None else shortcut)
     if kind in ("max", "min") and dtype.is_float and not traits.has_maximum:
-        beside = _extreme_of_constant(kind, left, right, a, b)
-        if beside is not None:
-            return store(traits, dtype, beside)
+        beside = ((number, constant_of(other)) for number, other in ((left, b), (right, a)))
+        known = next(((number, known) for number, known in beside if known is not None), None)
+        if known is not None and (extreme := extreme_beside(kind, *known)) is not None:
+            return store(traits, dtype, extreme)
     table = FLOAT if dtype.is_float else BOOL if dtype.is_bool else INTEGER
     operation = table.get(kind)
     if operation is None:
@@ -110,20 +113,6 @@ def binop(
     if kind not in _COMPARED:
         return store(traits, dtype, result)
     return result.zero_extended(form_of(result_dtype or DType.BOOL)).value
-
-
-def _power(traits: Traits, x: Number, y: Number, exponent: ir.Value) -> Number:
-    known = constant_of(exponent)
-    shortcut = None if known is None else power_of_constant(x, known)
-    return power_of_floats(traits, x, y) if shortcut is None else shortcut
-
-
-def _extreme_of_constant(kind: str, left: Number, right: Number, a: ir.Value, b: ir.Value) -> Number | None:
-    for number, other in ((left, b), (right, a)):
-        known = constant_of(other)
-        if known is not None:
-            return extreme_beside(kind, number, known)
-    return None
 
 
 def unary(kind: str, dtype: DType, x: ir.Value, *, traits: Traits = PORTABLE) -> ir.Value:

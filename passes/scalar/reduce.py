@@ -6,8 +6,8 @@ from dialect.mlir import arith, ir
 from tensorkiln.dtypes import DType
 
 from .arithmetic import add, maximum, multiply
-from .constant import constant
 from .form import form_of
+from .number import constant
 from .traits import PORTABLE, Traits
 from .working import load, store
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dialect.mlir import arith, ir
 from tensorkiln.dtypes import DType
 
-from .constant import constant as literal
 from .form import mlir_scalar
+from .number import constant as literal
 
 
 def register_type(dtype: DType) -> ir.Type:
@@ -49,8 +49,8 @@ def stored_type(dtype: DType) -> ir.Type:
 
 
 def from_memory(dtype: DType, value: ir.Value) -> ir.Value:
-    """The register value of a stored element; a bool is true for any nonzero byte."""
-    if not dtype.is_bool:
+    """The register value of a stored element, or of one in its register type; a bool is true for any nonzero byte."""
+    if not dtype.is_bool or value.type == register_type(dtype):
         return value
     return arith.cmpi(arith.CmpIPredicate.ne, value, arith.constant(value.type, 0))
 

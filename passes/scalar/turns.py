@@ -83,11 +83,7 @@ def _radians(traits: Traits, high: Number, low: Number) -> Pair:
     top = quick_two_sum(words[0] * 2.0**-32, words[1] * 2.0**-64)
     turns = quick_two_sum(top.high, top.low + (words[2] * 2.0**-96 + words[3] * 2.0**-128))
     angle = multiply_pairs(traits, turns, Pair(literal(F64, _TURN), literal(F64, _TURN_LOW)))
-    return Pair(_negated_if(is_negative, angle.high), _negated_if(is_negative, angle.low))
-
-
-def _negated_if(condition: Number, x: Number) -> Number:
-    return choose(condition, -x, x)
+    return Pair(*(choose(is_negative, -part, part) for part in angle))
 
 
 def _window(start: Number, *, zeros: int, count: int) -> Sequence[Number]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dialect.mlir import ir
@@ -33,11 +33,8 @@ MOST_NS = (1 << 63) - 1
 """The largest estimate that can be written, about three centuries: kernels of unbounded sizes would exceed it."""
 PROGRAM = "kiln.program"
 
-Pick = Callable[[KernelBody], Offer]
-"""Offers candidate schedules for a kernel, and picks one."""
 
-
-def attach_schedules(module: ir.Module, pick: Pick, reuse: Reuse | None = None) -> ProgramPlan:
+def attach_schedules(module: ir.Module, pick: Callable[[KernelBody], Offer], reuse: Reuse | None) -> None:
     """Pick a schedule for every kernel and write it on its function; write the program plan on the module.
 
     The time estimates assume that every symbol has its largest value. `reuse` is the promise of the target's strategies
@@ -66,16 +63,9 @@ def attach_schedules(module: ir.Module, pick: Pick, reuse: Reuse | None = None) 
             function.attributes[STRATEGY] = ir.StringAttr.get(choice.strategy)
             function.attributes[FLOPS] = encode(to_wire(flops(body)))
             function.attributes[ESTIMATE] = encode(_whole(offer.most_ns))
+            offered = [replace(each, estimate_ns=_whole(each.estimate_ns)) for each in offer.candidates]
             function.attributes[CANDIDATES] = encode(
-                [
-                    {
-                        "key": candidate.key,
-                        "strategy": candidate.strategy,
-                        "estimate_ns": _whole(candidate.estimate_ns),
-                        "is_picked": position == offer.picked,
-                    }
-                    for position, candidate in enumerate(offer.candidates)
-                ]
+                [{**asdict(each), "is_picked": at == offer.picked} for at, each in enumerate(offered)]
             )
         plan.close()
         settle_prepared(plan)
@@ -84,7 +74,6 @@ def attach_schedules(module: ir.Module, pick: Pick, reuse: Reuse | None = None) 
         steps = [replace(step, host=None, nodes=(), apart=()) for step in plan.steps]
         written = ProgramPlan(list(plan.buffers), steps, plan.arguments, results=plan.results)
         module.operation.attributes[PROGRAM] = _PLAN.write(written)
-    return plan
 
 
 def _whole(nanoseconds: float) -> int:
@@ -145,8 +134,8 @@ def work_of(function: ir.Operation) -> tuple[Dim, int]:
 def candidates_of(function: ir.Operation) -> tuple[tuple[Candidate, ...], int]:
     """The candidates of a kernel function, and the position of the picked one."""
     offered: list[dict[str, Any]] = decode(function.attributes[CANDIDATES])
-    candidates = tuple(Candidate(each["key"], each["strategy"], each["estimate_ns"]) for each in offered)
-    return candidates, [each["is_picked"] for each in offered].index(True)
+    picked = [each.pop("is_picked") for each in offered].index(True)
+    return tuple(Candidate(**each) for each in offered), picked
 
 
 _WRITTEN = ("kernel", "reads", "writes", "scratch", "reuses", "entry", "is_prepared")

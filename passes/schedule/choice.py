@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
@@ -61,8 +61,6 @@ class Offer:
 
 def bounded(body: KernelBody, loops: Sequence[Loop]) -> tuple[Loop, ...]:
     """The loops with extents in terms of symbols only: a piece of a chunked loop counts as a full piece."""
-    return tuple(Loop(loop.name, _bound(body, loop.extent), loop.is_reduction) for loop in loops)
-
-
-def _bound(body: KernelBody, extent: Dim) -> Dim:
-    return extent if expr.free_symbols(extent) <= body.space.symbols.keys() else body.space.largest(extent)
+    known, largest = body.space.symbols.keys(), body.space.largest
+    extents = [loop.extent if expr.free_symbols(loop.extent) <= known else largest(loop.extent) for loop in loops]
+    return tuple(replace(loop, extent=extent) for loop, extent in zip(loops, extents, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tensorkiln.dtypes import DType
@@ -13,39 +13,29 @@ from .sweep_laws import Exponentials, Found, Law, Squares
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reduction of kind `combine` over `element`; `result` is its value for the whole row."""
+    """A reduction of kind `combine` over `element`, that of stage `number`; `result` is its value for the whole row."""
 
+    number: int
     combine: str
     element: Node
     result: Node
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """A reduction of kind `combine` over `element` that reads the result of stage `number`.
+def law_of(
+    combine: str, element: Node, references: Sequence[Reference], is_given: Callable[[Node], bool]
+) -> Law | None:
+    """The law of a reduction of `element`, or None if no law applies.
 
     `is_given` tells whether a node has the same value throughout a row.
     """
-
-    combine: str
-    element: Apply
-    number: int
-    reference: Reference
-    is_given: Callable[[Node], bool]
-
-
-def law_of(
-    combine: str, element: Node, references: Mapping[int, Reference], is_given: Callable[[Node], bool]
-) -> Law | None:
-    """The law of a reduction of `element`, or None if no law applies."""
-    if not isinstance(element, Apply):
-        return None
-    for number, reference in references.items():
-        search = Search(combine, element, number, reference, is_given)
-        for match in (_squares, _exponentials, _found):
-            law = match(search)
-            if law is not None:
-                return law
+    for reference in references:
+        law = (
+            _squares(combine, element, reference, is_given)
+            or _exponentials(combine, element, reference)
+            or _found(combine, element, reference)
+        )
+        if law is not None:
+            return law
     return None
 
 
@@ -60,36 +50,35 @@ def _either_way(node: Node | None, kind: str) -> tuple[tuple[Node, Node], ...]:
     return ((args[0], args[1]), (args[1], args[0])) if args else ()
 
 
-def _squares(search: Search) -> Law | None:
-    value = search.reference.element
-    factors = _args(search.element, "binop", "mul")
-    if {search.combine, search.reference.combine} != {"sum"} or len(set(map(id, factors))) != 1:
+def _squares(combine: str, element: Node, reference: Reference, is_given: Callable[[Node], bool]) -> Law | None:
+    value, factors = reference.element, _args(element, "binop", "mul")
+    if {combine, reference.combine} != {"sum"} or len(set(map(id, factors))) != 1:
         return None
     for one, centre in _either_way(factors[0], "sub"):
-        if one is value and value.dtype in _FLOATS and search.is_given(centre):
-            return Squares(search.number, value, centre)
+        if one is value and value.dtype in _FLOATS and is_given(centre):
+            return Squares(reference.number, value, centre)
     return None
 
 
-def _exponentials(search: Search) -> Law | None:
-    reference, exponents = search.reference, _args(search.element, "unary", "exp2")
-    if search.combine != "sum" or reference.combine != "max" or not exponents or search.element.dtype not in _FLOATS:
+def _exponentials(combine: str, element: Node, reference: Reference) -> Law | None:
+    exponents = _args(element, "unary", "exp2")
+    if combine != "sum" or reference.combine != "max" or not exponents or element.dtype not in _FLOATS:
         return None
     distance, factor = exponents[0], None
     for one, other in _either_way(distance, "mul"):
         if isinstance(other, Constant) and other.value > 0:
             distance, factor = one, other
     is_below = _args(distance, "binop", "sub") == (reference.element, reference.result)
-    return Exponentials(search.number, reference.element, factor) if is_below else None
+    return Exponentials(reference.number, reference.element, factor) if is_below else None
 
 
-def _found(search: Search) -> Law | None:
-    reference, branches = search.reference, _args(search.element, "ternary", "where")
+def _found(combine: str, element: Node, reference: Reference) -> Law | None:
+    branches = _args(element, "ternary", "where")
     if reference.combine != "max" or not branches:
         return None
     condition, here, elsewhere = branches
-    is_count = search.combine == "sum" and here.dtype.is_integer
-    if not isinstance(elsewhere, Constant) or not (search.combine == "max" or (is_count and elsewhere.value == 0)):
+    is_count = combine == "sum" and here.dtype.is_integer
+    if not isinstance(elsewhere, Constant) or not (combine == "max" or (is_count and elsewhere.value == 0)):
         return None
     value, is_none = reference.element, None
     for one, other in _either_way(condition, "or"):
@@ -98,7 +87,7 @@ def _found(search: Search) -> Law | None:
     ends = _args(next(iter(_args(condition, "unary", "neg")), None), "binop", "cmpne")
     if ends not in ((value, reference.result), (reference.result, value)):
         return None
-    return Found(search.number, search.combine, value, here, elsewhere, is_none)
+    return Found(reference.number, combine, value, here, elsewhere, is_none)
 
 
 _FLOATS = (DType.FLOAT32, DType.FLOAT64)

@@ -25,7 +25,7 @@ from ..loops.accesses import loads
 from ..loops.body import KernelBody, Stage
 from ..loops.domain import Loop, extent_of
 from ..loops.index_space import linear_form
-from ..loops.scalar_dag import Apply, Choose, Guard, Interner, Load, Node, indices, walk
+from ..loops.scalar_dag import Apply, Choose, Guard, Interner, Load, Node, conditions_of, indices, walk
 from ..loops.substitution import over
 from .choice import bounded
 from .record import PlacedAxis, nested
@@ -159,8 +159,7 @@ def _takes_vectors(node: Node, loop: Loop, nodes: Interner) -> bool:
         return node.op == "cast" or (node.op, *node.attributes[:1]) in PLAIN
     if isinstance(node, Load) and asks(node, loop) and _step(node.address, loop) == 0:
         return False
-    conditions = node.conditions if isinstance(node, Load | Guard | Choose) else ()
-    return all(isinstance(condition, int | Expr) for condition in conditions)
+    return all(isinstance(condition, int | Expr) for condition in conditions_of(node))
 
 
 Piece = tuple[Stage, tuple[Loop, ...]]

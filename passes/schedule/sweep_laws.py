@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from tensorkiln.dtypes import DType
 
-from ..loops.scalar_dag import Constant, Node
-from .scalar_nodes import Scalars
+from ..loops.scalar_dag import Constant, Interner, Node
 from .sum_blocks import TOTAL
 
 
@@ -71,67 +70,67 @@ class Squares:
     centre: Node
     totals: tuple[DType, ...] = (TOTAL, TOTAL)
 
-    def instead(self, write: Scalars, block: Node, count: Node) -> Block | None:
+    def instead(self, write: Interner, block: Node, count: Node) -> Block | None:
         """Another reduction of the block, for use in `at_hand` where the reference's block result cannot be used."""
         return Block("max", lambda _: self.value, write.negated(write.is_finite(self._mean(write, block, count))))
 
-    def at_hand(self, write: Scalars, block: Node, count: Node, instead: Node | None) -> Node:
+    def at_hand(self, write: Interner, block: Node, count: Node, instead: Node | None) -> Node:
         """The value that the elements of a block refer to; the reference gives `block` over `count` elements."""
         assert instead is not None, "squares have something to be around instead"
         mean, zero = self._mean(write, block, count), write.zero(self.value.dtype)
         largest = write.where(write.is_finite(instead), instead, zero)
         return write.where(write.is_finite(mean), mean, largest)
 
-    def _mean(self, write: Scalars, block: Node, count: Node) -> Node:
-        return write.cast(write.two("fdiv", write.cast(block, TOTAL), count), self.value.dtype)
+    def _mean(self, write: Interner, block: Node, count: Node) -> Node:
+        return write.cast(write.binop("fdiv", write.cast(block, TOTAL), count), self.value.dtype)
 
-    def blocks(self, write: Scalars, other: Comes) -> tuple[Block, ...]:
+    def blocks(self, write: Interner, other: Comes) -> tuple[Block, ...]:
         """The reductions of a block, given the results `other` of the reference."""
 
         def square(at_hand: Node) -> Node:
-            distance = write.two("sub", self.value, at_hand)
-            return write.two("mul", distance, distance)
+            distance = write.binop("sub", self.value, at_hand)
+            return write.binop("mul", distance, distance)
 
-        return Block("sum", square), Block("sum", lambda at_hand: write.two("sub", self.value, at_hand))
+        return Block("sum", square), Block("sum", lambda at_hand: write.binop("sub", self.value, at_hand))
 
-    def after(self, write: Scalars, done: Done) -> tuple[Node, ...]:
+    def after(self, write: Interner, done: Done) -> tuple[Node, ...]:
         """The totals that include this block."""
         (squares, distances), (total, mean) = (write.cast(each, TOTAL) for each in done.blocks), done.before
-        off = write.two("fdiv", distances, done.count)
-        less = write.two("mul", distances, off)
-        own = write.two("max", write.two("sub", squares, less), write.zero(TOTAL))
+        off = write.binop("fdiv", distances, done.count)
+        less = write.binop("mul", distances, off)
+        own = write.binop("max", write.binop("sub", squares, less), write.zero(TOTAL))
         own = write.where(write.is_finite(less), own, squares)
-        here = write.two("add", write.cast(done.at_hand, TOTAL), off)
-        apart = write.two("sub", here, mean)
-        share = write.two("fdiv", done.count, write.two("add", done.counted, done.count))
+        here = write.binop("add", write.cast(done.at_hand, TOTAL), off)
+        apart = write.binop("sub", here, mean)
+        share = write.binop("fdiv", done.count, write.binop("add", done.counted, done.count))
         # If no block came before, the distance between the means has no weight.
-        between = self._moved(write, apart, write.two("mul", done.counted, share))
-        both = write.two("add", write.two("add", total, own), write.if_finite(between))
-        return both, write.where(
-            write.is_finite(apart), write.two("add", mean, write.two("mul", apart, share)), write.two("add", mean, here)
-        )
+        between = self._moved(write, apart, write.binop("mul", done.counted, share))
+        between = write.where(write.is_finite(between), between, write.zero(TOTAL))
+        both = write.binop("add", write.binop("add", total, own), between)
+        moved = write.binop("add", mean, write.binop("mul", apart, share))
+        return both, write.where(write.is_finite(apart), moved, write.binop("add", mean, here))
 
-    def result(self, write: Scalars, totals: Sequence[Node], count: Node) -> Node:
+    def result(self, write: Interner, totals: Sequence[Node], count: Node) -> Node:
         """The result of the row."""
         squares, mean = totals
         centre = write.cast(self.centre, TOTAL)
-        moved = write.two("add", squares, self._moved(write, write.two("sub", mean, centre), count))
+        moved = write.binop("add", squares, self._moved(write, write.binop("sub", mean, centre), count))
         # An element that is not finite is at no finite distance from a finite centre.
-        is_all = write.two("and", write.is_finite(centre), write.negated(write.is_finite(squares)))
-        is_empty = write.two("cmplt", count, write.nodes.constant(TOTAL, 1.0))
-        return write.cast(write.where(write.two("or", is_all, is_empty), squares, moved), self.value.dtype)
+        is_all = write.binop("and", write.is_finite(centre), write.negated(write.is_finite(squares)))
+        is_empty = write.binop("cmplt", count, write.constant(TOTAL, 1.0))
+        return write.cast(write.where(write.binop("or", is_all, is_empty), squares, moved), self.value.dtype)
 
-    def _moved(self, write: Scalars, distance: Node, count: Node) -> Node:
-        return write.two("mul", count, write.two("mul", distance, distance))
+    def _moved(self, write: Interner, distance: Node, count: Node) -> Node:
+        return write.binop("mul", count, write.binop("mul", distance, distance))
 
 
 class _BelowMaximum:
     """The part of a law whose reference is a maximum: elements refer to the maximum of their block."""
 
-    def instead(self, write: Scalars, block: Node, count: Node) -> Block | None:
+    def instead(self, write: Interner, block: Node, count: Node) -> Block | None:
         return None
 
-    def at_hand(self, write: Scalars, block: Node, count: Node, instead: Node | None) -> Node:
+    def at_hand(self, write: Interner, block: Node, count: Node, instead: Node | None) -> Node:
         return block
 
 
@@ -144,29 +143,29 @@ class Exponentials(_BelowMaximum):
     factor: Constant | None
     totals: tuple[DType, ...] = (TOTAL,)
 
-    def blocks(self, write: Scalars, other: Comes) -> tuple[Block, ...]:
+    def blocks(self, write: Interner, other: Comes) -> tuple[Block, ...]:
         return (Block("sum", lambda at_hand: self._power(write, self.value, at_hand)),)
 
-    def after(self, write: Scalars, done: Done) -> tuple[Node, ...]:
+    def after(self, write: Interner, done: Done) -> tuple[Node, ...]:
         (block,), (before,), other = done.blocks, done.before, done.other
         old = self._below(write, before, other.before, other.after)
-        return (write.two("add", old, self._below(write, write.cast(block, TOTAL), other.block, other.after)),)
+        return (write.binop("add", old, self._below(write, write.cast(block, TOTAL), other.block, other.after)),)
 
-    def _below(self, write: Scalars, total: Node, own: Node, maximum: Node) -> Node:
+    def _below(self, write: Interner, total: Node, own: Node, maximum: Node) -> Node:
         """Rescale a total of exponentials below their `own` maximum to a larger `maximum`.
 
         For a block of -inf only, the total is NaN; it counts as 0 below any larger maximum.
         """
-        scaled = write.two("mul", total, write.cast(self._power(write, own, maximum), TOTAL))
-        lowest = write.nodes.constant(own.dtype, -math.inf)
-        is_nothing = write.two("and", write.equal(own, lowest), write.two("cmplt", own, maximum))
+        scaled = write.binop("mul", total, write.cast(self._power(write, own, maximum), TOTAL))
+        lowest = write.constant(own.dtype, -math.inf)
+        is_nothing = write.binop("and", write.equal(own, lowest), write.binop("cmplt", own, maximum))
         return write.where(is_nothing, write.zero(TOTAL), scaled)
 
-    def _power(self, write: Scalars, value: Node, maximum: Node) -> Node:
-        distance = write.two("sub", value, maximum)
-        return write.unary("exp2", distance if self.factor is None else write.two("mul", distance, self.factor))
+    def _power(self, write: Interner, value: Node, maximum: Node) -> Node:
+        distance = write.binop("sub", value, maximum)
+        return write.unary("exp2", distance if self.factor is None else write.binop("mul", distance, self.factor))
 
-    def result(self, write: Scalars, totals: Sequence[Node], count: Node) -> Node:
+    def result(self, write: Interner, totals: Sequence[Node], count: Node) -> Node:
         return write.cast(totals[0], self.value.dtype)
 
 
@@ -188,30 +187,30 @@ class Found(_BelowMaximum):
     def totals(self) -> tuple[DType, ...]:
         return (self.here.dtype,)
 
-    def blocks(self, write: Scalars, other: Comes) -> tuple[Block, ...]:
+    def blocks(self, write: Interner, other: Comes) -> tuple[Block, ...]:
         def element(at_hand: Node) -> Node:
             found = write.equal(self.value, at_hand)
-            found = found if self.is_none is None else write.two("or", found, self.is_none)
+            found = found if self.is_none is None else write.binop("or", found, self.is_none)
             return write.where(found, self.here, self.elsewhere)
 
         return (Block(self.combine, element, self._is_same(write, other.block, other.after)),)
 
-    def after(self, write: Scalars, done: Done) -> tuple[Node, ...]:
+    def after(self, write: Interner, done: Done) -> tuple[Node, ...]:
         (block,), (before,), other = done.blocks, done.before, done.other
-        is_first = write.two("cmplt", done.counted, write.nodes.constant(TOTAL, 1.0))
-        keeps = write.two("or", is_first, self._is_same(write, other.before, other.after))
+        is_first = write.binop("cmplt", done.counted, write.constant(TOTAL, 1.0))
+        keeps = write.binop("or", is_first, self._is_same(write, other.before, other.after))
         old = write.where(keeps, before, self.elsewhere)
         new = write.where(self._is_same(write, other.block, other.after), block, self.elsewhere)
-        return (write.together(self.combine, old, new),)
+        return (write.combined(self.combine, old, new),)
 
-    def _is_same(self, write: Scalars, one: Node, other: Node) -> Node:
+    def _is_same(self, write: Interner, one: Node, other: Node) -> Node:
         is_equal = write.equal(one, other)
         if not one.dtype.is_float:
             return is_equal
-        are_none = write.two("and", write.two("cmpne", one, one), write.two("cmpne", other, other))
-        return write.two("or", is_equal, are_none)
+        are_none = write.binop("and", write.binop("cmpne", one, one), write.binop("cmpne", other, other))
+        return write.binop("or", is_equal, are_none)
 
-    def result(self, write: Scalars, totals: Sequence[Node], count: Node) -> Node:
+    def result(self, write: Interner, totals: Sequence[Node], count: Node) -> Node:
         return totals[0]
 
 

@@ -20,7 +20,6 @@ from ..loops.domain import Loop, extent_of
 from ..loops.scalar_dag import Load, Node, indices, walk
 from ..loops.substitution import over
 from .law_search import Reference, law_of
-from .scalar_nodes import Scalars
 from .sum_blocks import ROW_TERMS, TOTAL, in_blocks, sums_floats
 from .sweep_laws import Comes, Done, Law
 from .tiling import inner_loops
@@ -119,11 +118,11 @@ class _Finder:
 
     def __init__(self, body: KernelBody, run: Sequence[int], first: int) -> None:
         self.body, self.first = body, first
-        self.write = Scalars(body.nodes)
+        self.write = body.nodes
         self.loops = inner_loops(body, body.stages[run[0]])
         self.stages = {number: self._over_the_same_loops(body.stages[number]) for number in run}
         self.laws: dict[int, Law | None] = {}
-        self.references: dict[int, Reference] = {}
+        self.references: list[Reference] = []
         stored = body.stages[run[0] : run[-1] + 1]
         self.own = {entry.operand for stage in stored for entry in stage.stores}
 
@@ -147,7 +146,7 @@ class _Finder:
             if not self._reads_own(element):
                 self.laws[number] = None
                 result = self.body.nodes.load(element.dtype, stage.stores[0].operand, stage.domain.address, ())
-                self.references[number] = Reference(combine, element, result)
+                self.references.append(Reference(number, combine, element, result))
                 continue
             law = law_of(combine, element, self.references, self._is_given)
             if law is not None and not self._reads_own(self._spelled(law)):
@@ -162,7 +161,10 @@ class _Finder:
         """The reductions linked to another one: by a law, in either direction, or by a common operand read along the
         row.
         """
-        read = {number: self._read_along(self.stages[number]) for number in self.laws}
+        read = {
+            number: {load.operand for load in loads(stage.elements, self.body.nodes) if not self._is_given(load)}
+            for number, stage in self.stages.items()
+        }
         referred = {law.reference for law in self.laws.values() if law is not None}
         return [
             number
@@ -171,10 +173,6 @@ class _Finder:
             or number in referred
             or any(read[number] & read[other] for other in self.laws if other != number)
         ]
-
-    def _read_along(self, stage: Stage) -> frozenset[int]:
-        found = loads(stage.elements, self.body.nodes)
-        return frozenset(load.operand for load in found if not self._is_given(load))
 
     def _reads_own(self, node: Node) -> bool:
         """Whether the node reads an operand stored by a stage of the run or in between."""
@@ -214,7 +212,7 @@ class _Program:
                 self._plain(number)
             else:
                 self._by_law(number, law)
-        self.totals.append(Put(self.count.operand, self.write.two("add", self.count, self.more)))
+        self.totals.append(Put(self.count.operand, self.write.binop("add", self.count, self.more)))
         steps, totals, looked_for = tuple(self.steps), tuple(self.totals), frozenset(self.looked_for)
         return Sweep(self.over, self.within, self.registers, self.begin, steps, totals, self.results, looked_for)
 
@@ -223,7 +221,7 @@ class _Program:
         element, combine = stage.elements[0], str(stage.combine)
         block = self._reduced(number, combine, element)
         total = self._register(TOTAL if sums_floats(stage) else element.dtype, combine)
-        after = write.together(combine, total, write.cast(block, total.dtype))
+        after = write.combined(combine, total, write.cast(block, total.dtype))
         self.totals.append(Put(total.operand, after))
         self.results[number] = Result(stage, write.cast(total, element.dtype))
         self.done[number] = Comes(block, total, after)

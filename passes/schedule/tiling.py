@@ -55,7 +55,7 @@ def rows_candidates(body: KernelBody) -> Iterator[Rows]:
     reductions = [stage for stage in body.stages if stage.combine is not None]
     if not reductions:
         kept = [_rows_of_maps(body)]
-    elif not body.rows or not all(_reduces_a_row(body, stage) for stage in reductions):
+    elif not body.rows or not all(inner_loops(body, stage) == stage.domain.reduction != () for stage in reductions):
         kept = [count]
     else:
         kept = [count - 1, count]
@@ -63,10 +63,6 @@ def rows_candidates(body: KernelBody) -> Iterator[Rows]:
             kept.reverse()
     for number in kept:
         yield _outermost(body, number, COLUMN_CHUNK if reductions else CHUNK)
-
-
-def _reduces_a_row(body: KernelBody, stage: Stage) -> bool:
-    return bool(stage.domain.reduction) and inner_loops(body, stage) == stage.domain.reduction
 
 
 def _outermost(body: KernelBody, kept: int, limit: int) -> Rows:

@@ -18,18 +18,10 @@ from .cost import Evaluate
 
 def additions(node: Apply) -> int:
     """The cost of `node` in 32-bit additions; doubled for 64 bits, since a vector holds half as many elements."""
-    return _of_32_bits(node) * (2 if node.args[0].dtype.itemsize == 8 else 1)
-
-
-def _of_32_bits(node: Apply) -> int:
-    if node.op == "threefry":
-        return costs.THREEFRY
-    if node.op not in ("binop", "unary"):
-        return 1
-    kind = str(node.attributes[0])
-    if kind == "pow" and isinstance(node.args[1], Constant):
-        return costs.KNOWN_POWER
-    return costs.additions(kind, is_float=node.args[0].dtype.is_float)
+    dtype, kind = node.args[0].dtype, str(next(iter(node.attributes), ""))
+    is_known_power = kind == "pow" and isinstance(node.args[1], Constant)
+    cost = costs.KNOWN_POWER if is_known_power else costs.additions(node.op, kind, is_float=dtype.is_float)
+    return cost * (2 if dtype.itemsize == 8 else 1)
 
 
 def operations(body: KernelBody, stage: Stage) -> int:

@@ -9,7 +9,7 @@ from ..origins import current
 from ..trace.kernel_body import kernel_body
 from ..values import ROWS, is_kernel, read_function, read_symbols
 from .scalar_ops import ScalarFunctions
-from .write_kernel import write_kernel
+from .write_kernel import KernelWriter
 
 STORES = "kiln.stores"
 """Attribute of a generic: the roots that its results are, counted from 0 in the order of the kernel."""
@@ -30,7 +30,7 @@ def kernels_to_linalg(module: ir.Module) -> ir.Module:
         if origins is not None:
             origins.settle(body)
         with ir.InsertionPoint(module.body), function.location:
-            _mark_stores(write_kernel(body, scalars), body)
+            _mark_stores(KernelWriter(body, scalars).write(), body)
         with ir.InsertionPoint(function), function.location:
             kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
             declared = func.FuncOp(body.function.name, kind, visibility="private")

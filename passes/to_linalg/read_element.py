@@ -13,7 +13,7 @@ from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 
 from ..loops.index_space import IndexSpace
-from ..loops.scalar_dag import Apply, Condition, Interner, Node, zero
+from ..loops.scalar_dag import Apply, Condition, Interner, Node
 from ..values import Value
 from .read_index import IndexReader
 from .scalar_ops import operation_at, operation_of_op
@@ -26,7 +26,8 @@ class ElementReader:
     """Reads the operations of a body, in order.
 
     `tensors` has the operand number and type of each tensor, `functions` the functions of scalar operations. `computed`
-    are the results of scalar operations, in the order of the body.
+    are the results of scalar operations, in the order of the body. `values` has the node of each value; a tensor
+    element and its register value have the same one.
     """
 
     space: IndexSpace
@@ -35,16 +36,8 @@ class ElementReader:
     tensors: Mapping[ir.Value, tuple[int, Value]]
     functions: Mapping[str, ir.Operation]
     computed: list[Node] = field(default_factory=list[Node])
-    _values: dict[ir.Value, Node] = field(default_factory=dict[ir.Value, Node])
+    values: dict[ir.Value, Node] = field(default_factory=dict[ir.Value, Node])
     _conditions: dict[ir.Value, tuple[Condition, ...]] = field(default_factory=dict[ir.Value, "tuple[Condition, ...]"])
-
-    def give(self, value: ir.Value, node: Node) -> None:
-        """Map `value` to `node`."""
-        self._values[value] = node
-
-    def node(self, value: ir.Value) -> Node:
-        """The node of a value; a tensor element and its register value have the same node."""
-        return self._values[value]
 
     def signed_as(self, node: Node, *, signed: bool) -> Node:
         """The same bits as a signed or unsigned integer, which MLIR types do not distinguish."""
@@ -55,7 +48,7 @@ class ElementReader:
 
     def stored(self, value: ir.Value, dtype: DType) -> Node:
         """The node stored as an element of `dtype`; for a bool, the node behind the extension to a byte."""
-        node = self.node(value)
+        node = self.values[value]
         if dtype.is_bool and not node.dtype.is_bool:
             assert isinstance(node, Apply), "a bool is stored as its extension to a byte"
             return node.args[0]
@@ -70,18 +63,18 @@ class ElementReader:
         if isinstance(result.type, ir.IndexType):
             self._read_index(operation, result)
         elif name == "arith.constant":
-            self._values[result] = self._constant(operation, result)
+            self.values[result] = self._constant(operation, result)
         elif name == "tensor.extract":
-            self._values[result] = self.element(operation, ())
+            self.values[result] = self.element(operation, ())
         elif name == "scf.if":
             condition, *_ = operation.operands
             read = operation.regions[0].blocks[0].operations[0]
-            self._values[result] = self.element(read.operation, self._all(condition))
+            self.values[result] = self.element(read.operation, self._all(condition))
         elif name == "arith.index_cast":
-            self._values[result] = self.nodes.index_value(dtype_of(result.type), self.index(operation.operands[0]))
+            self.values[result] = self.nodes.index_value(dtype_of(result.type), self.index(operation.operands[0]))
         elif not self._read_condition(operation, result) and not self._read_conversion(operation, result):
-            self._values[result] = self._compute(operation, result)
-            self.computed.append(self._values[result])
+            self.values[result] = self._compute(operation, result)
+            self.computed.append(self.values[result])
 
     def element(self, operation: Any, conditions: tuple[Condition, ...]) -> Node:
         """The load of a `tensor.extract`, under conditions."""
@@ -97,7 +90,7 @@ class ElementReader:
     def _read_index(self, operation: Any, result: ir.Value) -> None:
         """Name an index that is read from data; other indices are read where they are used."""
         if operation.name in ("arith.index_cast", "arith.index_castui"):
-            node = self.signed_as(self.node(operation.operands[0]), signed=operation.name == "arith.index_cast")
+            node = self.signed_as(self.values[operation.operands[0]], signed=operation.name == "arith.index_cast")
             users = [use.owner.operation for use in result.uses]
             extent = next(self.index(user.operands[1]) for user in users if _is_in_range(user))
             self.index.names[result] = self.space.add(self.nodes.dynamic_name(node, extent), extent)
@@ -124,18 +117,18 @@ class ElementReader:
             self._conditions[result] = tuple(part for operand in operation.operands for part in self._all(operand))
             return True
         if operation.name == "arith.select" and operation.operands[0] in self._conditions:
-            self._values[result] = self._select(operation)
+            self.values[result] = self._select(operation)
             return True
         return False
 
     def _all(self, value: ir.Value) -> tuple[Condition, ...]:
-        return self._conditions.get(value) or (self.nodes.is_true(self.node(value)),)
+        return self._conditions.get(value) or (self.nodes.is_true(self.values[value]),)
 
     def _select(self, operation: Any) -> Node:
         condition, first, second = operation.operands
-        here, elsewhere = self.node(first), self.node(second)
+        here, elsewhere = self.values[first], self.values[second]
         conditions = self._conditions[condition]
-        if elsewhere is zero(self.nodes, elsewhere.dtype):
+        if elsewhere is self.nodes.zero(elsewhere.dtype):
             return self.nodes.guard(conditions, here)
         return self.nodes.choose(conditions, here, elsewhere)
 
@@ -144,18 +137,18 @@ class ElementReader:
         operation.
         """
         (value, *rest) = operation.operands
-        node = self._values.get(value)
+        node = self.values.get(value)
         if node is None:
             return False
         is_same = (operation.name == "arith.bitcast" and node.dtype.is_half) or (
             operation.name == "arith.cmpi" and node.dtype.is_bool and value.type != result.type and bool(rest)
         )
         if is_same:
-            self._values[result] = node
+            self.values[result] = node
         return is_same
 
     def _compute(self, operation: Any, result: ir.Value) -> Node:
-        args = [self.node(operand) for operand in operation.operands]
+        args = [self.values[operand] for operand in operation.operands]
         if operation.name == "func.call":
             callee = ir.FlatSymbolRefAttr(operation.attributes["callee"]).value
             applied = operation_at(self.functions[callee])

@@ -16,7 +16,7 @@ from ..loops.body import KernelBody, Stage, Store
 from ..loops.domain import Domain, Loop
 from ..loops.index_space import IndexSpace
 from ..loops.scalar_dag import Apply, Interner, Node
-from ..origins import current, numbers_of
+from ..origins import current, numbers_in
 from ..values import ROWS, Function, Range, Value, kernel_text, marked_arguments
 from .read_element import ElementReader
 from .read_index import IndexReader, apply
@@ -90,13 +90,14 @@ class _Reader:
             elif operation.name == "linalg.fill":
                 self.shapes[operation.results[0]] = self.shapes[operation.operands[1]]
             elif operation.name == "tensor.extract_slice":
-                self._slice(operation)
+                (result,), (source, *sizes) = operation.results, operation.operands
+                self.tensors[result] = self.tensors[source]
+                self.shapes[result] = self._shape(result.type, sizes)
             elif operation.name == "linalg.generic":
                 self._stage(operation)
             elif operation.name == "linalg.pack":
                 self._pack(operation)
-        operands = tuple(self.operands)
-        stages = tuple(self.stages)
+        stages, operands = tuple(self.stages), tuple(self.operands)
         return KernelBody(
             self.function, self.space, self.nodes, self.rows, stages, operands, self.local_from, self.text
         )
@@ -118,15 +119,6 @@ class _Reader:
             for axis in range(tensor.rank)
         )
 
-    def _slice(self, operation: Any) -> None:
-        (result,), (source, *sizes) = operation.results, operation.operands
-        self.tensors[result] = self.tensors[source]
-        self.shapes[result] = self._shape(result.type, sizes)
-
-    def _shape_of(self, value: ir.Value) -> tuple[Dim, ...]:
-        """The extents of a tensor operand of a generic."""
-        return self.shapes[value] if value in self.shapes else self.tensors[value][1].shape
-
     def _stage(self, operation: Any) -> None:
         count = len(operation.results)
         inputs, outputs = list(operation.operands)[:-count], list(operation.operands)[-count:]
@@ -138,19 +130,20 @@ class _Reader:
         block = operation.regions[0].blocks[0]
         for argument, source, place in zip(block.arguments, inputs, places, strict=False):
             if source in self.tensors:
-                reader.give(argument, reader.load(source, place))
+                reader.values[argument] = reader.load(source, place)
         # Iterator types do not tell if the reduced dimension has one element.
         is_reduction = any(True for _ in block.arguments[len(inputs)].uses)
         if is_reduction:
             target: Any = ir.RankedTensorType(outputs[0].type)
-            reader.give(block.arguments[len(inputs)], self.nodes.load(dtype_of(target.element_type), _BEFORE, 0, ()))
+            before = self.nodes.load(dtype_of(target.element_type), _BEFORE, 0, ())
+            reader.values[block.arguments[len(inputs)]] = before
         for op in block.operations:
             inner = op.operation
             if inner.name == "linalg.index":
                 axis = ir.IntegerAttr(inner.attributes["dim"]).value
                 self.index.names[inner.results[0]] = values[axis]
             elif self.records:
-                with self.nodes.marked(numbers_of(inner.location)):
+                with self.nodes.marked(numbers_in(str(inner.location))):
                     reader.read(inner)
             else:
                 reader.read(inner)
@@ -158,9 +151,9 @@ class _Reader:
         made: list[Node] = []
         for value, result in zip(yielded, operation.results, strict=True):
             known = self.results.get(result)
-            made.append(reader.node(value) if known is None else reader.stored(value, known.dtype))
+            made.append(reader.values[value] if known is None else reader.stored(value, known.dtype))
         # The stored byte of a bool is not an element.
-        bytes_stored = {reader.node(value) for value in yielded} - set(made)
+        bytes_stored = {reader.values[value] for value in yielded} - set(made)
         combine, computed = None, [node for node in reader.computed if node not in bytes_stored]
         if is_reduction:
             (combination,) = made
@@ -173,7 +166,7 @@ class _Reader:
             self._result(value, target, node)
             for value, target, node in zip(operation.results, outputs, made, strict=True)
         ]
-        if self.records and (numbers := numbers_of(operation.location)):
+        if self.records and (numbers := numbers_in(str(operation.location))):
             self.nodes.loops |= dict.fromkeys(results, numbers[0])
         address = self.space.flatten(places[len(inputs)], self.operands[results[0]].shape)
         stores = tuple(Store(self.operands[number], number, node) for number, node in zip(results, made, strict=True))
@@ -211,7 +204,8 @@ class _Reader:
         kinds = [str(kind) for kind in ir.ArrayAttr(operation.attributes["iterator_types"])]
         extents: dict[int, Dim] = {}
         for value, map_ in zip(tensors, maps, strict=True):
-            for extent, result in zip(self._shape_of(value), map_.results, strict=True):
+            shape = self.shapes[value] if value in self.shapes else self.tensors[value][1].shape
+            for extent, result in zip(shape, map_.results, strict=True):
                 if isinstance(result, ir.AffineDimExpr):
                     extents.setdefault(result.position, extent)
         number, count = len(self.stages), self.row_count

@@ -15,14 +15,12 @@ from passes import scalar
 from passes.scalar import mlir_scalar
 from tensorkiln.dtypes import DType
 
-from ..loops.scalar_dag import Apply
+from ..loops.scalar_dag import COMBINE, Apply
 from ..origins import shared
 from ..scalar.registers import register_type, to_register, to_scalar
 
 SCALAR: Final = "kiln.scalar"
 """Attribute of a function: its scalar operation, the dtype of its result, and its attributes."""
-COMBINE: Final = "combine"
-"""The op of a reduction's combination; its attribute is the kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,17 +221,13 @@ def _define(name: str, operation: Operation, module_body: ir.Block) -> None:
     with ir.InsertionPoint(module_body), shared():
         kinds = [register_type(dtype) for dtype in operation.args]
         function = func.FuncOp(name, (kinds, [register_type(operation.dtype)]), visibility="private")
-        function.attributes[SCALAR] = _encoded(operation)
+        dtypes = ir.ArrayAttr.get([ir.StringAttr.get(str(dtype)) for dtype in (operation.dtype, *operation.args)])
+        parts = [ir.StringAttr.get(str(part)) for part in (operation.op, *operation.attributes)]
+        function.attributes[SCALAR] = ir.ArrayAttr.get([dtypes, *parts])
         block = function.add_entry_block()
         with ir.InsertionPoint(block):
             values = [to_scalar(dtype, value) for dtype, value in zip(operation.args, block.arguments, strict=True)]
             func.ReturnOp([to_register(operation.dtype, emit_scalar(operation, values, scalar.PORTABLE))])
-
-
-def _encoded(operation: Operation) -> ir.ArrayAttr:
-    dtypes = ir.ArrayAttr.get([ir.StringAttr.get(str(dtype)) for dtype in (operation.dtype, *operation.args)])
-    parts = [ir.StringAttr.get(str(part)) for part in (operation.op, *operation.attributes)]
-    return ir.ArrayAttr.get([dtypes, *parts])
 
 
 def operation_at(function: ir.Operation) -> Operation:
@@ -260,9 +254,7 @@ def emit_scalar(operation: Operation, args: Sequence[ir.Value], traits: scalar.T
             return scalar.ternary(kind, dtype, *args, condition_dtype=condition, traits=traits)
         case ("cast", DType() as source):
             return scalar.cast(source, dtype, *args, traits=traits)
-        case ("bitcast", DType() as source):
-            return scalar.bitcast_same_width(source, dtype, *args)
-        case ("low_bits", DType() as source):
+        case ("bitcast" | "low_bits", DType() as source):
             return scalar.bitcast_same_width(source, dtype, *args)
         case ("threefry",):
             return scalar.threefry(*args)

@@ -15,11 +15,6 @@ from .scalar_ops import Operation, ScalarFunctions, operation_of
 from .write_index import IndexWriter
 
 
-def loaded(dtype: DType, element: ir.Value) -> ir.Value:
-    """An element of a tensor in its register type."""
-    return element if element.type == register_type(dtype) else from_memory(dtype, element)
-
-
 def stored(dtype: DType, value: ir.Value, element: ir.Type) -> ir.Value:
     """A register value as an element of a tensor."""
     return value if value.type == element else to_memory(dtype, value)
@@ -58,11 +53,11 @@ class ElementWriter(NodeWriter):
     def _load(self, node: Load) -> ir.Value:
         source = self.tensors[node.operand]
         if not node.conditions:
-            return loaded(node.dtype, tensor.ExtractOp(source, [self._index(at) for at in node.index]).result)
+            return from_memory(node.dtype, tensor.ExtractOp(source, [self._index(at) for at in node.index]).result)
         condition, places = self._all(node.conditions), [self._index(at) for at in node.index]
         branch = scf.IfOp(condition, [register_type(node.dtype)], has_else=True)
         with ir.InsertionPoint(branch.then_block):
-            scf.YieldOp([loaded(node.dtype, tensor.ExtractOp(source, places).result)])
+            scf.YieldOp([from_memory(node.dtype, tensor.ExtractOp(source, places).result)])
         with ir.InsertionPoint(branch.else_block):
             scf.YieldOp([zero(node.dtype)])
         return branch.results[0]

@@ -16,13 +16,13 @@ from ..loops.accesses import loads
 from ..loops.body import KernelBody, Stage
 from ..loops.domain import Loop
 from ..loops.index_space import linear_form, name_of
-from ..loops.scalar_dag import Interner, Load, indices, walk
+from ..loops.scalar_dag import COMBINE, Interner, Load, indices, walk
 from ..loops.scatter import is_scatter, root_of
 from ..origins import at_stage
-from ..scalar.registers import register_type, stored_type, to_register
+from ..scalar.registers import from_memory, register_type, stored_type, to_register
 from ..values import Value
-from .scalar_ops import COMBINE, Operation, ScalarFunctions
-from .write_element import ElementWriter, loaded, stored
+from .scalar_ops import Operation, ScalarFunctions
+from .write_element import ElementWriter, stored
 from .write_index import IndexWriter
 from .write_scatter import write_scatter
 
@@ -30,14 +30,6 @@ SUFFIX = "_linalg"
 """Suffix of the name of a kernel's linalg function."""
 SCATTER = "kiln.scatter"
 """Attribute of the linalg function of a scatter: its axis, and the arguments with its indices and updates."""
-
-
-def write_kernel(body: KernelBody, scalars: ScalarFunctions) -> ir.Operation:
-    """Write the linalg of a kernel at the current insertion point.
-
-    The function takes the kernel's arguments, then the value of each symbol of the graph, and returns its results.
-    """
-    return _Writer(body, scalars).write()
 
 
 def tensor_of(value: Value, *, crosses: bool) -> ir.RankedTensorType:
@@ -50,13 +42,18 @@ def tensor_of(value: Value, *, crosses: bool) -> ir.RankedTensorType:
     return ir.RankedTensorType.get(extents, element)
 
 
-class _Writer:
+class KernelWriter:
+    """Writes the linalg of a kernel: a function that takes the kernel's arguments, then the value of each symbol of the
+    graph, and returns its results.
+    """
+
     def __init__(self, body: KernelBody, scalars: ScalarFunctions) -> None:
         self.body, self.scalars = body, scalars
         self.symbols = tuple(body.function.symbols)
         self.tensors: dict[int, ir.Value] = {}
 
     def write(self) -> ir.Operation:
+        """Write the function at the current insertion point."""
         body, function = self.body, self.body.function
         index = ir.IndexType.get()
         inputs = [tensor_of(value, crosses=True) for value in function.arguments]
@@ -92,18 +89,30 @@ class _Writer:
         reads = direct_reads(stage, body.nodes)
         inputs = [self._operand(load, loops) for load in reads]
         maps = [_affine_map(loops, load.index) for load in reads]
-        for axis in _unstated(maps, loops):
-            inputs.append(self._empty((loops[axis].extent,), ir.IntegerType.get_signless(8)))
-            maps.append(ir.AffineMap.get(len(loops), 0, [ir.AffineExpr.get_dim(axis)]))
+        stated = {result.position for map_ in maps for result in map_.results if isinstance(result, ir.AffineDimExpr)}
+        for axis, loop in enumerate(loops):
+            if loop.is_reduction and axis not in stated:
+                # An operand that defines the extent.
+                inputs.append(self._empty((loop.extent,), ir.IntegerType.get_signless(8)))
+                maps.append(ir.AffineMap.get(len(loops), 0, [ir.AffineExpr.get_dim(axis)]))
         outputs = [self._output(stage, entry.root, entry.operand) for entry in stage.stores]
-        maps += [_affine_map(loops, _stored_at(stage, entry.root)) for entry in stage.stores]
-        op = _generic(loops, inputs, outputs, maps)
+        for entry in stage.stores:
+            places = iter(stage.domain.parallel)
+            index = [0 if extent == 1 else symbol(next(places).name) for extent in entry.root.shape]
+            maps.append(_affine_map(loops, index))
+        op: Any = linalg.GenericOp(
+            [value.type for value in outputs],
+            inputs,
+            outputs,
+            ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps]),
+            iterator_types(loop.is_reduction for loop in loops),
+        )
         elements = [ir.RankedTensorType(value.type).element_type for value in (*inputs, *outputs)]
         block = op.regions[0].blocks.append(*elements)
         with ir.InsertionPoint(block):
             used = _names_in(stage, body.nodes, reads)
             names = {loop.name: linalg.IndexOp(axis).result for axis, loop in enumerate(loops) if loop.name in used}
-            at_hand = {id(load): loaded(load.dtype, block.arguments[number]) for number, load in enumerate(reads)}
+            at_hand = {id(load): from_memory(load.dtype, block.arguments[number]) for number, load in enumerate(reads)}
             index = self.index.inside(names)
             element = ElementWriter(body.nodes, index, self.tensors, at_hand, self.scalars)
             for node in stage.elements:
@@ -111,7 +120,7 @@ class _Writer:
             values = [element(entry.element) for entry in stage.stores]
             if stage.combine is not None:
                 dtype = stage.stores[0].element.dtype
-                before = loaded(dtype, block.arguments[len(inputs)])
+                before = from_memory(dtype, block.arguments[len(inputs)])
                 combine = Operation(COMBINE, (stage.combine,), dtype, (dtype, dtype))
                 values = [self.scalars(combine, [before, values[0]])]
             kinds = elements[len(inputs) :]
@@ -179,12 +188,6 @@ def _is_affine(load: Load, names: Sequence[str]) -> bool:
     return True
 
 
-def _stored_at(stage: Stage, root: Value) -> tuple[Dim, ...]:
-    """The index of the root at which the parallel loops store."""
-    places = iter(stage.domain.parallel)
-    return tuple(0 if extent == 1 else symbol(next(places).name) for extent in root.shape)
-
-
 def _affine_map(loops: Sequence[Loop], index: Sequence[Dim]) -> ir.AffineMap:
     names = [loop.name for loop in loops]
     results: list[ir.AffineExpr] = []
@@ -199,24 +202,6 @@ def _affine_map(loops: Sequence[Loop], index: Sequence[Dim]) -> ir.AffineMap:
                 )
         results.append(result)
     return ir.AffineMap.get(len(loops), 0, results)
-
-
-def _unstated(maps: Sequence[ir.AffineMap], loops: Sequence[Loop]) -> list[int]:
-    """The reduction loops that are a dimension of no operand, so that no operand defines their extent."""
-    stated = {result.position for map_ in maps for result in map_.results if isinstance(result, ir.AffineDimExpr)}
-    return [axis for axis, loop in enumerate(loops) if loop.is_reduction and axis not in stated]
-
-
-def _generic(
-    loops: Sequence[Loop], inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], maps: Sequence[ir.AffineMap]
-) -> Any:
-    return linalg.GenericOp(
-        [value.type for value in outputs],
-        inputs,
-        outputs,
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps]),
-        iterator_types([loop.is_reduction for loop in loops]),
-    )
 
 
 def iterator_types(are_reductions: Iterable[bool]) -> ir.Attribute:

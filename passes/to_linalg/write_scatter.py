@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from dialect.mlir import arith, ir, scf, tensor
 from dialect.named_ops import fill
-from tensorkiln.dtypes import DType
 
-from ..scalar.registers import zero
+from ..scalar.registers import from_memory, zero
 from ..values import Value
 from .node_writer import as_index
-from .write_element import loaded, stored
+from .write_element import stored
 from .write_index import IndexWriter
 
 
@@ -47,14 +46,11 @@ def _update(
     # A negative index is a huge unsigned one.
     branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ult, place, index(root.shape[axis])), [target.type], has_else=True)
     with ir.InsertionPoint(branch.then_block):
-        value = _element(root.dtype, tensor.ExtractOp(updates, list(at)).result)
-        places = [*at[:axis], place, *at[axis + 1 :]]
-        scf.YieldOp([tensor.InsertOp(value, target, places).result])
+        value = tensor.ExtractOp(updates, list(at)).result
+        if root.dtype.is_bool:
+            # Any byte but 0 is true; 1 is stored.
+            value = stored(root.dtype, from_memory(root.dtype, value), value.type)
+        scf.YieldOp([tensor.InsertOp(value, target, [*at[:axis], place, *at[axis + 1 :]]).result])
     with ir.InsertionPoint(branch.else_block):
         scf.YieldOp([target])
     return branch.results[0]
-
-
-def _element(dtype: DType, element: ir.Value) -> ir.Value:
-    """An element in its stored form: a bool becomes 0 or 1."""
-    return stored(dtype, loaded(dtype, element), element.type) if dtype.is_bool else element

@@ -39,10 +39,7 @@ def trace_ternary(tracer: Tracer, value: Value, index: Index, conditions: Condit
 
 def trace_cast(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
     """out[i] = in[i] converted"""
-    element = tracer.element(value.operands[0], index, conditions)
-    if element.dtype == value.dtype:
-        return element
-    return tracer.nodes.apply(value.dtype, "cast", (element.dtype,), element)
+    return tracer.nodes.cast(tracer.element(value.operands[0], index, conditions), value.dtype)
 
 
 def trace_bitcast(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
@@ -56,8 +53,7 @@ def trace_bitcast(tracer: Tracer, value: Value, index: Index, conditions: Condit
         outer, part = tracer.space.divide(index[-1], have // want)
         whole = _reinterpret(tracer, _UNSIGNED[have], tracer.element(source, (*index[:-1], outer), conditions))
         shift = tracer.nodes.index_value(_UNSIGNED[have], expr.mul(part, 8 * want))
-        shifted = tracer.nodes.apply(whole.dtype, "binop", ("shr", whole.dtype, whole.dtype), whole, shift)
-        narrow = tracer.nodes.apply(_UNSIGNED[want], "cast", (whole.dtype,), shifted)
+        narrow = tracer.nodes.cast(tracer.nodes.binop("shr", whole, shift), _UNSIGNED[want])
         return _reinterpret(tracer, value.dtype, narrow)
     return _reinterpret(tracer, value.dtype, _join_parts(tracer, value, index, conditions))
 
@@ -66,14 +62,13 @@ def _join_parts(tracer: Tracer, value: Value, index: Index, conditions: Conditio
     source = value.operands[0]
     have, want = source.dtype.itemsize, value.dtype.itemsize
     wide = _UNSIGNED[want]
-    joined: Node = tracer.zero(wide)
+    joined: Node = tracer.nodes.zero(wide)
     for part in range(want // have):
         position = expr.add(expr.mul(index[-1], want // have), part)
         narrow = _reinterpret(tracer, _UNSIGNED[have], tracer.element(source, (*index[:-1], position), conditions))
-        bits = tracer.nodes.apply(wide, "cast", (narrow.dtype,), narrow)
         shift = tracer.nodes.constant(wide, 8 * have * part)
-        moved = tracer.nodes.apply(wide, "binop", ("shl", wide, wide), bits, shift)
-        joined = tracer.nodes.apply(wide, "binop", ("or", wide, wide), joined, moved)
+        moved = tracer.nodes.binop("shl", tracer.nodes.cast(narrow, wide), shift)
+        joined = tracer.nodes.binop("or", joined, moved)
     return joined
 
 
@@ -97,23 +92,15 @@ def trace_threefry(tracer: Tracer, value: Value, index: Index, conditions: Condi
     joined = [_join_words(tracer, operand, index, conditions) for operand in (counter, key)]
     drawn = tracer.nodes.apply(DType.UINT64, "threefry", (), *joined)
     shift = tracer.nodes.index_value(DType.UINT64, expr.mul(index[-1], 32))
-    word = tracer.nodes.apply(DType.UINT64, "binop", ("shr", DType.UINT64, DType.UINT64), drawn, shift)
-    return _reinterpret(tracer, value.dtype, tracer.nodes.apply(DType.UINT32, "cast", (DType.UINT64,), word))
+    word = tracer.nodes.cast(tracer.nodes.binop("shr", drawn, shift), DType.UINT32)
+    return _reinterpret(tracer, value.dtype, word)
 
 
 def _join_words(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
-    low, high = (
-        tracer.nodes.apply(
-            DType.UINT64,
-            "cast",
-            (DType.UINT32,),
-            _reinterpret(tracer, DType.UINT32, tracer.element(value, (*index[:-1], word), conditions)),
-        )
-        for word in (0, 1)
-    )
-    shift = tracer.nodes.constant(DType.UINT64, 32)
-    moved = tracer.nodes.apply(DType.UINT64, "binop", ("shl", DType.UINT64, DType.UINT64), high, shift)
-    return tracer.nodes.apply(DType.UINT64, "binop", ("or", DType.UINT64, DType.UINT64), moved, low)
+    words = (tracer.element(value, (*index[:-1], word), conditions) for word in (0, 1))
+    low, high = (tracer.nodes.cast(_reinterpret(tracer, DType.UINT32, word), DType.UINT64) for word in words)
+    moved = tracer.nodes.binop("shl", high, tracer.nodes.constant(DType.UINT64, 32))
+    return tracer.nodes.binop("or", moved, low)
 
 
 ELEMENTWISE: dict[str, Trace] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tensorkiln import expr
-from tensorkiln.dtypes import DType
 
 from ..loops.index_space import Index
 from ..loops.scalar_dag import Condition, InRange, Node
@@ -31,20 +30,14 @@ def trace_index(tracer: Tracer, value: Value, index: Index, conditions: Conditio
     source, positions, *valid = value.operands
     wanted: list[Condition] = []
     if valid:
-        wanted.append(tracer.nodes.is_true(_as_bool(tracer, tracer.operand(valid[0], index, conditions))))
+        flag = tracer.operand(valid[0], index, conditions)
+        if not flag.dtype.is_bool:
+            flag = tracer.nodes.binop("cmpne", flag, tracer.nodes.zero(flag.dtype))
+        wanted.append(tracer.nodes.is_true(flag))
     position = tracer.element(positions, index, conditions)
     flat, in_range = _dynamic_index(tracer, position, expr.product(source.shape))
-    restricted = tracer.restrict(conditions, *wanted, in_range)
-    assert restricted is not None, "a condition read from data is never known to fail"
-    inner, kept = restricted
-    return tracer.guard(kept, tracer.flat_element(source, flat, inner))
-
-
-def _as_bool(tracer: Tracer, element: Node) -> Node:
-    if element.dtype.is_bool:
-        return element
-    zero = tracer.zero(element.dtype)
-    return tracer.nodes.apply(DType.BOOL, "binop", ("cmpne", element.dtype, element.dtype), element, zero)
+    wanted.append(in_range)
+    return tracer.where(value.dtype, conditions, wanted, lambda inner: tracer.flat_element(source, flat, inner))
 
 
 def trace_buffer_view(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:

@@ -16,7 +16,7 @@ from ..loops.accesses import loads
 from ..loops.body import KernelBody, Stage, Store
 from ..loops.domain import Domain, Loop, domain_of
 from ..loops.index_space import IndexSpace
-from ..loops.scalar_dag import Interner, Load
+from ..loops.scalar_dag import Interner
 from ..origins import current
 from ..values import Function, Value, values_behind
 from .depth_parts import contracted
@@ -95,12 +95,8 @@ class _Plan:
         if "reduce_axis" in (root.kind, members[0].kind) or root.long_dims != members[0].long_dims:
             return False
         found = loads((self._tracer.computed(root, domain),), self.nodes)
-        return all(self._is_at_hand(load, domain) for load in found)
-
-    def _is_at_hand(self, load: Load, domain: Domain) -> bool:
-        """Whether the load reads nothing of the last stage except the element of the same point."""
-        made_here = self._home.get(self._values[load.operand]) == len(self.stages) - 1
-        return not made_here or load.address == domain.address
+        here = [load for load in found if self._home.get(self._values[load.operand]) == len(self.stages) - 1]
+        return all(load.address == domain.address for load in here)
 
 
 def _row_loops(root: Value, rows: int, space: IndexSpace) -> tuple[Loop, ...]:

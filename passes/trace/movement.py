@@ -73,11 +73,8 @@ def trace_flip(tracer: Tracer, value: Value, index: Index, conditions: Condition
 def trace_view(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
     """The operand's flat elements addressed through the stacked views, zero where a mask excludes them."""
     flat, inside = _address(tracer, value, index)
-    restricted = tracer.restrict(conditions, *inside)
-    if restricted is None:
-        return tracer.zero(value.dtype)
-    inner, kept = restricted
-    return tracer.guard(kept, tracer.flat_element(value.operands[0], flat, inner))
+    source = value.operands[0]
+    return tracer.where(value.dtype, conditions, inside, lambda inner: tracer.flat_element(source, flat, inner))
 
 
 def trace_valid(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
@@ -87,10 +84,7 @@ def trace_valid(tracer: Tracer, value: Value, index: Index, conditions: Conditio
     is_mask = source.dtype is DType.UNIT or (source.dtype.is_bool and not source.shape)
     if not is_mask:
         return tracer.within(source, index if source.shape else (), conditions, *inside)
-    restricted = tracer.restrict((), *inside)
-    if restricted is None:
-        return tracer.zero(value.dtype)
-    return tracer.guard(restricted[1], tracer.nodes.constant(value.dtype, True))
+    return tracer.where(value.dtype, (), inside, lambda _: tracer.nodes.constant(value.dtype, True))
 
 
 def _address(tracer: Tracer, value: Value, index: Index) -> tuple[Dim, list[Dim]]:
@@ -124,7 +118,7 @@ def trace_cat(tracer: Tracer, value: Value, index: Index, conditions: Conditions
         here = tracer.element(part, moved, restricted[0])
         within = tracer.restrict((), high)
         node = here if node is None or within is None else tracer.nodes.choose(within[1], here, node)
-    return tracer.zero(value.dtype) if node is None else node
+    return tracer.nodes.zero(value.dtype) if node is None else node
 
 
 def trace_vectorize(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:

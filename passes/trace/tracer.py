@@ -5,7 +5,7 @@ Movement nodes become index arithmetic; computations become scalar nodes. Tracin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from passes.values import Value
@@ -16,7 +16,7 @@ from tensorkiln.expr import Dim, Expr, free_symbols, product
 
 from ..loops.domain import Domain, traced_value
 from ..loops.index_space import Index, IndexSpace
-from ..loops.scalar_dag import Condition, Constant, Interner, Load, Node, zero
+from ..loops.scalar_dag import Condition, Constant, Interner, Load, Node
 
 Conditions: TypeAlias = tuple[Condition, ...]
 Trace: TypeAlias = "Callable[[Tracer, Value, Index, Conditions], Node]"
@@ -48,7 +48,7 @@ class Tracer:
     def element(self, value: Value, index: Index, conditions: Conditions = ()) -> Node:
         """The element of `value` at `index`, needed only where the conditions hold; zero if the value is empty."""
         if 0 in value.shape:
-            return self.zero(value.dtype)
+            return self.nodes.zero(value.dtype)
         key = (value, index, *(c if isinstance(c, int | Expr) else id(c) for c in conditions))
         node = self._memo.get(key)
         if node is None:
@@ -60,15 +60,14 @@ class Tracer:
         if operand is None:
             return self.define(value, index, conditions)
         address = self.space.flatten(index, value.shape)
-        if conditions and self._is_apart(address, conditions) and self.space.is_within(address, product(value.shape)):
-            # It can be read everywhere, in vectors too; `guard` makes it zero where it has to be.
-            conditions = ()
+        if conditions:
+            # Conditions about other loops only: those of pixels are not about a factor of a channel.
+            names = free_symbols(address)
+            is_apart = all(isinstance(each, int | Expr) and names.isdisjoint(free_symbols(each)) for each in conditions)
+            if is_apart and self.space.is_within(address, product(value.shape)):
+                # It can be read everywhere, in vectors too; `guard` makes it zero where it has to be.
+                conditions = ()
         return self.nodes.load(value.dtype, operand, address, conditions, index)
-
-    def _is_apart(self, address: Dim, conditions: Conditions) -> bool:
-        """Whether no condition is about a loop of the address: those of pixels are not about a factor of a channel."""
-        names = free_symbols(address)
-        return all(isinstance(each, int | Expr) and names.isdisjoint(free_symbols(each)) for each in conditions)
 
     def define(self, value: Value, index: Index, conditions: Conditions = ()) -> Node:
         """The element of `value` computed from its own operands, even if the value lives in a buffer."""
@@ -113,24 +112,26 @@ class Tracer:
 
     def within(self, value: Value, index: Index, conditions: Conditions, *wanted: Condition) -> Node:
         """`value` at `index` if all the wanted conditions hold, else zero."""
+        return self.where(value.dtype, conditions, wanted, lambda inner: self.element(value, index, inner))
+
+    def where(
+        self, dtype: DType, conditions: Conditions, wanted: Sequence[Condition], element: Callable[[Conditions], Node]
+    ) -> Node:
+        """What `element` makes under all of the conditions, if the wanted ones hold, else zero."""
         restricted = self.restrict(conditions, *wanted)
         if restricted is None:
-            return self.zero(value.dtype)
+            return self.nodes.zero(dtype)
         inner, kept = restricted
-        return self.guard(kept, self.element(value, index, inner))
+        return self.guard(kept, element(inner))
 
     def guard(self, conditions: Conditions, node: Node) -> Node:
         """Zero unless the conditions hold; a zero stays as it is, and a load takes them on."""
         if isinstance(node, Load):
             added = tuple(condition for condition in conditions if condition not in node.conditions)
             return self.nodes.load(node.dtype, node.operand, node.address, node.conditions + added, node.index)
-        if isinstance(node, Constant) and node is self.zero(node.dtype):
+        if isinstance(node, Constant) and node is self.nodes.zero(node.dtype):
             return node
         return self.nodes.guard(conditions, node)
-
-    def zero(self, dtype: DType) -> Constant:
-        """The literal 0, 0.0 or False."""
-        return zero(self.nodes, dtype)
 
 
 def between(index: Dim, low: Dim, high: Dim) -> tuple[Dim, Dim]:

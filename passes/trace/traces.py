@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from tensorkiln import expr
 
-from ..loops.index_space import Index
-from ..loops.scalar_dag import Node
-from ..values import Value
 from .elementwise import ELEMENTWISE
 from .indexing import INDEXING
 from .movement import MOVEMENT
-from .tracer import Conditions, Trace, Tracer
-
-
-def _trace_noop(tracer: Tracer, value: Value, index: Index, conditions: Conditions) -> Node:
-    """The operand, or zero when there is none"""
-    if value.operands:
-        return tracer.element(value.operands[0], index, conditions)
-    return tracer.zero(value.dtype)
-
+from .tracer import Trace
 
 TRACES: dict[str, Trace] = {
     **ELEMENTWISE,
@@ -35,6 +24,8 @@ TRACES: dict[str, Trace] = {
     ),
     "unique": lambda tracer, value, *_: tracer.nodes.constant(value.dtype, value.int("id")),
     # A device marker, or an unwritten buffer, whose contents are unspecified.
-    **dict.fromkeys(("device", "buffer"), lambda tracer, value, *_: tracer.zero(value.dtype)),
-    "noop": _trace_noop,
+    **dict.fromkeys(("device", "buffer"), lambda tracer, value, *_: tracer.nodes.zero(value.dtype)),
+    "noop": lambda tracer, value, *place: (
+        tracer.element(value.operands[0], *place) if value.operands else tracer.nodes.zero(value.dtype)
+    ),
 }

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dialect.mlir import ir
-from passes.codegen.guard import only_llvm
-from passes.codegen.translate import to_llvm_ir
+from passes.codegen.translate import only_llvm, to_llvm_ir
 from tensorkiln.errors import DiagnosticError
 
 LLVM_FUNCTION = """

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dialect.mlir import ir
-from passes.codegen.guard import only_llvm
+from passes.codegen.translate import only_llvm
 from passes.lower import lower_to_llvm
 from passes.schedule.sum_blocks import ACCUMULATOR_TERMS, ROW_TERMS
 from tensorkiln.build import Builder, flip, gather, matmul, pad, scatter, softmax

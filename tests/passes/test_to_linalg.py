@@ -14,7 +14,7 @@ from passes.to_linalg import kernels as kernels_module
 from passes.to_linalg.kernels import STORES, kernels_to_linalg
 from passes.to_linalg.read_kernel import read_kernel
 from passes.to_linalg.scalar_ops import ScalarFunctions
-from passes.to_linalg.write_kernel import SUFFIX, write_kernel
+from passes.to_linalg.write_kernel import SUFFIX, KernelWriter
 from passes.trace import kernel_body as trace_module
 from passes.values import BODY, NODES, ROOT, ROOTS, functions_of, is_kernel, read_symbols
 from tensorkiln.build import Builder, conv2d, flip, matmul, max_pool2d, pad, relu, scatter, softmax, take
@@ -227,7 +227,7 @@ def test_a_kernel_that_is_read_back_is_written_as_it_was(name: str) -> None:
         with module.context, ir.Location.unknown():
             again = ir.Module.create()
             with ir.InsertionPoint(again.body):
-                write_kernel(body, ScalarFunctions(again.body))
+                KernelWriter(body, ScalarFunctions(again.body)).write()
         written = str(functions[kernel + SUFFIX])
         # A kernel that is read back has no roots in a graph.
         assert str(functions_of(again)[kernel + SUFFIX]) == re.sub(r" attrs =  \{kiln.stores = [^}]*\}", "", written)
