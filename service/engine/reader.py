@@ -27,9 +27,7 @@ from service.store.blobs import INLINE_BYTES, Blobs
 from service.wire.body import MAX_BATCH, MAX_TARGETS, NODE, Body, in_terms_of_source
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError
-from tensorkiln.limits import SHA256_PATTERN
 from tensorkiln.options import CompileOptions
-from tensorkiln.spec.abi import ABI_VERSION
 from tensorkiln.target import Target
 
 from .order import Rendered
@@ -52,20 +50,9 @@ class _Header(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-class _Components(_Header):
-    """Those of an action, as `Action` has them."""
-
-    abi: int
-    build_id: str
-    graph: Annotated[str, StringConstraints(pattern=SHA256_PATTERN)]
-    options: dict[str, Any]
-    salt: str
-    schema_version: Literal[1] = Field(alias="schema")
-    target: dict[str, Any]
-
-
 class _PreparedHeader(_Header):
-    actions: Annotated[list[_Components], Field(min_length=1, max_length=MAX_TARGETS)]
+    targets: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_TARGETS)]
+    options: dict[str, Any]
     dump_stages: bool
 
 
@@ -86,7 +73,7 @@ class _Renaming(BaseModel):
 class Prepared:
     """What a compile request asks for: the actions in the order of its targets, the canonical graph and the renaming.
 
-    Every action is checked to have this graph, this build and the caller's salt: a malicious request can neither reach
+    Every action is made here, of this graph, this build and the caller's salt: a malicious request can neither reach
     the part of the store of another tenant, nor change what others find there.
     """
 
@@ -97,17 +84,15 @@ class Prepared:
 
     @classmethod
     def from_message(cls, message: Message, salt: str) -> Self:
-        """What the task `prepare` answered to a request whose actions have this salt."""
+        """What the task `prepare` answered to a request of a caller with this salt."""
         header = _header(_PreparedHeader, message.header)
         graph, renaming = _part(message, "graph"), _part(message, "renaming")
-        right = (ABI_VERSION, build().build_id, salt, sha256(graph).hexdigest())
-        for each in header.actions:
-            if (each.abi, each.build_id, each.salt, each.graph) != right:
-                raise _crashed("It names an action that is not one of its request.")
-            _check(Target, each.target)
-            _check(CompileOptions, {**each.options, "dump_stages": header.dump_stages})
-        actions = (Action.from_components(each.model_dump(by_alias=True)) for each in header.actions)
-        return cls(tuple(actions), header.dump_stages, graph, renaming)
+        _check(CompileOptions, {**header.options, "dump_stages": header.dump_stages})
+        for target in header.targets:
+            _check(Target, target)
+        versions = {"build_id": build().build_id, "salt": salt}
+        actions = tuple(Action.requested(graph, target, header.options, **versions) for target in header.targets)
+        return cls(actions, header.dump_stages, graph, renaming)
 
 
 def described(message: Message) -> bytes:
@@ -230,9 +215,8 @@ class Reader:
 
     async def prepare(self, body: Body, on_stage: Callable[[str], None] = lambda _: None) -> Prepared:
         """What a compile request asks for."""
-        salt = self._tenancy.salt
-        request = Message({"build_id": build().build_id, "salt": salt}, {"body": body.content})
-        return await self.run("prepare", body, partial(Prepared.from_message, salt=salt), request, on_stage)
+        read = partial(Prepared.from_message, salt=self._tenancy.salt)
+        return await self.run("prepare", body, read, on_progress=on_stage)
 
     async def run(
         self,

@@ -149,8 +149,7 @@ def tenant_data(keyring: Keyring, tenant: str, operator_salt: str) -> Mark:
     def has_program(action: str, record: Mapping[str, Any]) -> bool:
         # No record has the salt: an action is the tenant's when its components and the salt give its digest.
         try:
-            components = {**record["request"], "build_id": record["build_id"], "salt": salt}
-            return Action.from_components(components).digest == action
+            return Action(**record["request"], build_id=record["build_id"], salt=salt).digest == action
         except (KeyError, TypeError):
             return False
 

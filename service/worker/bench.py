@@ -227,7 +227,7 @@ class Bench:
         return outcome
 
     async def _carry_out(self, task: Task) -> str:
-        action = Action.from_components(task.action)
+        action = Action(**task.action)
         if action.build_id != build().build_id:
             _log.error("an order is for another build", digest=action.digest)
             # Left without a result, it would be begun again; every worker here would refuse it.
