@@ -1,8 +1,7 @@
 """The protocol between the service and its fork server: JSON datagrams on a SOCK_SEQPACKET pair.
 
 Service to fork server: `Begin` once, then `Fork` (with the task's socket attached) and `Cancel`. Back: `Ready` or
-`Unready` once, then for each task `Expired` when its deadline passes, and `Ended`; `Refused` instead when no process
-could be made.
+`Unready` once, then for each task `Ended`, or `Refused` when no process could be made.
 """
 
 from __future__ import annotations
@@ -74,18 +73,12 @@ class Refused(Struct, frozen=True, tag=True):
     reason: str
 
 
-class Expired(Struct, frozen=True, tag=True):
-    """The task was killed because its deadline passed, `ran_s` seconds after it began."""
-
-    task: int
-    ran_s: float = 0.0
-
-
 class Ended(Struct, frozen=True, tag=True):
     """The task's process is gone: its wait status, seconds since it began, seconds of CPU, end of its standard error.
 
-    `cancelled`: a `Cancel` arrived while it was alive. `peak_mib` is its maximum resident size, `grown_mib` the part
-    that it did not inherit. `ran_out`: the kernel killed it for its memory; None without a cgroup to tell.
+    `expired`: its deadline passed. `cancelled`: a `Cancel` arrived while it was alive. `peak_mib` is its maximum
+    resident size, `grown_mib` the part that it did not inherit. `ran_out`: the kernel killed it for its memory; None
+    without a cgroup to tell.
     """
 
     task: int
@@ -101,7 +94,7 @@ class Ended(Struct, frozen=True, tag=True):
 
 
 Order = Begin | Fork | Cancel
-Report = Ready | Unready | Refused | Expired | Ended
+Report = Ready | Unready | Refused | Ended
 
 encode = Encoder().encode
 decode = Decoder(Order | Report).decode
