@@ -113,13 +113,6 @@ def split(message: Message) -> tuple[Body | TensorkilnError, ...]:
     )
 
 
-async def believed(read: Callable[[Message], T], message: Message) -> T:
-    """What `read` makes of an answer. It hashes the parts, in a thread when they are large."""
-    if sum(map(len, message.parts.values())) < INLINE_BYTES:
-        return read(message)
-    return await asyncio.to_thread(read, message)
-
-
 def rendered(message: Message, renaming: bytes) -> Rendered:
     """What the task `render` answered."""
     return believable(Rendered(renaming, _part(message, "answer"), _part(message, "repeat")))
@@ -145,8 +138,10 @@ def in_user_terms(error: TensorkilnError, renaming: bytes) -> TensorkilnError:
         told = in_terms_of_source(error, [known.places[at] for at in known.placed], known.field)
         return told if about_nodes else type(error)(told.message, pointers=error.pointers, details=error.details)
 
+    users = dict(enumerate(known.nodes))
+
     def rename(text: str) -> str:
-        return NODE.sub(lambda match: f"/nodes/{_at(known.nodes, int(match[1]))}", text)
+        return NODE.sub(lambda match: f"/nodes/{users.get(int(match[1]), int(match[1]))}", text)
 
     pointers = [rename(pointer) for pointer in error.pointers]
     return type(error)(rename(error.message), pointers=pointers, details=error.details)
@@ -195,10 +190,6 @@ def _crashed(what: str) -> CrashedError:
     return CrashedError(f"The process that read the request gave an invalid answer. {what}", details=_RETURN)
 
 
-def _at(nodes: list[int], canonical: int) -> int:
-    return nodes[canonical] if canonical < len(nodes) else canonical
-
-
 @dataclass(eq=False)
 class Reader:
     """Runs short tasks in `sandbox` within `limits`, by `turns`; a body that kills its task is stored in `blobs`.
@@ -232,7 +223,9 @@ class Reader:
             async with self._turns.turn(len(body.content)) as turn:
                 request = request or Message({}, {"body": body.content})
                 answer = await sandbox.run(kind, request, self._limits, on_progress, spending=Spending(turn.charge))
-                return await believed(read, answer)
+                # It hashes the parts, in a thread when they are large.
+                is_large = sum(map(len, answer.parts.values())) >= INLINE_BYTES
+                return await asyncio.to_thread(read, answer) if is_large else read(answer)
         except TensorkilnError as error:
             if not needs_reproducer(error) or not self._tenancy.may_compile:
                 raise

@@ -61,8 +61,14 @@ def document(app: FastAPI) -> dict[str, Any]:
         )
         app.openapi_schema.setdefault("components", {}).setdefault("schemas", {}).update(_request_schemas())
         _describe_credentials(app.openapi_schema)
-        _show_answers(app.openapi_schema)
-        _for_readers_of_json(app.openapi_schema["components"]["schemas"])
+        for name, value in answers().items():
+            method, path, status = name.split()
+            shown = app.openapi_schema["paths"][path][method.lower()]["responses"][status]["content"]
+            shown["application/json"]["example"] = value
+        # Descriptions are about JSON only: the models are also Python's, which has None and exceptions.
+        for schema in app.openapi_schema["components"]["schemas"].values():
+            if said := schema.get("description"):
+                schema["description"] = _NONE.sub("null", _RAISED.sub("", said)).strip()
     return app.openapi_schema
 
 
@@ -78,20 +84,6 @@ def _describe_credentials(document: dict[str, Any]) -> None:
                 # An answer to HEAD has no body.
                 documented_as = {"description": response["description"]} if method == "head" else response
                 operation["responses"].setdefault(str(status), documented_as)
-
-
-def _show_answers(document: dict[str, Any]) -> None:
-    """Add an example to each answer in JSON that is no error."""
-    for name, value in answers().items():
-        method, path, status = name.split()
-        document["paths"][path][method.lower()]["responses"][status]["content"]["application/json"]["example"] = value
-
-
-def _for_readers_of_json(schemas: dict[str, Any]) -> None:
-    """Say in every description what concerns JSON only: the models are also Python's, which has None and exceptions."""
-    for schema in schemas.values():
-        if said := schema.get("description"):
-            schema["description"] = _NONE.sub("null", _RAISED.sub("", said)).strip()
 
 
 def _request_schemas() -> dict[str, Any]:

@@ -96,22 +96,17 @@ class Connection:
         try:
             async with asyncio.timeout(timeout_s):
                 return connection, await asyncio.shield(connection._ready)
-        except TimeoutError:
-            await connection.close()
-            raise UnavailableError(f"The fork server was not ready within {timeout_s:g} s.") from None
-        except LostWorkerError:
-            await connection.close()
-            raise UnavailableError(
-                f"The fork server ended with status {connection._process.returncode} before it was ready; "
-                "its standard error says why."
-            ) from None
-        except UnavailableError:
-            await connection.close()
-            raise
-        except asyncio.CancelledError:
-            # A cancelled caller must not wait for a graceful end.
-            connection.kill()
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                connection.kill()  # a cancelled caller must not wait for a graceful end
             await asyncio.shield(connection.close())
+            if isinstance(error, TimeoutError):
+                raise UnavailableError(f"The fork server was not ready within {timeout_s:g} s.") from None
+            if isinstance(error, LostWorkerError):
+                raise UnavailableError(
+                    f"The fork server ended with status {connection._process.returncode} before it was ready; "
+                    "its standard error says why."
+                ) from None
             raise
 
     @property

@@ -18,7 +18,7 @@ from service.identity.register import TENANT_PATTERN
 from service.identity.tenancy import folders_of, salt_of
 from service.store.attempts import FOLDER as CRASHES
 from service.store.evict import GRACE_S, remove
-from service.store.inventory import BLOBS, PROGRAMS, REQUESTS, RIGHTS, items, read, signed_record
+from service.store.inventory import BLOBS, PROGRAMS, REQUESTS, RIGHTS, contents, items, read, signed_record
 from service.store.job_records import ENDED_FOLDER
 from service.store.location import ObjectStore
 from service.store.nearest import FOLDER as NEAREST
@@ -111,9 +111,8 @@ async def _found(store: ObjectStore, folder: str, mark: Mark) -> AsyncGenerator[
 
 async def _records(store: ObjectStore, folder: str) -> AsyncGenerator[tuple[str, Mapping[str, Any]]]:
     """The records in a folder with their paths, except damaged ones."""
-    async for item in items(store, folder):
-        record = unsealed(await read(store, item.path) or b"")
-        if record is not None:
+    async for item, content in contents(store, folder):
+        if (record := unsealed(content)) is not None:
             yield item.path, record
 
 
