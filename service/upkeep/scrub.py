@@ -216,7 +216,11 @@ def main() -> int:
 
 
 async def _run(arguments: argparse.Namespace, settings: Settings, limits: Bounds | None) -> dict[str, object]:
-    mark = _mark(arguments, settings)
+    mark: Mark | None = None
+    if arguments.purge_tenant is not None:
+        mark = tenant_data(Tenants(settings.identity_directory), arguments.purge_tenant, settings.salt)
+    elif arguments.purge_build is not None:
+        mark = build_data(arguments.purge_build)
     store = open_store(arguments.store or settings.store_location, make=False)
     keyring = Keyring(settings.keys_directory)
     if not arguments.lost_keys:
@@ -231,13 +235,6 @@ async def _run(arguments: argparse.Namespace, settings: Settings, limits: Bounds
     if limits is not None and not arguments.dry_run:
         answer["evicted"] = asdict(await evict(store, limits))
     return answer
-
-
-def _mark(arguments: argparse.Namespace, settings: Settings) -> Mark | None:
-    """What to purge, if anything. RequestError for a tenant without a part of the store of its own."""
-    if arguments.purge_tenant is not None:
-        return tenant_data(Tenants(settings.identity_directory), arguments.purge_tenant, settings.salt)
-    return build_data(arguments.purge_build) if arguments.purge_build is not None else None
 
 
 def _mib(text: str) -> int:
