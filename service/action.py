@@ -14,8 +14,11 @@ from hashlib import sha256
 from typing import Any
 
 from tensorkiln.limits import SHA256_PATTERN
+from tensorkiln.spec.abi import ABI_VERSION
 
 GRAPH = "graph"
+SCHEMA_VERSION = 1
+"""The only version of the wire format of graphs."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,11 @@ class Action:
         return sha256(json.dumps(self.components, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     @staticmethod
-    def from_components(components: Mapping[str, Any]) -> Action:
-        return Action(**components)
+    def requested(
+        graph: bytes, target: Mapping[str, Any], options: Mapping[str, Any], *, build_id: str, salt: str
+    ) -> Action:
+        """The action of a canonical graph, given as JSON, in the versions of this service."""
+        return Action(ABI_VERSION, build_id, sha256(graph).hexdigest(), options, salt, SCHEMA_VERSION, target)
 
 
 def differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> tuple[str, ...]:

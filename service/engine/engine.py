@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 
 from service.fairness.shares import Shares
@@ -121,7 +120,7 @@ class Engine:
         )
         if self._farm is not None:
             # Workers compile: programs that were compiled with less isolation than this are not trusted.
-            ready = replace(ready, level=self.notary.isolation, mechanisms=(), shortcomings=())
+            ready = Ready(ready.baseline_mib, mechanisms=(), level=self.notary.isolation)
         else:
             # Before any job runs: programs are signed with this level, and stored programs need at least this level.
             self.notary.isolation = ready.level

@@ -27,9 +27,7 @@ from service.store.blobs import INLINE_BYTES, Blobs
 from service.wire.body import MAX_BATCH, MAX_TARGETS, NODE, Body, in_terms_of_source
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError
-from tensorkiln.limits import SHA256_PATTERN
 from tensorkiln.options import CompileOptions
-from tensorkiln.spec.abi import ABI_VERSION
 from tensorkiln.target import Target
 
 from .order import Rendered
@@ -52,20 +50,9 @@ class _Header(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-class _Components(_Header):
-    """Those of an action, as `Action` has them."""
-
-    abi: int
-    build_id: str
-    graph: Annotated[str, StringConstraints(pattern=SHA256_PATTERN)]
-    options: dict[str, Any]
-    salt: str
-    schema_version: Literal[1] = Field(alias="schema")
-    target: dict[str, Any]
-
-
 class _PreparedHeader(_Header):
-    actions: Annotated[list[_Components], Field(min_length=1, max_length=MAX_TARGETS)]
+    targets: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_TARGETS)]
+    options: dict[str, Any]
     dump_stages: bool
 
 
@@ -86,7 +73,7 @@ class _Renaming(BaseModel):
 class Prepared:
     """What a compile request asks for: the actions in the order of its targets, the canonical graph and the renaming.
 
-    Every action is checked to have this graph, this build and the caller's salt: a malicious request can neither reach
+    Every action is made here, of this graph, this build and the caller's salt: a malicious request can neither reach
     the part of the store of another tenant, nor change what others find there.
     """
 
@@ -97,17 +84,15 @@ class Prepared:
 
     @classmethod
     def from_message(cls, message: Message, salt: str) -> Self:
-        """What the task `prepare` answered to a request whose actions have this salt."""
+        """What the task `prepare` answered to a request of a caller with this salt."""
         header = _header(_PreparedHeader, message.header)
         graph, renaming = _part(message, "graph"), _part(message, "renaming")
-        right = (ABI_VERSION, build().build_id, salt, sha256(graph).hexdigest())
-        for each in header.actions:
-            if (each.abi, each.build_id, each.salt, each.graph) != right:
-                raise _crashed("It names an action that is not one of its request.")
-            _check(Target, each.target)
-            _check(CompileOptions, {**each.options, "dump_stages": header.dump_stages})
-        actions = (Action.from_components(each.model_dump(by_alias=True)) for each in header.actions)
-        return cls(tuple(actions), header.dump_stages, graph, renaming)
+        _check(CompileOptions, {**header.options, "dump_stages": header.dump_stages})
+        for target in header.targets:
+            _check(Target, target)
+        versions = {"build_id": build().build_id, "salt": salt}
+        actions = tuple(Action.requested(graph, target, header.options, **versions) for target in header.targets)
+        return cls(actions, header.dump_stages, graph, renaming)
 
 
 def described(message: Message) -> bytes:
@@ -126,13 +111,6 @@ def split(message: Message) -> tuple[Body | TensorkilnError, ...]:
     return tuple(
         _refusal(refused[at]) if at in refused else Body(parts[at], sha256(parts[at]).hexdigest()) for at in positions
     )
-
-
-async def believed(read: Callable[[Message], T], message: Message) -> T:
-    """What `read` makes of an answer. It hashes the parts, in a thread when they are large."""
-    if sum(map(len, message.parts.values())) < INLINE_BYTES:
-        return read(message)
-    return await asyncio.to_thread(read, message)
 
 
 def rendered(message: Message, renaming: bytes) -> Rendered:
@@ -160,8 +138,10 @@ def in_user_terms(error: TensorkilnError, renaming: bytes) -> TensorkilnError:
         told = in_terms_of_source(error, [known.places[at] for at in known.placed], known.field)
         return told if about_nodes else type(error)(told.message, pointers=error.pointers, details=error.details)
 
+    users = dict(enumerate(known.nodes))
+
     def rename(text: str) -> str:
-        return NODE.sub(lambda match: f"/nodes/{_at(known.nodes, int(match[1]))}", text)
+        return NODE.sub(lambda match: f"/nodes/{users.get(int(match[1]), int(match[1]))}", text)
 
     pointers = [rename(pointer) for pointer in error.pointers]
     return type(error)(rename(error.message), pointers=pointers, details=error.details)
@@ -210,10 +190,6 @@ def _crashed(what: str) -> CrashedError:
     return CrashedError(f"The process that read the request gave an invalid answer. {what}", details=_RETURN)
 
 
-def _at(nodes: list[int], canonical: int) -> int:
-    return nodes[canonical] if canonical < len(nodes) else canonical
-
-
 @dataclass(eq=False)
 class Reader:
     """Runs short tasks in `sandbox` within `limits`, by `turns`; a body that kills its task is stored in `blobs`.
@@ -230,9 +206,8 @@ class Reader:
 
     async def prepare(self, body: Body, on_stage: Callable[[str], None] = lambda _: None) -> Prepared:
         """What a compile request asks for."""
-        salt = self._tenancy.salt
-        request = Message({"build_id": build().build_id, "salt": salt}, {"body": body.content})
-        return await self.run("prepare", body, partial(Prepared.from_message, salt=salt), request, on_stage)
+        read = partial(Prepared.from_message, salt=self._tenancy.salt)
+        return await self.run("prepare", body, read, on_progress=on_stage)
 
     async def run(
         self,
@@ -248,7 +223,9 @@ class Reader:
             async with self._turns.turn(len(body.content)) as turn:
                 request = request or Message({}, {"body": body.content})
                 answer = await sandbox.run(kind, request, self._limits, on_progress, spending=Spending(turn.charge))
-                return await believed(read, answer)
+                # It hashes the parts, in a thread when they are large.
+                is_large = sum(map(len, answer.parts.values())) >= INLINE_BYTES
+                return await asyncio.to_thread(read, answer) if is_large else read(answer)
         except TensorkilnError as error:
             if not needs_reproducer(error) or not self._tenancy.may_compile:
                 raise

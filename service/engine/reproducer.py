@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any, Final
 
 import structlog
@@ -18,7 +17,6 @@ from tensorkiln.errors import (
     TensorkilnError,
     UnavailableError,
 )
-from tensorkiln.spec.abi import ABI_VERSION
 
 _log = structlog.get_logger()
 _BEGINNING: Final = b'{"graph":'
@@ -39,12 +37,12 @@ def reproduced_action(reproducer: bytes, build_id: str, salt: str) -> Action | N
     """The action of a body that `compile_reproducer` made; None for other bytes."""
     try:
         asked = json.loads(reproducer)
-        ending = b"," + _rest(asked["target"], asked["options"])
-        schema, options, target = asked["graph"]["schema"], asked["options"], asked["target"]
+        target, options = asked["target"], asked["options"]
+        ending = b"," + _rest(target, options)
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    graph = sha256(reproducer.removeprefix(_BEGINNING).removesuffix(ending)).hexdigest()
-    return Action(ABI_VERSION, build_id, graph, options, salt, schema, target)
+    graph = reproducer.removeprefix(_BEGINNING).removesuffix(ending)
+    return Action.requested(graph, target, options, build_id=build_id, salt=salt)
 
 
 def _rest(target: Mapping[str, Any], options: Mapping[str, Any]) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
@@ -54,14 +54,9 @@ class Requests:
 
 
 def _tell(scope: Scope, status: int, seconds: float) -> None:
-    method, route = labels.method(scope["method"]), _route(scope)
+    method = labels.method(scope["method"])
+    # The template of the path; none for an unknown path or a refused request.
+    route = str(getattr(scope.get("route"), "path", labels.NONE))
     HTTP_REQUESTS.labels(method, route, str(status)).inc()
     HTTP_SECONDS.labels(method, route).observe(seconds)
     _log.info("request", method=method, route=route, status=status, ms=round(seconds * 1e3, 2))
-
-
-def _route(scope: Scope) -> str:
-    """The template of the path; `none` for an unknown path or a refused request."""
-    route: Any = scope.get("route")
-    path = getattr(route, "path", None)
-    return path if isinstance(path, str) else labels.NONE

@@ -26,12 +26,6 @@ class Page:
     etag: str
 
 
-def _read(name: str) -> Page:
-    path = Path(__file__).with_name(name)
-    content = path.read_bytes()
-    return Page(content, f"{_TYPES[path.suffix]}; charset=utf-8", f'"{sha256(content).hexdigest()}"')
-
-
 PATHS: Final = frozenset({*_NAMED, *(f"{FOLDER}/{name}" for name in _PARTS)})
 """Public paths: they hold no data, and a browser opens them before it has a key to send."""
 
@@ -39,4 +33,6 @@ PATHS: Final = frozenset({*_NAMED, *(f"{FOLDER}/{name}" for name in _PARTS)})
 @cache
 def page(path: str) -> Page:
     """The file at one of PATHS."""
-    return _read(_NAMED.get(path) or path.removeprefix(f"{FOLDER}/"))
+    file = Path(__file__).with_name(_NAMED.get(path) or path.removeprefix(f"{FOLDER}/"))
+    content = file.read_bytes()
+    return Page(content, f"{_TYPES[file.suffix]}; charset=utf-8", f'"{sha256(content).hexdigest()}"')

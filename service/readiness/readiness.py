@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import Final
@@ -28,7 +28,7 @@ PATIENCE_S: Final = 4.0
 
 _log = structlog.get_logger()
 LIMITS: Final = Limits(deadline_s=5.0, memory_mib=256, file_mib=1)
-AT_START: Final = replace(LIMITS, deadline_s=60.0)
+AT_START: Final = Limits(deadline_s=60.0, memory_mib=256, file_mib=1)
 """For the first check of a service, which is slow on a machine where much starts at once."""
 _WHAT: Final = "a small graph is not compiled"
 CHECKS: Final = ("canary", "store", "disk", "queue")

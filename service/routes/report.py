@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Annotated, Any, Final
 
@@ -47,9 +46,10 @@ async def report(
     It is in canonical names, and the graph is that of the texts. docs/report.md has more.
     """
     entries = [await engine.program(each) for each in (digest, against) if each is not None]
-    etag = _tag(entries)
+    # All that is shown, and the page that shows it.
+    shown = [[each.program, each.signature, sorted(each.stages.items()), dict(each.seconds)] for each in entries]
     headers = {
-        "ETag": etag,
+        "ETag": f'"{sha256(_json([content_security_policy(), shown])).hexdigest()}"',
         "Cache-Control": "no-cache",
         # In addition to the policy of every answer: names in a program never run as script, and the page does not share
         # the service's origin.
@@ -60,41 +60,15 @@ async def report(
     if current is not None:
         return current
     sides = [await _stored(engine, each, request) for each in entries]
-    made = await asyncio.to_thread(lambda: page(*(side.parts() for side in sides)))
+    made = await asyncio.to_thread(lambda: page(*(parts() for parts in sides)))
     return HTMLResponse(made, headers=headers)
 
 
-def _tag(entries: Sequence[Entry]) -> str:
-    """The ETag: a hash of the digests of all that is shown, and of the page that shows it."""
-    shown = [[each.program, each.signature, sorted(each.stages.items()), dict(each.seconds)] for each in entries]
-    return f'"{sha256(_json([content_security_policy(), shown])).hexdigest()}"'
+async def _stored(engine: Engine, entry: Entry, request: Request) -> Callable[[], Parts]:
+    """Load a program and its texts, of which the function makes what the page shows.
 
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """A program and its texts, as they are stored."""
-
-    entry: Entry
-    program: bytes
-    texts: Mapping[str, bytes]
-    left_out: Sequence[str]
-
-    def parts(self) -> Parts:
-        """The input of the page."""
-        entry = self.entry
-        parts = {
-            "program": self.program,
-            "signature": entry.signature.encode(),
-            "seconds": _json(dict(entry.seconds)),
-        }
-        parts |= {f"stage:{name}": _json(text.decode("utf-8", "replace")) for name, text in self.texts.items()}
-        if self.left_out:
-            parts["about"] = _json({"texts left out": ", ".join(self.left_out)})
-        return parts
-
-
-async def _stored(engine: Engine, entry: Entry, request: Request) -> _Side:
-    """Load a program and its texts. UnavailableError or RateLimitedError while there is no room for the page."""
+    UnavailableError or RateLimitedError while there is no room for the page.
+    """
     program = await engine.blobs.get(entry.program)
     if program is None:
         raise NotFoundError(f"The stored program {entry.program} is missing or was damaged; compile the graph again.")
@@ -110,7 +84,13 @@ async def _stored(engine: Engine, entry: Entry, request: Request) -> _Side:
         held_by(request.scope).add(COPIES * len(text), one_at_least=True)
         room -= len(text)
         texts[name] = text
-    return _Side(entry, program, texts, left_out)
+
+    def parts() -> Parts:
+        made = {"program": program, "signature": entry.signature.encode(), "seconds": _json(dict(entry.seconds))}
+        made |= {f"stage:{name}": _json(text.decode("utf-8", "replace")) for name, text in texts.items()}
+        return made | ({"about": _json({"texts left out": ", ".join(left_out)})} if left_out else {})
+
+    return parts
 
 
 def _ptx(entry: Entry) -> dict[str, str]:

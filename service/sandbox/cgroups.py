@@ -63,15 +63,13 @@ class Cgroups:
     def delegated(cls) -> Cgroups | None:
         """Cgroups beside this process's leaf; None when it is in no such leaf or may not create cgroups there."""
         own = _own()
-        if own is None or own.name != LEAF or not _shares_out(own.parent):
-            return None
-        made = cls(own.parent)
-        made._sweep()
-        try:
-            made.make(_TRIED_BYTES).end()
-        except OSError:
-            return None
-        return made
+        with suppress(OSError):
+            if own is not None and own.name == LEAF and _words(own.parent / "cgroup.subtree_control") >= _CONTROLLERS:
+                made = cls(own.parent)
+                made._sweep()
+                made.make(_TRIED_BYTES).end()
+                return made
+        return None
 
     def make(self, most_bytes: int) -> Cgroup:
         """Create a cgroup limited to one task, one processor and no swap. OSError when the kernel refuses.
@@ -122,13 +120,6 @@ def move_into_leaf() -> None:
             for process in processes:
                 (own / "cgroup.procs").write_text(process)
         (own.parent / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in sorted(_CONTROLLERS)))
-
-
-def _shares_out(group: Path) -> bool:
-    try:
-        return _words(group / "cgroup.subtree_control") >= _CONTROLLERS
-    except OSError:
-        return False
 
 
 def _words(path: Path) -> set[str]:

@@ -8,15 +8,13 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import TypeVar
+from typing import Any
 
 from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
 
 from . import control
-from .control import Cancel, Ended, Expired, Fork, Limits, Ready, Refused, Unready
+from .control import Cancel, Ended, Fork, Limits, Ready, Refused, Unready
 from .spawn import END_GRACE_S, Spawned
-
-_T = TypeVar("_T")
 
 
 class Spending:
@@ -63,13 +61,17 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class RunningTask:
-    """One task, started at `begun` (loop time): `expired` is set at its deadline, `ended` when its process is gone."""
+    """One task, started at `begun` (loop time): `ended` is set when its process is gone."""
 
     task: int
     begun: float
     spending: Spending
     ended: asyncio.Future[Ended]
-    expired: asyncio.Future[Expired]
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether its process was ended at its deadline."""
+        return self.ended.done() and not self.ended.exception() and self.ended.result().expired
 
 
 class Connection:
@@ -94,22 +96,17 @@ class Connection:
         try:
             async with asyncio.timeout(timeout_s):
                 return connection, await asyncio.shield(connection._ready)
-        except TimeoutError:
-            await connection.close()
-            raise UnavailableError(f"The fork server was not ready within {timeout_s:g} s.") from None
-        except LostWorkerError:
-            await connection.close()
-            raise UnavailableError(
-                f"The fork server ended with status {connection._process.returncode} before it was ready; "
-                "its standard error says why."
-            ) from None
-        except UnavailableError:
-            await connection.close()
-            raise
-        except asyncio.CancelledError:
-            # A cancelled caller must not wait for a graceful end.
-            connection.kill()
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                connection.kill()  # a cancelled caller must not wait for a graceful end
             await asyncio.shield(connection.close())
+            if isinstance(error, TimeoutError):
+                raise UnavailableError(f"The fork server was not ready within {timeout_s:g} s.") from None
+            if isinstance(error, LostWorkerError):
+                raise UnavailableError(
+                    f"The fork server ended with status {connection._process.returncode} before it was ready; "
+                    "its standard error says why."
+                ) from None
             raise
 
     @property
@@ -123,8 +120,7 @@ class Connection:
         """
         if self.is_lost:
             raise _lost()
-        now, ended, expired = self._loop.time(), self._loop.create_future(), self._loop.create_future()
-        running = RunningTask(next(self._numbers), now, spending, ended, expired)
+        running = RunningTask(next(self._numbers), self._loop.time(), spending, self._loop.create_future())
         try:
             socket.send_fds(self._orders, [control.encode(Fork(running.task, kind, limits))], [channel.fileno()])
         except BlockingIOError:
@@ -185,13 +181,11 @@ class Connection:
                 self._ready.set_result(report)
             case Unready():
                 _fail(self._ready, UnavailableError(f"The fork server cannot start: {report.reason}."))
-            case Expired() if report.task in self._waiting:
-                _settle(self._waiting[report.task].expired, report)
             case Refused():
                 error = UnavailableError(f"The operating system starts no process for the compile: {report.reason}.")
                 _fail(self._over(report.task, 0.0).ended, error)
             case Ended():
-                _settle(self._over(report.task, report.cpu_s).ended, report)
+                self._over(report.task, report.cpu_s).ended.set_result(report)
             case _:
                 raise AssertionError(f"a fork server does not send {report}")
 
@@ -218,12 +212,7 @@ def _lost() -> LostWorkerError:
     return LostWorkerError("The process that did the work is gone; send the request again.")
 
 
-def _settle(future: asyncio.Future[_T], value: _T) -> None:
-    if not future.done():
-        future.set_result(value)
-
-
-def _fail(future: asyncio.Future[_T], error: TensorkilnError) -> None:
+def _fail(future: asyncio.Future[Any], error: TensorkilnError) -> None:
     if not future.done():
         future.set_exception(error)
         future.exception()  # mark it as retrieved: the caller may have left

@@ -1,23 +1,22 @@
 """The protocol between the service and its fork server: JSON datagrams on a SOCK_SEQPACKET pair.
 
 Service to fork server: `Begin` once, then `Fork` (with the task's socket attached) and `Cancel`. Back: `Ready` or
-`Unready` once, then for each task `Expired` when its deadline passes, and `Ended`; `Refused` instead when no process
-could be made.
+`Unready` once, then for each task `Ended`, or `Refused` when no process could be made.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Final
+from typing import Final
+
+from msgspec import Struct
+from msgspec.json import Decoder, Encoder
 
 MAX_DATAGRAM: Final = 128 << 10
 STDERR_TAIL: Final = 16 << 10
 """Bytes kept from the end of a task's standard error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Limits of one task: wall-clock seconds, MiB of address space beyond the fork server's, MiB per file."""
 
     deadline_s: float
@@ -25,8 +24,7 @@ class Limits:
     file_mib: int
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(Struct, frozen=True, tag=True):
     """Prepare to serve: `scratch` is the directory of all tasks, `wall` the value of the `Wall` that confines them.
 
     `namespaces` are those of the service. The warm-ups in `later` run when the server is first idle.
@@ -39,8 +37,7 @@ class Begin:
     later: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Fork:
+class Fork(Struct, frozen=True, tag=True):
     """Start a task of this kind; its socket travels with the datagram."""
 
     task: int
@@ -48,15 +45,13 @@ class Fork:
     limits: Limits
 
 
-@dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(Struct, frozen=True, tag=True):
     """Kill this task: its caller has left."""
 
     task: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(Struct, frozen=True, tag=True):
     """The fork server has loaded what tasks need, at this `Level`; `shortcomings` say why at no stronger one."""
 
     baseline_mib: int
@@ -65,35 +60,25 @@ class Ready:
     shortcomings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Unready:
+class Unready(Struct, frozen=True, tag=True):
     """The fork server could not load what tasks need, and ends; its standard error has the traceback."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True, tag=True):
     """The operating system makes no process for the task."""
 
     task: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Expired:
-    """The task was killed because its deadline passed, `ran_s` seconds after it began."""
-
-    task: int
-    ran_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True, tag=True):
     """The task's process is gone: its wait status, seconds since it began, seconds of CPU, end of its standard error.
 
-    `cancelled`: a `Cancel` arrived while it was alive. `peak_mib` is its maximum resident size, `grown_mib` the part
-    that it did not inherit. `ran_out`: the kernel killed it for its memory; None without a cgroup to tell.
+    `expired`: its deadline passed. `cancelled`: a `Cancel` arrived while it was alive. `peak_mib` is its maximum
+    resident size, `grown_mib` the part that it did not inherit. `ran_out`: the kernel killed it for its memory; None
+    without a cgroup to tell.
     """
 
     task: int
@@ -109,26 +94,7 @@ class Ended:
 
 
 Order = Begin | Fork | Cancel
-Report = Ready | Unready | Refused | Expired | Ended
+Report = Ready | Unready | Refused | Ended
 
-_KINDS: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (Begin, Fork, Cancel, Ready, Unready, Refused, Expired, Ended)
-}
-
-
-def encode(message: Order | Report) -> bytes:
-    content = {"is": type(message).__name__}
-    content |= {field.name: getattr(message, field.name) for field in fields(message)}
-    return json.dumps(content, separators=(",", ":"), default=asdict).encode()
-
-
-def decode(datagram: bytes) -> Order | Report:
-    content = json.loads(datagram)
-    kind = _KINDS[content.pop("is")]
-    if kind is Fork:
-        content["limits"] = Limits(**content["limits"])
-    if kind is Begin:
-        content |= {name: tuple(content[name]) for name in ("namespaces", "later")}
-    if kind is Ready:
-        content |= {name: tuple(content[name]) for name in ("mechanisms", "shortcomings")}
-    return kind(**{field.name: content[field.name] for field in fields(kind)})
+encode = Encoder().encode
+decode = Decoder(Order | Report).decode

@@ -35,10 +35,6 @@ class Forked:
     is_cancelled: bool = False
     tail: bytearray = field(default_factory=bytearray)
 
-    @property
-    def ran_s(self) -> float:
-        return time.monotonic() - self.begun
-
     def read_stderr(self) -> bool:
         """Read the process's standard error and keep its end; False once the process has closed it."""
         try:
@@ -79,7 +75,7 @@ class Forked:
             grown_mib=max(peak_mib - self.inherited_mib, 0),
             cpu_s=usage.ru_utime + usage.ru_stime,
             stderr=self.tail.decode("utf-8", "replace"),
-            ran_s=self.ran_s,
+            ran_s=time.monotonic() - self.begun,
             cancelled=self.is_cancelled,
             ran_out=ran_out,
         )

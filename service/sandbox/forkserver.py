@@ -24,7 +24,7 @@ from service.process.interpreter import frozen_heap
 
 from . import confine, control, probe
 from .child import Task
-from .control import Begin, Cancel, Expired, Fork, Ready, Refused, Unready
+from .control import Begin, Cancel, Fork, Ready, Refused, Unready
 from .forked import Forked, Forker
 from .levels import Wall
 from .scratch import Remover, remove
@@ -128,11 +128,9 @@ class ForkServer:
 
     def _expire(self) -> None:
         now = time.monotonic()
-        for task, running in self._running.items():
+        for running in self._running.values():
             if running.deadline <= now and not running.is_expired:
                 running.is_expired = True
-                # Reported before the kill: a process with much memory dies slowly.
-                self._report(Expired(task, running.ran_s))
                 running.kill()
 
     def _reap(self, forked: Forked) -> None:

@@ -50,7 +50,13 @@ def choose_confinement(
     confinement = replace(forker.confinement, level=level)
     forker.confinement = confinement
     baseline_mib = forker.baseline_bytes // confine.MIB
-    mechanisms = (*_mechanisms(confinement, wall), *(() if cgroups is None else ("cgroup",)))
+    mechanisms = (
+        *("fork", "rlimits", "no_new_privs", "no_capabilities"),
+        *(("seccomp",) if syscalls.is_supported() else ()),
+        *((f"landlock abi {confinement.landlock_abi}",) if confinement.landlock_abi else ()),
+        *((wall.value,) if wall is Wall.BWRAP else ()),
+        *(("cgroup",) if cgroups is not None else ()),
+    )
     return forker, Ready(baseline_mib, mechanisms, level.value, tuple(shortcomings))
 
 
@@ -61,15 +67,6 @@ def _outer_level(wall: Wall, outside: tuple[str, ...]) -> tuple[Level, str | Non
     if shared:
         return Level.LANDLOCK, f"the fork server shares {', '.join(shared)} with the service"
     return Level.EXTERNAL, None
-
-
-def _mechanisms(confinement: Confinement, wall: Wall) -> tuple[str, ...]:
-    return (
-        *("fork", "rlimits", "no_new_privs", "no_capabilities"),
-        *(("seccomp",) if syscalls.is_supported() else ()),
-        *((f"landlock abi {confinement.landlock_abi}",) if confinement.landlock_abi else ()),
-        *((wall.value,) if wall is Wall.BWRAP else ()),
-    )
 
 
 def _fault(findings: Findings | str) -> str:

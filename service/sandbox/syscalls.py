@@ -7,14 +7,26 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import json
 import os
 import platform
 import struct
+from collections.abc import Mapping
 from functools import cache
-from typing import Final
+from pathlib import Path
+from typing import Any, Final, TypeAlias
 
 from .confine import LIBC, checked, prctl
-from .syscall_numbers import FIRST_UNKNOWN, JUDGED, REFUSED
+
+_Numbers: TypeAlias = Mapping[str, tuple[int, int | None]]
+_TABLE: Final[dict[str, Any]] = json.loads(Path(__file__).with_name("syscall_numbers.json").read_bytes())
+"""Numbers of system calls: of x86-64, and of aarch64 (null where it has no such call), from <asm/unistd.h>."""
+REFUSED: Final[_Numbers] = {name: numbers for calls in _TABLE["refused"].values() for name, numbers in calls.items()}
+"""Calls that are refused with any arguments; the table has them by the reason."""
+JUDGED: Final[_Numbers] = _TABLE["judged"]
+"""Calls that are refused depending on their arguments."""
+FIRST_UNKNOWN: Final = 463
+"""Calls from this number on, which both architectures share, are newer than the table."""
 
 # <linux/bpf_common.h>, <linux/filter.h>
 _LOAD_WORD: Final = 0x20
@@ -36,7 +48,7 @@ _PR_GET_SECCOMP: Final = 21
 _MODE_FILTER: Final = 2
 
 _MACHINES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-"""The column of a machine in `syscall_numbers`, and its AUDIT_ARCH value in <linux/audit.h>."""
+"""The column of a machine in the table, and its AUDIT_ARCH value in <linux/audit.h>."""
 
 _X32_BIT: Final = 0x40000000
 _OF_OTHERS: Final = (1, 62)
@@ -84,7 +96,7 @@ def is_supported() -> bool:
 
 
 def number(name: str) -> int | None:
-    """The number of a call of `syscall_numbers` on this machine; None where it has no such call, or is not known."""
+    """The number of a call of the table on this machine; None where it has no such call, or is not known."""
     column, _ = _MACHINES.get(platform.machine(), (None, 0))
     return None if column is None else {**REFUSED, **JUDGED}[name][column]
 

@@ -38,7 +38,10 @@ def verdict(ended: Ended, limits: Limits, stage: str) -> TensorkilnError:
         message = f"The process closed its socket or broke the protocol during {stage}, without an answer."
         return CrashedError(message, details=details)
     if ended.expired or number == signal.SIGXCPU:
-        return deadline_exceeded(limits, stage, details)
+        return DeadlineExceededError(
+            f"The compile was ended during {stage} at its deadline of {limits.deadline_s:g} s.",
+            details={**details, "deadline_s": limits.deadline_s},
+        )
     if number == signal.SIGXFSZ:
         return ResourceExhaustedError(
             f"The compile wrote a file above the limit of {limits.file_mib} MiB during {stage}.",
@@ -60,13 +63,6 @@ def verdict(ended: Ended, limits: Limits, stage: str) -> TensorkilnError:
         f"The process ended {how} during {stage}. This is a defect of the compiler, not of the service's state: "
         "the reproducer shows it again.",
         details=details,
-    )
-
-
-def deadline_exceeded(limits: Limits, stage: str, details: dict[str, Any]) -> DeadlineExceededError:
-    return DeadlineExceededError(
-        f"The compile was ended during {stage} at its deadline of {limits.deadline_s:g} s.",
-        details={"stage": stage, "signal": "SIGKILL", **details, "deadline_s": limits.deadline_s},
     )
 
 

@@ -116,6 +116,14 @@ async def read(store: ObjectStore, path: str) -> bytes | None:
             return None
 
 
+async def contents(store: ObjectStore, prefix: str) -> AsyncGenerator[tuple[Item, bytes]]:
+    """The objects below `prefix` with their bytes, except those that are removed meanwhile."""
+    async for item in items(store, prefix):
+        content = await read(store, item.path)
+        if content is not None:
+            yield item, content
+
+
 def needed_blobs(path: str, content: bytes, record: Mapping[str, Any]) -> tuple[str, ...] | None:
     """The digests of the blobs that the record at `path`, with these bytes, needs; None when it lacks its fields."""
     if path.startswith(NEAREST):

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from service.action import GRAPH, Action, differences
 from tensorkiln.errors import UnavailableError
@@ -42,10 +42,7 @@ class _Entry(BaseModel):
     components: dict[str, Any]
 
 
-class _Entries(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    entries: tuple[_Entry, ...]
+_ENTRIES: Final = TypeAdapter(tuple[_Entry, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +136,7 @@ class Nearest:
 def entries_of(record: Mapping[str, Any] | None) -> tuple[_Entry, ...]:
     """The entries of a record of the index, the newest first; empty when this version did not write it."""
     try:
-        return _Entries.model_validate(record).entries if record is not None else ()
+        return _ENTRIES.validate_python(record.get("entries")) if record is not None else ()
     except ValidationError:
         return ()
 
@@ -155,7 +152,7 @@ async def forget(records: Records, path: str, digests: Iterable[str]) -> None:
 
 
 async def _put(records: Records, path: str, entries: Iterable[_Entry]) -> None:
-    await records.put(path, _Entries(entries=tuple(entries)).model_dump(mode="json"))
+    await records.put(path, {"entries": _ENTRIES.dump_python(tuple(entries), mode="json")})
 
 
 def _paths(action: Action, scope: str) -> tuple[str, str]:

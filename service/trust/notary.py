@@ -58,15 +58,13 @@ class Notary:
 
     def believes(self, stored: str, action: str) -> SignedRecord | None:
         """Verify the stored record (JSON) of the action with this digest; None when it is not trusted."""
-        try:
-            signed = SignedRecord.model_validate_json(stored)
-            self._verify(signed, action)
-        except (ValidationError, UntrustedArtifactError) as error:
-            count_corrupt("program")
-            reason = error.details["reason"] if isinstance(error, UntrustedArtifactError) else "malformed"
-            _log.error("a stored program is not trusted and is compiled again", digest=action, reason=reason)
-            return None
-        return signed
+        found = self._verified(stored, action)
+        if isinstance(found, SignedRecord):
+            return found
+        count_corrupt("program")
+        reason = "malformed" if found is None else found.details["reason"]
+        _log.error("a stored program is not trusted and is compiled again", digest=action, reason=reason)
+        return None
 
     def believes_answer(self, answer: bytes) -> bool:
         """Whether every signed program of an answer (JSON) is trusted now."""
@@ -81,14 +79,21 @@ class Notary:
 
     def doubt(self, stored: str, action: str) -> UntrustedArtifactError | None:
         """Why this service distrusts a stored record (JSON) that others may trust; None if all agree."""
+        found = self._verified(stored, action)
+        if isinstance(found, UntrustedArtifactError) and found.details["reason"] in _MATTERS_OF_SETTINGS:
+            return found
+        return None
+
+    def _verified(self, stored: str, action: str) -> SignedRecord | UntrustedArtifactError | None:
+        """A stored record (JSON), or why it is not trusted; None when it is malformed."""
         try:
             signed = SignedRecord.model_validate_json(stored)
             self._verify(signed, action)
-        except UntrustedArtifactError as error:
-            return error if error.details["reason"] in _MATTERS_OF_SETTINGS else None
         except ValidationError:
             return None
-        return None
+        except UntrustedArtifactError as error:
+            return error
+        return signed
 
     def _verify(self, signed: SignedRecord, action: str) -> None:
         keys = self._keyring.public()

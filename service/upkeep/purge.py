@@ -18,7 +18,7 @@ from service.identity.register import TENANT_PATTERN
 from service.identity.tenancy import folders_of, salt_of
 from service.store.attempts import FOLDER as CRASHES
 from service.store.evict import GRACE_S, remove
-from service.store.inventory import BLOBS, PROGRAMS, REQUESTS, RIGHTS, items, read, signed_record
+from service.store.inventory import BLOBS, PROGRAMS, REQUESTS, RIGHTS, contents, items, read, signed_record
 from service.store.job_records import ENDED_FOLDER
 from service.store.location import ObjectStore
 from service.store.nearest import FOLDER as NEAREST
@@ -111,9 +111,8 @@ async def _found(store: ObjectStore, folder: str, mark: Mark) -> AsyncGenerator[
 
 async def _records(store: ObjectStore, folder: str) -> AsyncGenerator[tuple[str, Mapping[str, Any]]]:
     """The records in a folder with their paths, except damaged ones."""
-    async for item in items(store, folder):
-        record = unsealed(await read(store, item.path) or b"")
-        if record is not None:
+    async for item, content in contents(store, folder):
+        if (record := unsealed(content)) is not None:
             yield item.path, record
 
 
@@ -149,8 +148,7 @@ def tenant_data(keyring: Keyring, tenant: str, operator_salt: str) -> Mark:
     def has_program(action: str, record: Mapping[str, Any]) -> bool:
         # No record has the salt: an action is the tenant's when its components and the salt give its digest.
         try:
-            components = {**record["request"], "build_id": record["build_id"], "salt": salt}
-            return Action.from_components(components).digest == action
+            return Action(**record["request"], build_id=record["build_id"], salt=salt).digest == action
         except (KeyError, TypeError):
             return False
 

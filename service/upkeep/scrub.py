@@ -8,7 +8,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -30,7 +30,7 @@ from service.store.inventory import (
     RECORDS,
     REQUESTS,
     RIGHTS,
-    items,
+    contents,
     needed_blobs,
     read,
     signed_record,
@@ -96,8 +96,8 @@ async def require_signer(store: ObjectStore, keys: KeySet, directory: Path) -> N
     kids = {key.kid for key in keys.keys}
     strangers: set[str] = set()
     for prefix in (PROGRAMS, REQUESTS):
-        async for item in items(store, prefix):
-            kid = _signer(item.path, unsealed(await read(store, item.path) or b"") or {})
+        async for item, content in contents(store, prefix):
+            kid = _signer(item.path, unsealed(content) or {})
             if kid in kids:
                 return
             if kid is not None:
@@ -144,8 +144,9 @@ async def scrub(store: ObjectStore, notary: Notary, *, dry_run: bool = False, qu
     report = Report()
     present: set[str] = set()
     faulty: list[Item] = []
-    async for item, content in _contents(store, BLOBS, report):
+    async for item, content in contents(store, BLOBS):
         report.blobs += 1
+        report.bytes += len(content)
         digest = item.path.rpartition("/")[2]
         if (await asyncio.to_thread(sha256, content)).hexdigest() == digest:
             present.add(digest)
@@ -153,7 +154,8 @@ async def scrub(store: ObjectStore, notary: Notary, *, dry_run: bool = False, qu
             report.corrupt.append(item.path)
             faulty.append(item)
     for prefix in JUDGED:
-        async for item, content in _contents(store, prefix, report):
+        async for item, content in contents(store, prefix):
+            report.bytes += len(content)
             report.rights += prefix == RIGHTS
             report.records += prefix != RIGHTS
             fault = await fault_of(store, item.path, content, notary, present)
@@ -167,14 +169,6 @@ async def scrub(store: ObjectStore, notary: Notary, *, dry_run: bool = False, qu
                 await _remove(store, item, quarantine=quarantine)
         remove_unfinished(report.unfinished)
     return report
-
-
-async def _contents(store: ObjectStore, prefix: str, report: Report) -> AsyncGenerator[tuple[Item, bytes]]:
-    async for item in items(store, prefix):
-        content = await read(store, item.path)
-        if content is not None:
-            report.bytes += len(content)
-            yield item, content
 
 
 async def _remove(store: ObjectStore, item: Item, *, quarantine: bool) -> None:
@@ -222,7 +216,11 @@ def main() -> int:
 
 
 async def _run(arguments: argparse.Namespace, settings: Settings, limits: Bounds | None) -> dict[str, object]:
-    mark = _mark(arguments, settings)
+    mark: Mark | None = None
+    if arguments.purge_tenant is not None:
+        mark = tenant_data(Tenants(settings.identity_directory), arguments.purge_tenant, settings.salt)
+    elif arguments.purge_build is not None:
+        mark = build_data(arguments.purge_build)
     store = open_store(arguments.store or settings.store_location, make=False)
     keyring = Keyring(settings.keys_directory)
     if not arguments.lost_keys:
@@ -237,13 +235,6 @@ async def _run(arguments: argparse.Namespace, settings: Settings, limits: Bounds
     if limits is not None and not arguments.dry_run:
         answer["evicted"] = asdict(await evict(store, limits))
     return answer
-
-
-def _mark(arguments: argparse.Namespace, settings: Settings) -> Mark | None:
-    """What to purge, if anything. RequestError for a tenant without a part of the store of its own."""
-    if arguments.purge_tenant is not None:
-        return tenant_data(Tenants(settings.identity_directory), arguments.purge_tenant, settings.salt)
-    return build_data(arguments.purge_build) if arguments.purge_build is not None else None
 
 
 def _mib(text: str) -> int:

@@ -23,6 +23,7 @@ from service.lease import BEAT_S, LEASE_S, send_heartbeats
 from service.observe.traces import continuing
 from service.readiness.readiness import Canary, Check, StoreLook
 from service.sandbox.connection import Spending
+from service.sandbox.control import Limits
 from service.sandbox.sandbox import Sandbox
 from service.sandbox.spawn import COMPILING
 from service.settings import Settings
@@ -227,7 +228,7 @@ class Bench:
         return outcome
 
     async def _carry_out(self, task: Task) -> str:
-        action = Action.from_components(task.action)
+        action = Action(**task.action)
         if action.build_id != build().build_id:
             _log.error("an order is for another build", digest=action.digest)
             # Left without a result, it would be begun again; every worker here would refuse it.
@@ -275,7 +276,8 @@ class Bench:
         graph = await self._blobs.get(action.graph)
         if graph is None:
             raise UnavailableError("The graph of an order is gone from the store; send the request again.")
-        limits = replace(self._settings.limits, deadline_s=min(task.deadline_s, self._settings.compile_deadline_s))
+        most = self._settings.limits
+        limits = Limits(min(task.deadline_s, most.deadline_s), most.memory_mib, most.file_mib)
         engine = LocalEngine(self._sandbox, limits, self._blobs, self._programs, self._crashes)
         wanted = Wanted(action, graph, task.with_dumps)
         return await engine.make(Order(wanted, {}, task.replaces, cost), on_progress)

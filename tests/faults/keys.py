@@ -65,9 +65,9 @@ def digest(wire: Any, target: Any = "cpu:x86-64-v3", header: Mapping[str, str] =
     body = json.dumps({"graph": wire, "target": target, "options": options}).encode()
     left, right = socket.socketpair()
     with left, right:
-        answer = prepare(Message(dict(header), {"body": body}), Outlet(left))
-    (components,) = answer.header["actions"]
-    return Action.from_components(components).digest
+        answer = prepare(Message({}, {"body": body}), Outlet(left))
+    (asked,) = answer.header["targets"]
+    return Action.requested(answer.parts["graph"], asked, answer.header["options"], **header).digest
 
 
 def requests(wire: Any) -> Iterator[str]:

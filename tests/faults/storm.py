@@ -105,7 +105,7 @@ class Storm:
             owner, task = claim.parent.parent, claim.name
             begun, order = _record(claim), _record(owner / "open" / task)
             if begun and order and begun["worker"].startswith(processes) and not (owner / "done" / task).exists():
-                found.append((begun["worker"], Action.from_components(order["action"]).digest))
+                found.append((begun["worker"], Action(**order["action"]).digest))
         return found
 
     def noticed(self) -> list[float]:

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from service.sandbox import control, frames
-from service.sandbox.control import Cancel, Ended, Expired, Fork, Limits, Ready, Refused, Unready
+from service.sandbox.control import Cancel, Ended, Fork, Limits, Ready, Refused, Unready
 from service.sandbox.frames import FrameError, Message
 from service.sandbox.reply import Reply, TooMuchOutput
 from tensorkiln.errors import InvalidGraphError
@@ -84,7 +84,6 @@ def test_a_typed_error_arrives_as_such() -> None:
         Ready(430, ("fork", "rlimits")),
         Unready("its warm-up failed"),
         Refused(3, "no memory"),
-        Expired(3),
         Ended(3, 139, False, 60, 20, 0.25, "last words"),
     ],
 )

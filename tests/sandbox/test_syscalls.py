@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from service.sandbox import syscalls
-from service.sandbox.syscall_numbers import FIRST_UNKNOWN, JUDGED, REFUSED
+from service.sandbox.syscalls import FIRST_UNKNOWN, JUDGED, REFUSED
 
 pytestmark = pytest.mark.skipif(not syscalls.is_supported(), reason="this kernel filters no system calls")
 

@@ -10,10 +10,6 @@ from service.sandbox.frames import Message
 from service.sandbox.tasks import TASKS
 
 
-def _first(header: dict[str, Any], **changes: Any) -> None:
-    header["actions"][0].update(changes)
-
-
 LIES: dict[str, dict[str, Callable[[dict[str, Any], dict[str, bytes]], object]]] = {
     "compile": {
         "no_artifacts": lambda header, parts: header.pop("artifacts"),
@@ -28,23 +24,18 @@ LIES: dict[str, dict[str, Callable[[dict[str, Any], dict[str, bytes]], object]]]
         "an_empty_answer": lambda header, parts: parts.update(answer=b""),
     },
     "prepare": {
-        "no_actions": lambda header, parts: header.pop("actions"),
-        "actions_of_none": lambda header, parts: header.update(actions=[]),
-        "too_many_actions": lambda header, parts: header.update(actions=header["actions"] * 17),
-        "an_action_of_numbers": lambda header, parts: header.update(actions=[3]),
-        "an_action_that_lacks_its_salt": lambda header, parts: header["actions"][0].pop("salt"),
-        "an_action_with_more": lambda header, parts: _first(header, more=1),
-        "another_salt": lambda header, parts: _first(header, salt="of somebody else"),
-        "another_build": lambda header, parts: _first(header, build_id="0" * 64),
-        "another_abi": lambda header, parts: _first(header, abi=-1),
-        "another_schema": lambda header, parts: _first(header, schema=-1),
-        "another_graph": lambda header, parts: _first(header, graph="0" * 64),
-        "other_bytes": lambda header, parts: parts.update(graph=parts["graph"] + b" "),
-        "a_digest_of_a_path": lambda header, parts: _first(header, graph="../../keys"),
-        "a_target_of_nothing": lambda header, parts: _first(header, target={}),
-        "a_target_in_other_words": lambda header, parts: header["actions"][0]["target"]["features"].reverse(),
-        "options_of_lists": lambda header, parts: _first(header, options=[]),
-        "an_unknown_option": lambda header, parts: _first(header, options={"fast_math": False, "x": 1}),
+        "no_targets": lambda header, parts: header.pop("targets"),
+        "targets_of_none": lambda header, parts: header.update(targets=[]),
+        "too_many_targets": lambda header, parts: header.update(targets=header["targets"] * 17),
+        "a_target_of_a_number": lambda header, parts: header.update(targets=[3]),
+        "a_target_of_nothing": lambda header, parts: header.update(targets=[{}]),
+        "a_target_in_other_words": lambda header, parts: header["targets"][0]["features"].reverse(),
+        "a_salt": lambda header, parts: header.update(salt="of somebody else"),
+        "a_build": lambda header, parts: header.update(build_id="0" * 64),
+        "a_digest": lambda header, parts: header.update(graph="0" * 64),
+        "no_options": lambda header, parts: header.pop("options"),
+        "options_of_lists": lambda header, parts: header.update(options=[]),
+        "an_unknown_option": lambda header, parts: header.update(options={"fast_math": False, "x": 1}),
         "no_dump_stages": lambda header, parts: header.pop("dump_stages"),
         "dump_stages_of_text": lambda header, parts: header.update(dump_stages="yes"),
         "no_graph": lambda header, parts: parts.pop("graph"),

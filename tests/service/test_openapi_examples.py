@@ -19,8 +19,11 @@ from service.routes.compile import BatchAnswer
 from service.server.app import create_app
 from service.settings import Settings
 from service.wire.answers import Explanation
+from service.wire.body import MAX_BATCH, MAX_TARGETS
 from service.wire.validation import Translation, ValidationReport
 from tensorkiln import Graph
+from tensorkiln.build_text.syntax import MAX_TEXT_BYTES
+from tensorkiln.limits import I64_MAX, MAX_SYMBOLS
 from tensorkiln.spec import CompiledProgram
 from tensorkiln.trust import KeySet, SignedRecord
 from tensorkiln.trust.record import signed_bytes
@@ -132,3 +135,13 @@ def test_every_component_is_described_in_words_of_json() -> None:
         # A choice lists its values, and a reference leads to a description.
         assert said or "enum" in schema or "$ref" in schema, name
         assert not said or said[-1] == ".", (name, said)
+
+
+def test_the_bounds_of_requests_are_those_of_the_service() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    of_compile = schemas["CompileBody"]["properties"]
+    assert schemas["BatchBody"]["properties"]["requests"]["maxItems"] == MAX_BATCH
+    assert of_compile["target"]["anyOf"][1]["maxItems"] == MAX_TARGETS
+    assert of_compile["builder"]["maxLength"] == MAX_TEXT_BYTES
+    assert of_compile["dims"]["maxProperties"] == MAX_SYMBOLS
+    assert of_compile["dims"]["additionalProperties"]["properties"]["max"]["maximum"] == I64_MAX

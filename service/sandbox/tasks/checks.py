@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 
-from service.action import Action
 from service.sandbox.canary import Victim, make_attempts
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
@@ -37,12 +37,11 @@ def trial(request: Message, outlet: Outlet) -> Message:
     from passes.warm_up import graph
 
     body = json.dumps({"graph": json.loads(graph().to_json()), "target": TARGET}).encode()
-    prepared = prepare(Message({"build_id": "", "salt": ""}, {"body": body}), outlet)
-    action = Action.from_components(prepared.header["actions"][0])
+    prepared = prepare(Message({}, {"body": body}), outlet)
     header = {
-        "digest": action.digest,
-        "target": action.target,
-        "options": {**action.options, "dump_stages": False},
+        "digest": sha256(prepared.parts["graph"]).hexdigest(),
+        "target": prepared.header["targets"][0],
+        "options": prepared.header["options"],
         "provenance": {"build_id": "", "versions": {}},
         "cache": {"status": "miss", "reason": "first request"},
     }

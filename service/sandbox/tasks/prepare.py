@@ -1,27 +1,24 @@
-"""Turn the body of a compile request into its actions."""
+"""What the body of a compile request asks for: its graph, targets and options."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import Any
 
-from service.action import Action
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
 from tensorkiln.canonical import Canonical, canonicalize, graph_json
-from tensorkiln.spec.abi import ABI_VERSION
 
 from .envelope import OF_COMPILE, parse_envelope, parse_options, parse_targets
 from .sent_graph import SentGraph, sent_graph
 
 
 def prepare(request: Message, outlet: Outlet) -> Message:
-    """Validate the part `body` and compute the actions to compile.
+    """Validate the part `body`.
 
-    The header gives `build_id` and `salt`. The answer: `actions` (the components of each, in the order of the targets)
-    and `dump_stages`; the parts `graph` (canonical, JSON) and `renaming` (for the task `render`).
+    The answer: the header has `targets`, `options` without `dump_stages`, and `dump_stages`; the parts are `graph`
+    (canonical, JSON) and `renaming` (for the task `render`).
     """
     outlet.stage("parse")
     fields = parse_envelope(request.parts["body"], *OF_COMPILE)
@@ -29,26 +26,15 @@ def prepare(request: Message, outlet: Outlet) -> Message:
     options = parse_options(fields.get("options", {}))
     outlet.stage("validate")
     sent = sent_graph(fields)
-    graph = sent.graph
     outlet.stage("canonicalize")
-    canonical = canonicalize(graph)
-    text = graph_json(canonical)
-    digest = sha256(text).hexdigest()
-    actions = [
-        Action(
-            abi=ABI_VERSION,
-            build_id=request.header["build_id"],
-            graph=digest,
-            options=options.model_dump(mode="json", exclude={"dump_stages"}),
-            salt=request.header["salt"],
-            schema=graph.schema_version,
-            target=target.model_dump(mode="json"),
-        )
-        for target in targets
-    ]
+    canonical = canonicalize(sent.graph)
     return Message(
-        {"actions": [action.components for action in actions], "dump_stages": options.dump_stages},
-        {"graph": text, "renaming": _renaming(sent, canonical)},
+        {
+            "targets": [target.model_dump(mode="json") for target in targets],
+            "options": options.model_dump(mode="json", exclude={"dump_stages"}),
+            "dump_stages": options.dump_stages,
+        },
+        {"graph": graph_json(canonical), "renaming": _renaming(sent, canonical)},
     )
 
 

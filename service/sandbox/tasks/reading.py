@@ -31,7 +31,7 @@ def rehearse() -> None:
     with listener, speaker:
         outlet = Outlet(speaker)
         body = json.dumps(request).encode()
-        prepared = prepare(Message({"build_id": "", "salt": ""}, {"body": body}), outlet)
+        prepared = prepare(Message({}, {"body": body}), outlet)
         validate(Message({}, {"body": json.dumps({"graph": request["graph"]}).encode()}), outlet)
         parts = {"renaming": prepared.parts["renaming"], "program:0": program}
         render(Message({"caches": [STORED.model_dump()], "seconds": [{}], "stages": [{}]}, parts), outlet)
