@@ -23,9 +23,17 @@ COMBINE: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
 NUMPY = {"sum": np.cumsum, "prod": np.cumprod, "max": np.maximum.accumulate}
 
 
-def graph_of(shape: tuple[int, ...], axis: int, name: str, dtype: str = "float32", **how: bool) -> Graph:
+def graph_of(
+    shape: tuple[int, ...],
+    axis: int,
+    name: str,
+    dtype: str = "float32",
+    *,
+    is_reversed: bool = False,
+    is_exclusive: bool = False,
+) -> Graph:
     b = Builder("running")
-    b.output(running.running(b.input(dtype, shape), axis, *COMBINE[name], **how))
+    b.output(running.running(b.input(dtype, shape), axis, *COMBINE[name], is_reversed, is_exclusive))
     return b.graph()
 
 

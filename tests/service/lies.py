@@ -9,7 +9,6 @@ from service.sandbox.child import Outlet, Task
 from service.sandbox.frames import Message
 from service.sandbox.tasks import TASKS
 
-
 LIES: dict[str, dict[str, Callable[[dict[str, Any], dict[str, bytes]], object]]] = {
     "compile": {
         "no_artifacts": lambda header, parts: header.pop("artifacts"),
