@@ -1,4 +1,4 @@
-"""Sorting by rank: the number of elements that come before each."""
+"""Sorting by rank, the number of elements that come before each, and choosing a few elements one after the other."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ from .refusal import Refusal, unsupported
 
 MAX_RANKED: Final = 1 << 13
 """The longest axis, since each element is compared with all others."""
+FEW: Final = 16
+LONG: Final = 64
+"""Most elements that are chosen one after the other, and the shortest static axis for which that takes less work."""
+_KEYS: Final = {
+    DType.FLOAT16: DType.INT16,
+    DType.BFLOAT16: DType.INT16,
+    DType.FLOAT32: DType.INT32,
+    DType.FLOAT64: DType.INT64,
+}
 
 
 def first_in_order(
@@ -20,14 +29,20 @@ def first_in_order(
     """The `count` greatest or least elements along an axis in order, and their int64 positions.
 
     The order is stable; NaN is greater than all numbers, as in NumPy. `count` is at most the extent of the axis; equal
-    to it, this is a sort. `refuse` is called for an axis longer than `MAX_RANKED`.
+    to it, this is a sort. `refuse` is called for an axis longer than `MAX_RANKED`, unless at most `FEW` elements of a
+    static one are asked for.
     """
     extent = x.shape[axis]
+    moved = build.moveaxis(x, axis, -1)
+    places = build.arange(x.builder, extent)
+    is_long = isinstance(extent, int) and extent >= LONG and (x.dtype in _KEYS or x.dtype.is_integer)
+    if is_long and isinstance(count, int) and 0 < count <= FEW:
+        positions = _chosen(_keys(moved), places, range(count), is_largest)
+        values = build.gather(moved, positions, -1)
+        return build.moveaxis(values, -1, axis), build.moveaxis(positions, -1, axis)
     if x.builder.bounds(extent)[1] > MAX_RANKED:
         refuse(f"axis {axis} has the extent {extent}, which may be more than {MAX_RANKED}")
-    moved = build.moveaxis(x, axis, -1)
     own, other = moved.unsqueeze([-1]), moved.unsqueeze([-2])
-    places = build.arange(x.builder, extent)
     before = other > own if is_largest else other < own
     if x.dtype.is_float:
         own_is_number, other_is_number = ~build.is_nan(own), ~build.is_nan(other)
@@ -38,6 +53,31 @@ def first_in_order(
     rank = ranks(before, same)
     values, positions = (in_order(rank, each, count) for each in (moved, places.expand(moved.shape)))
     return build.moveaxis(values, -1, axis), build.moveaxis(positions, -1, axis)
+
+
+def _keys(x: Tensor) -> Tensor:
+    """Integers in the order of the elements: those of floats are their bits, NaN is the greatest, and -0 is 0."""
+    if x.dtype.is_integer:
+        return x
+    kind = _KEYS[x.dtype]
+    bits = build.bitcast(build.where(build.equal(x, 0), 0, x), kind)
+    return build.where(build.is_nan(x), kind.max, build.where(bits < 0, bits ^ kind.max, bits))
+
+
+def _chosen(keys: Tensor, places: Tensor, turns: range, is_largest: bool) -> Tensor:
+    """The positions of the first elements in order along the last axis, one in each turn."""
+    chosen: list[Tensor] = []
+    worst = keys.dtype.min if is_largest else keys.dtype.max
+    left = build.full(keys.builder, keys.shape, True, DType.BOOL)
+    for _ in turns:
+        among = build.where(left, keys, worst)
+        best = (among.max([-1]) if is_largest else among.min([-1])).unsqueeze([-1])
+        is_best = left & build.equal(keys, best)
+        place = build.where(is_best, places, places.dtype.max).min([-1])
+        chosen.append(place)
+        after = keys < best if is_largest else keys > best
+        left = after | (build.equal(keys, best) & (places > place.unsqueeze([-1])))
+    return build.stack(chosen, -1)
 
 
 def ranks(is_before: Tensor, is_same: Tensor) -> Tensor:
