@@ -8,7 +8,7 @@ from typing import Final
 from dialect.mlir import stablehlo
 from tensorkiln import build
 from tensorkiln.build import Tensor
-from tensorkiln.dtypes import DType
+from tensorkiln.frontends.composed.ranking import total_order
 
 from .elementwise import spread_over
 from .op import Op
@@ -39,12 +39,6 @@ _ORDERED: Final[dict[str, Callable[[Tensor, Tensor], Tensor]]] = {
     "GE": lambda a, b: ~_before(a, b),
 }
 """Float comparisons in the comparator of a sort, which needs a place for NaN to be a total order."""
-
-
-def total_order(x: Tensor) -> Tensor:
-    """Map floats to signed integers in the total order: -NaN, -inf, …, -0, +0, …, inf, NaN."""
-    bits = x.bitcast(DType(f"int{x.dtype.bits}"))
-    return bits ^ ((bits >> (x.dtype.bits - 1)) & int(bits.dtype.max))
 
 
 def _compare(op: Op) -> Value:

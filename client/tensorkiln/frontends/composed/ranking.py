@@ -15,12 +15,6 @@ MAX_RANKED: Final = 1 << 13
 FEW: Final = 16
 LONG: Final = 64
 """Most elements that are chosen one after the other, and the shortest static axis for which that takes less work."""
-_KEYS: Final = {
-    DType.FLOAT16: DType.INT16,
-    DType.BFLOAT16: DType.INT16,
-    DType.FLOAT32: DType.INT32,
-    DType.FLOAT64: DType.INT64,
-}
 
 
 def first_in_order(
@@ -35,8 +29,9 @@ def first_in_order(
     extent = x.shape[axis]
     moved = build.moveaxis(x, axis, -1)
     places = build.arange(x.builder, extent)
-    is_long = isinstance(extent, int) and extent >= LONG and (x.dtype in _KEYS or x.dtype.is_integer)
-    if is_long and isinstance(count, int) and 0 < count <= FEW:
+    is_long = isinstance(extent, int) and extent >= LONG
+    has_keys = x.dtype.is_integer or x.dtype.bits >= DType.FLOAT16.bits
+    if is_long and has_keys and isinstance(count, int) and 0 < count <= FEW:
         positions = _chosen(_keys(moved), places, range(count), is_largest)
         values = build.gather(moved, positions, -1)
         return build.moveaxis(values, -1, axis), build.moveaxis(positions, -1, axis)
@@ -55,13 +50,18 @@ def first_in_order(
     return build.moveaxis(values, -1, axis), build.moveaxis(positions, -1, axis)
 
 
+def total_order(x: Tensor) -> Tensor:
+    """Map floats to signed integers in the total order: -NaN, -inf, …, -0, +0, …, inf, NaN."""
+    bits = x.bitcast(DType(f"int{x.dtype.bits}"))
+    return bits ^ ((bits >> (x.dtype.bits - 1)) & int(bits.dtype.max))
+
+
 def _keys(x: Tensor) -> Tensor:
-    """Integers in the order of the elements: those of floats are their bits, NaN is the greatest, and -0 is 0."""
+    """Integers in the order of the elements: of floats, any NaN is the greatest, and -0 is 0."""
     if x.dtype.is_integer:
         return x
-    kind = _KEYS[x.dtype]
-    bits = build.bitcast(build.where(build.equal(x, 0), 0, x), kind)
-    return build.where(build.is_nan(x), kind.max, build.where(bits < 0, bits ^ kind.max, bits))
+    keys = total_order(build.where(build.equal(x, 0), 0, x))
+    return build.where(build.is_nan(x), keys.dtype.max, keys)
 
 
 def _chosen(keys: Tensor, places: Tensor, turns: range, is_largest: bool) -> Tensor:

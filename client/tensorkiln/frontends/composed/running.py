@@ -1,4 +1,4 @@
-"""Running (prefix) reductions, by a table of which elements precede which."""
+"""Running (prefix) reductions, by tables of which elements, and which blocks of them, precede which."""
 
 from __future__ import annotations
 
