@@ -18,7 +18,7 @@ from ..loops.accesses import loads
 from ..loops.domain import Domain, domain_of, extent_of
 from ..loops.index_space import IndexSpace
 from ..loops.scalar_dag import Interner, Load, Node
-from ..trace.depth_parts import contracted
+from ..trace.depth_parts import domain_of_contraction
 from ..trace.tracer import Tracer
 from ..trace.traces import TRACES
 from ..values import Function, Value, users_of, values_behind
@@ -99,7 +99,8 @@ class Grouper:
             return
         combine = root.text("reduce_op_kind") if root.kind == "reduce_axis" else None
         trace = partial(tracer.computed, root)
-        is_contraction = contracted(domain, combine, element, self.nodes, self.space, trace)[-1]
+        contracted = domain_of_contraction(domain, combine, element, self.nodes, self.space, trace)
+        is_contraction = contracted is not None
         reads = self._reads(element)
         unread = {self.windows.base(value) for value in values_behind(root, self.numbers.__contains__)} - reads.keys()
         is_prepared = root in self.prepared

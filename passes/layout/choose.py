@@ -119,7 +119,8 @@ class Chooser:
         (operand,) = value.operands
         is_sum = value.text("reduce_op_kind") == "sum" and self.chosen.is_product(operand)
         reads = [self._read(factor, operand.shape) for factor in (operand.operands if is_sum else (operand,))]
-        images = [read for read in reads if read is not None and read.source in self.chosen.axes]
+        known = [read for read in reads if read is not None]
+        images = [read for read in known if read.source in self.chosen.axes]
         if len(images) > 1 or (is_sum and value.dtype is not DType.FLOAT32):
             return
         reduced = value.ints("axes")
@@ -136,10 +137,9 @@ class Chooser:
                 self._join(value, sources)
             else:
                 result = axis
-                self._store_weights([read for read in reads if read is not None and read is not images[0]], axis)
+                self._store_weights([read for read in known if read is not images[0]], axis)
         elif not is_sum or value.dtype is not DType.FLOAT32:
             return
-        known = [read for read in reads if read is not None]
         if result is None and is_sum and len(known) == len(reads):
             result = self._filters(known, kept, operand.shape)
             if result is not None and not images:

@@ -12,30 +12,27 @@ from ..loops.parts import in_parts
 from ..loops.scalar_dag import Interner, Node
 
 
-def contracted(
+def domain_of_contraction(
     domain: Domain,
     combine: str | None,
     element: Node,
     nodes: Interner,
     space: IndexSpace,
     trace: Callable[[Domain], Node],
-) -> tuple[Domain, Node, bool]:
-    """The domain and the element of a root, and whether it is a contraction.
+) -> Domain | None:
+    """The domain over which a root is a contraction; None if it is none. `trace` computes its element over a domain.
 
     If it is one only over parts of its loops, its reduction loops are divided; those of its rows are divided where the
-    contraction is recognised again. `trace` computes the element over a domain.
+    contraction is recognised again.
     """
     if match_contraction(domain, combine, element, nodes, space) is not None:
-        return domain, element, True
+        return domain
     read = [at for load in loads((element,), nodes) for at in load.index] if combine == "sum" else []
     parts = in_parts(domain.loops, read, space)
     if parts is None:
-        return domain, element, False
+        return None
     divided = domain.over(*parts)
     if match_contraction(divided, combine, trace(divided), nodes, space) is None:
-        return domain, element, False
+        return None
     depth = in_parts(domain.loops, read, space, all_kinds=False)
-    if depth is None:
-        return domain, element, True
-    divided = domain.over(*depth)
-    return divided, trace(divided), True
+    return domain if depth is None else domain.over(*depth)

@@ -19,7 +19,7 @@ from ..loops.index_space import IndexSpace
 from ..loops.scalar_dag import Interner
 from ..origins import current
 from ..values import Function, Value, values_behind
-from .depth_parts import contracted
+from .depth_parts import domain_of_contraction
 from .tracer import Tracer
 from .traces import TRACES
 
@@ -49,8 +49,9 @@ def trace_stage(
     combine = None
     if roots[0].kind == "reduce_axis":
         (root,), (element,), combine = roots, elements, roots[0].text("reduce_op_kind")
-        domain, element, _ = contracted(domain, combine, element, nodes, space, partial(tracer.computed, root))
-        elements = (element,)
+        found = domain_of_contraction(domain, combine, element, nodes, space, partial(tracer.computed, root))
+        if found is not None and found is not domain:
+            domain, elements = found, (tracer.computed(root, found),)
     stores = tuple(
         Store(root, numbers[root], element) for root, element in zip(roots, elements, strict=True) if root in numbers
     )
