@@ -20,7 +20,7 @@ Shape = Sequence[Dim]
 
 
 def replace(block: ir.Block, decompositions: Mapping[str, Callable[[Any], ir.Value | None]]) -> None:
-    """Replace the ops of a block by what the function of their name makes, unless that is None."""
+    """Replace each op of a block by the value that its function makes; an op without a function or a value stays."""
     for op in list(block.operations):
         make = decompositions.get(op.operation.name)
         if make is None:

@@ -1,4 +1,4 @@
-"""What is stored is believed, and repeated, while whoever signed it is to be believed; else it is made again."""
+"""Stored programs and repeated answers are used while their signer is trusted; else they are made again."""
 
 from __future__ import annotations
 
