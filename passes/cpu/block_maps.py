@@ -12,11 +12,10 @@ from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory
 from passes.emit.regions import loop
 from passes.emit.stage_emission import StageEmitter
-from passes.loops.body import KernelBody, Stage
+from passes.loops.body import KernelBody, Stage, inner_loops
 from passes.loops.contraction import Contraction
 from passes.loops.domain import Loop
 from passes.loops.substitution import over
-from passes.schedule.tiling import inner_loops
 from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
 

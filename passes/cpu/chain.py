@@ -17,7 +17,7 @@ from passes.emit.row_facts import facts_of
 from passes.emit.stage_emission import StageEmitter
 from passes.emit.sum_emission import emit_sum
 from passes.loops.accesses import loads
-from passes.loops.body import KernelBody, Stage
+from passes.loops.body import KernelBody, Stage, inner_loops
 from passes.loops.collapse import collapse
 from passes.loops.contraction import Contraction, match_contraction
 from passes.loops.domain import Loop, extent_of
@@ -29,7 +29,7 @@ from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.nests import Nest, axes_of
 from passes.schedule.record import kernel_item, nested, on_processors, placed
 from passes.schedule.sum_blocks import TOTAL, sums_of, totals_of
-from passes.schedule.tiling import inner_loops, locals_of, row_size, row_start
+from passes.schedule.tiling import locals_of, row_size, row_start
 from passes.schedule.work import moved_bytes
 from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol

@@ -17,13 +17,13 @@ from passes.emit.memory import NEAREST_CACHE, prefetch, strided_view
 from passes.emit.regions import loop
 from passes.emit.stage_emission import StageEmitter
 from passes.loops.accesses import linear_access, loads
-from passes.loops.body import KernelBody, Stage
+from passes.loops.body import KernelBody, Stage, inner_loops
 from passes.loops.domain import Loop
 from passes.loops.index_space import linear_form
 from passes.loops.substitution import over
 from passes.schedule.cost import at_upper_bounds
 from passes.schedule.nests import Nest
-from passes.schedule.tiling import cut, inner_loops
+from passes.schedule.tiling import cut
 from passes.schedule.work import moved_bytes, operations
 from tensorkiln import expr
 from tensorkiln.expr import Dim

@@ -17,7 +17,7 @@ from passes.emit.regions import branches, loop, where
 from passes.emit.squares import transposed
 from passes.emit.vector_emission import VectorEmitter
 from passes.loops.accesses import linear_access, loads
-from passes.loops.body import KernelBody, Stage
+from passes.loops.body import KernelBody, Stage, inner_loops
 from passes.loops.collapse import collapse
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import Index, linear_form
@@ -28,7 +28,7 @@ from passes.schedule.choice import Choice
 from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.nests import Nest, axes_of, takes_vectors
 from passes.schedule.record import kernel_item, on_processors, placed
-from passes.schedule.tiling import ROW, Rows, block_name, inner_loops, read_across, rows_per_group, with_rows
+from passes.schedule.tiling import ROW, Rows, block_name, read_across, rows_per_group, with_rows
 from passes.schedule.work import moved_bytes, operations
 from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol

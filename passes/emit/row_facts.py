@@ -10,9 +10,8 @@ from typing import Final
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, substitute, symbol
 
-from ..loops.body import KernelBody, Stage
+from ..loops.body import KernelBody, Stage, inner_loops
 from ..loops.scalar_dag import Apply, Constant, Load, Node, walk
-from ..schedule.tiling import inner_loops
 
 SINGLE_STEP: Final = frozenset({DType.FLOAT32, DType.FLOAT64})
 """Floats that are computed in their own precision."""

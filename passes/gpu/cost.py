@@ -7,12 +7,11 @@ from math import ceil
 from typing import Final
 
 from passes.loops.accesses import linear_access, loads
-from passes.loops.body import KernelBody, Stage
+from passes.loops.body import KernelBody, Stage, inner_loops
 from passes.loops.contraction import Contraction
 from passes.loops.domain import Loop, extent_of
 from passes.schedule.choice import bounded
 from passes.schedule.cost import Cost, Evaluate
-from passes.schedule.tiling import inner_loops
 from passes.schedule.work import moved_bytes, operations, selections
 
 from .machine import CACHE_SPEEDUP, Machine

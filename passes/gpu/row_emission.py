@@ -16,14 +16,14 @@ from passes.emit.emission import Emitter
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, register, store
 from passes.loops.accesses import loads
-from passes.loops.body import KernelBody, Stage, Store
+from passes.loops.body import KernelBody, Stage, Store, inner_loops
 from passes.loops.domain import Loop, extent_of
 from passes.loops.scalar_dag import Load
 from passes.origins import at_stage
 from passes.scalar import cast
 from passes.scalar.registers import stored_type
 from passes.schedule.sum_blocks import ACCUMULATOR_TERMS, TOTAL, sums_floats
-from passes.schedule.tiling import inner_loops, row_size, row_start
+from passes.schedule.tiling import row_size, row_start
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim

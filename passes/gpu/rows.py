@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from functools import partial
 
 from passes.loops.accesses import linear_access, loads
-from passes.loops.body import KernelBody
+from passes.loops.body import KernelBody, inner_loops
 from passes.loops.domain import extent_of
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.record import PlacedAxis, constant_extent, kernel_item, on_threads
-from passes.schedule.tiling import inner_loops, locals_of, row_size
+from passes.schedule.tiling import locals_of, row_size
 from tensorkiln import expr
 from tensorkiln.architectures import MAX_THREADS_PER_BLOCK, STATIC_SHARED_BYTES
 from tensorkiln.schedule import KernelItem, SharedArray

@@ -89,3 +89,8 @@ class KernelBody:
     def numbers(self) -> dict[Value, int]:
         """The number of each operand."""
         return {value: number for number, value in enumerate(self.operands)}
+
+
+def inner_loops(body: KernelBody, stage: Stage) -> tuple[Loop, ...]:
+    """The loops of a stage inside a row."""
+    return tuple(loop for loop in stage.domain.loops if loop not in body.rows)

@@ -9,7 +9,7 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim
 
 from .accesses import linear_access, loads, pinned_names
-from .body import KernelBody, Stage
+from .body import KernelBody, Stage, inner_loops
 from .domain import Loop
 from .index_space import linear_form
 from .substitution import over
@@ -32,7 +32,7 @@ def _collapsed(body: KernelBody) -> KernelBody:
     stages: list[Stage] = []
     changed = len(rows) < len(body.rows)
     for number, stage in enumerate(body.stages):
-        inner = [loop for loop in stage.domain.loops if loop not in body.rows]
+        inner = inner_loops(body, stage)
         loops, values = _merged(inner, strides[number : number + 1], body, f"L{number}_")
         if changed or len(loops) < len(inner):
             stage = over(body, stage, (*rows, *loops), row_values | values)

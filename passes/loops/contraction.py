@@ -9,7 +9,7 @@ from tensorkiln import expr
 from tensorkiln.dtypes import DType
 
 from .accesses import Access, linear_access, loads, panel_access
-from .body import KernelBody
+from .body import KernelBody, inner_loops
 from .collapse import collapse
 from .domain import Domain, Loop, extent_of
 from .index_space import IndexSpace, linear_form
@@ -77,10 +77,7 @@ def _rows_in_parts(body: KernelBody) -> KernelBody:
     parts = in_parts(body.rows, read, body.space)
     if parts is None:
         return body
-    inner = [[loop for loop in stage.domain.loops if loop not in body.rows] for stage in body.stages]
-    stages = tuple(
-        over(body, stage, (*parts.loops, *own), parts.values) for stage, own in zip(body.stages, inner, strict=True)
-    )
+    stages = tuple(over(body, stage, (*parts.loops, *inner_loops(body, stage)), parts.values) for stage in body.stages)
     return collapse(replace(body, rows=parts.loops, stages=stages))
 
 

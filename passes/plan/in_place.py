@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from ..loops.accesses import loads
-from ..loops.body import KernelBody, Stage, Store
+from ..loops.body import KernelBody, Stage, Store, inner_loops
 from ..loops.domain import extent_of
 from ..loops.index_space import linear_form
 from ..loops.scalar_dag import Load, walk
@@ -84,4 +84,4 @@ def _is_in_row(load: Load, stage: Stage, body: KernelBody) -> bool:
     read, stored = linear_form(load.address, names), linear_form(stage.domain.address, names)
     if read is None or stored is None or read[1] != stored[1]:
         return False
-    return body.space.is_within(read[0], extent_of(loop for loop in stage.domain.loops if loop not in body.rows))
+    return body.space.is_within(read[0], extent_of(inner_loops(body, stage)))

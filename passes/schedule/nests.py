@@ -22,14 +22,13 @@ from tensorkiln.expr import Dim, Expr, free_symbols
 from tensorkiln.schedule import KernelItem, Vectorize
 
 from ..loops.accesses import loads
-from ..loops.body import KernelBody, Stage
+from ..loops.body import KernelBody, Stage, inner_loops
 from ..loops.domain import Loop, extent_of
 from ..loops.index_space import linear_form
 from ..loops.scalar_dag import Apply, Choose, Guard, Interner, Load, Node, conditions_of, indices, walk
 from ..loops.substitution import over
 from .choice import bounded
 from .record import PlacedAxis, nested
-from .tiling import inner_loops
 
 LEAST_EXTENT: Final = 4
 """Least points of a loop for which vectors, or pieces, pay."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 
-from ..loops.body import KernelBody, Stage
+from ..loops.body import KernelBody, Stage, inner_loops
 from ..loops.domain import Loop, extent_of
 from ..loops.substitution import over
 from .choice import bounded
-from .tiling import cut, inner_loops
+from .tiling import cut
 
 ACCUMULATOR_TERMS = 512
 """Terms of a block if each sum has one accumulator."""

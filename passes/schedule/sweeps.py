@@ -15,14 +15,13 @@ from tensorkiln.dtypes import DType
 from tensorkiln.expr import free_symbols, symbol
 
 from ..loops.accesses import loads
-from ..loops.body import KernelBody, Stage
+from ..loops.body import KernelBody, Stage, inner_loops
 from ..loops.domain import Loop, extent_of
 from ..loops.scalar_dag import Load, Node, indices, walk
 from ..loops.substitution import over
 from .law_search import Reference, law_of
 from .sum_blocks import ROW_TERMS, TOTAL, in_blocks, sums_floats
 from .sweep_laws import Comes, Done, Law
-from .tiling import inner_loops
 
 
 @dataclass(frozen=True, slots=True)

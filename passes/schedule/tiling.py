@@ -13,7 +13,7 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim, free_symbols
 
 from ..loops.accesses import linear_access, loads
-from ..loops.body import KernelBody, Stage
+from ..loops.body import KernelBody, Stage, inner_loops
 from ..loops.domain import Loop, extent_of
 from ..loops.index_space import IndexSpace
 from ..loops.substitution import over
@@ -38,11 +38,6 @@ WHOLE = -1
 Rows = tuple[int, ...]
 """For each loop that all stages share: `ROW` for a loop over rows, `WHOLE` for a loop inside every row, or a piece size
 for a loop that is cut: the pieces are rows, and each row runs through one piece."""
-
-
-def inner_loops(body: KernelBody, stage: Stage) -> tuple[Loop, ...]:
-    """The loops of a stage inside a row."""
-    return tuple(loop for loop in stage.domain.loops if loop not in body.rows)
 
 
 def rows_candidates(body: KernelBody) -> Iterator[Rows]:

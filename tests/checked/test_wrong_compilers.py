@@ -13,10 +13,9 @@ import pytest
 from dialect.mlir import arith, ir, vector
 from passes.compile import Compilation
 from passes.cpu import block_product, chain, contraction, pack_function, realise, rows, scatter
-from passes.loops.body import KernelBody, Stage
+from passes.loops.body import KernelBody, Stage, inner_loops
 from passes.loops.domain import Loop, extent_of
 from passes.schedule import nests
-from passes.schedule.tiling import inner_loops
 from tensorkiln import expr
 from tensorkiln.build import Builder, Tensor, softmax
 from tensorkiln.build import scatter as scattered
