@@ -14,7 +14,7 @@ from tensorkiln.expr import Dim
 
 from .frame import Frame
 
-GROUP, FIRST, ROW = "group", "first", "row"
+GROUP, FIRST, ROW, LINE, PLACE = "group", "first", "row", "line", "place"
 RowEmission = Callable[[Index, IndexEmitter], None]
 """Emits one row, given its position in each of the row loops."""
 Reduction = Callable[[Index, Sequence[IndexEmitter]], Sequence[ir.Value]]
@@ -24,10 +24,27 @@ Rest = Callable[[Index, IndexEmitter, ir.Value], None]
 
 
 def for_each_row(frame: Frame, space: IndexSpace, rows: Sequence[Loop], per_group: int, emit: RowEmission) -> None:
-    """Emit the loops over the frame's work-groups and over the `per_group` rows of each, with `emit` inside."""
-    for positions, start, end, inside in _groups(frame, space, rows, per_group):
-        with loop(ROW, start, end, 1, inside) as here:
-            emit(positions, here)
+    """Emit the loops over the frame's work-groups and over the `per_group` rows of each, with `emit` inside.
+
+    The last of several row loops has a loop of its own if its extent is constant, so that what it leaves unchanged is
+    computed outside of it.
+    """
+    *around, width = (each.extent for each in rows) if rows else (1,)
+    if not around or not isinstance(width, int):
+        for positions, start, end, inside in _groups(frame, space, rows, per_group):
+            with loop(ROW, start, end, 1, inside) as here:
+                emit(positions, here)
+        return
+    lines = expr.product(around)
+    line, place = space.add(LINE, lines), space.add(PLACE, width)
+    positions = (*space.unflatten(line, around), place)
+    for _, start, end, inside in _groups(frame, space, rows, per_group):
+        first, after = expr.floordiv(start, width), expr.minimum(expr.ceildiv(expr.add(start, per_group), width), lines)
+        with loop(LINE, first, after, 1, inside) as each:
+            before = expr.mul(line, width)
+            begin, stop = expr.maximum(expr.sub(start, before), 0), expr.minimum(expr.sub(end, before), width)
+            with loop(PLACE, begin, stop, 1, each) as here:
+                emit(positions, here)
 
 
 def for_rows_at_once(

@@ -17,11 +17,11 @@ from ..loops.accesses import loads
 from ..loops.body import Stage
 from ..loops.domain import Loop, extent_of
 from ..loops.index_space import linear_form
-from ..loops.scalar_dag import Interner, Node, conditions_on_indices, is_never_negative, walk
+from ..loops.scalar_dag import Apply, Interner, Node, conditions_on_indices, is_never_negative, walk
 from ..loops.substitution import where_all_hold
 from ..scalar.registers import stored_type
 from ..scalar.traits import Traits
-from .accumulation import Accumulation, Maximum, NonnegativeMaximum, accumulation_of, spread
+from .accumulation import Accumulation, Maximum, NonnegativeMaximum, One, Product, accumulation_of, spread
 from .index_emission import IndexEmitter
 from .memory import Memory, strided_view
 from .regions import branches, loop, nest
@@ -142,7 +142,11 @@ class StripEmitter:
     ) -> Sequence[ir.Value]:
         """The variables after the points of the reduction loops, which they were `before`."""
         if not reduced:
-            return accumulation.added(before, self._points(strip, points, index)(element))
+            emit = self._points(strip, points, index)
+            if isinstance(element, Apply) and _is_sum_of_products(accumulation, element):
+                left, right = map(emit, element.args)
+                return [Product(element.dtype, None, self.traits).added(left, right, before[0])]
+            return accumulation.added(before, emit(element))
         extent, terms = reduced[0].extent, extent_of(reduced)
         if isinstance(extent, int) and isinstance(terms, int) and terms <= UNROLLED_TERMS:
             for place in range(extent):
@@ -153,12 +157,27 @@ class StripEmitter:
         with ir.InsertionPoint(terms_left.body):
             here = index.inside({reduced[0].name: terms_left.induction_variable})
             inside = list(terms_left.inner_iter_args)
-            scf.YieldOp(self._window(accumulation, element, strip, reduced[1:], points, inside, here))
+            if len(reduced) > 1 and _is_sum_of_products(accumulation, element):
+                # Each line is a chain of multiply-adds of its own, so that lines overlap.
+                kind = inside[0].type
+                start = [spread(value, kind) for value in accumulation.start()]
+                (line,) = self._window(accumulation, element, strip, reduced[1:], points, start, here)
+                scf.YieldOp(accumulation.added(inside, line))
+            else:
+                scf.YieldOp(self._window(accumulation, element, strip, reduced[1:], points, inside, here))
         return list(terms_left.results)
 
     def _points(self, strip: Loop, points: Dim | None, index: IndexEmitter) -> VectorEmitter:
         along, register = (strip.name, self.lanes), self.lanes * WORD.itemsize
         return VectorEmitter(self.nodes, self.memory, self.traits, along, points, index, register)
+
+
+def _is_sum_of_products(accumulation: Accumulation, element: Node) -> bool:
+    """Whether products of floats are summed in their own precision."""
+    if not isinstance(accumulation, One) or accumulation.combine != "sum" or not isinstance(element, Apply):
+        return False
+    is_product = (element.op, *element.attributes[:1]) == ("binop", "mul")
+    return is_product and element.dtype.is_float and not element.dtype.is_half
 
 
 def _lowest(stride: Dim, extent: Dim) -> int | None:

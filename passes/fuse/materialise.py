@@ -33,6 +33,9 @@ MAX_INDEX = 64
 """Most occurrences of the index of one axis in an address: each reshape that merges and splits may double it."""
 RELOAD = 6
 """The cost of storing an element and loading it again on a CPU core, in additions."""
+MOST_WINDOW = 64
+"""Most points of a window of one channel that reads padding under conditions: as many as a strip of vectors reduces in
+registers."""
 _HOISTED_RELOADS = 10
 """Reloads that a value invariant in the inner loops may cost before it is stored."""
 
@@ -143,7 +146,12 @@ def _repeated(
         # It has no more elements than its operand, whatever the symbols are.
         return []
     computed = _computed(source, costs.stored)
-    if _feeds_contraction(value, users) and not (_is_conversion(computed) and costs.work[computed] == 1):
+    sums = _sums_of_products(value, users)
+    if sums and _is_padded_around_lines(computed) and all(_is_window(value, each) for each in sums):
+        # Each read of a small window asks once for a line whether it is inside: less than storing the padded image.
+        computed = _computed(computed.operands[0], costs.stored)
+        return [] if computed in costs.stored or lives_in_memory(computed) else [computed]
+    if sums and not (_is_conversion(computed) and costs.work[computed] == 1):
         return [computed]
     # The stored value is loaded as often as it would be computed, and stored once.
     limit = _HOISTED_RELOADS * reload if _is_hoistable(value) else 2 * reload // 3
@@ -172,16 +180,29 @@ def _is_hoistable(value: Value) -> bool:
     return all(have == 1 for have in source[first:])
 
 
-def _feeds_contraction(value: Value, users: Mapping[Value, list[Value]]) -> bool:
-    """Whether the value is a factor of a product that is summed."""
+def _sums_of_products(value: Value, users: Mapping[Value, list[Value]]) -> list[Value]:
+    """The nearest sums of products that the value is a factor of, behind movement ops and conversions."""
     frontier = [value]
     while frontier:
         frontier = [user for item in frontier for user in users[item]]
-        for user in frontier:
-            if user.kind == "binop" and user.text("op") == "mul" and any(u.kind == "reduce_axis" for u in users[user]):
-                return True
+        products = [user for user in frontier if user.kind == "binop" and user.text("op") == "mul"]
+        if found := [user for each in products for user in users[each] if user.kind == "reduce_axis"]:
+            return found
         frontier = [user for user in frontier if user.kind in MOVEMENT or _is_conversion(user)]
-    return False
+    return []
+
+
+def _is_padded_around_lines(value: Value) -> bool:
+    """Whether the value is padded, but not along its last dimension, which vectors run along."""
+    return value.kind == "pad" and value.dim_pairs("pad_width")[-1] == (0, 0)
+
+
+def _is_window(value: Value, total: Value) -> bool:
+    """Whether `total` sums small windows of the value, each once."""
+    (products,) = total.operands
+    points = expr.product([products.shape[axis] for axis in total.ints("axes")])
+    is_once = expr.product(products.shape) == expr.product(value.shape)
+    return is_once and isinstance(points, int) and points <= MOST_WINDOW
 
 
 def _store_what_many_kernels_compute(

@@ -99,6 +99,22 @@ def depthwise(b: Builder) -> Tensor:
     return convolved(b, relu(convolved(b, x, 32, groups=32)), 16, 1)
 
 
+def depthwise_around_lines(b: Builder) -> Tensor:
+    """Windows of many sizes and steps, which read padding under conditions."""
+    x = relu(convolved(b, image(b, 3, 11, 14), 32, 1))
+    x = relu(convolved(b, x, 32, 5, groups=32))
+    x = relu(convolved(b, x, 32, 3, stride=2, groups=32))
+    weights = b.parameter("float32", (32, 1, 3, 3))
+    x = relu(conv2d(x * 2.0 + 1.0, weights, padding=((2, 1), (0, 3)), dilation=2, groups=32))
+    return convolved(b, x, 16, 1)
+
+
+def depthwise_of_any_batch(b: Builder) -> Tensor:
+    x = b.input("float32", (b.symbol("n", 1, 9), 3, 9, 14))
+    x = relu(convolved(b, relu(convolved(b, x, 32, 1)), 32, groups=32))
+    return convolved(b, relu(convolved(b, x, 32, 7, groups=32)), 16, 1)
+
+
 def depthwise_of_arguments(b: Builder) -> Tensor:
     """Weights of a depthwise convolution that may change are stored in blocks at each call if the pixels are many."""
     x = relu(convolved(b, image(b, 16, 24, 26), 32))
@@ -197,7 +213,7 @@ CASES: dict[str, Write] = (
         for each in (groups_of_parts_of_blocks, squeezed, returned, padded_channels, compared, of_any_batch, flattened)
     }
     | {each.__name__: each for each in (of_any_height, of_squares, of_weights_that_change, of_a_padded_image)}
-    | {each.__name__: each for each in (of_arguments_on_many_pixels,)}
+    | {each.__name__: each for each in (of_arguments_on_many_pixels, depthwise_around_lines, depthwise_of_any_batch)}
 )
 
 

@@ -160,6 +160,12 @@ def test_weights_of_a_depthwise_convolution_are_stored_in_blocks_if_they_are_fix
         assert len(re.findall(r"kiln\.contiguous.*x3x3x16xf32>$", text, re.MULTILINE)) == stored
 
 
+def test_the_padding_around_lines_of_a_depthwise_convolution_is_not_stored() -> None:
+    for write, padded in ((depthwise, False), (plain, True)):
+        temps = [buffer.shape for buffer in compiled(graph_of(write), AVX2).program.buffers]
+        assert ((1, 4, 9, 14, 8) in temps, (1, 4, 11, 16, 8) in temps) == (not padded, padded), temps
+
+
 def test_a_convolution_alone_is_in_blocks_where_windows_overlap_and_sums_are_long() -> None:
     check_ir(
         block_channels(decomposed(graph_of(alone_with_long_sums)), block=16),

@@ -107,6 +107,13 @@ def convolution() -> Graph:
     return output(b, conv2d(x, w, padding=1))
 
 
+def filtered() -> Graph:
+    """Each channel by itself, after a map: rows of rows, whose last loop has a constant extent."""
+    b = Builder("filtered")
+    x, w = b.input("float32", (b.symbol("n", 1, 8), 32, b.symbol("h", 3, 40), 20)), b.input("float32", (32, 1, 3, 3))
+    return output(b, relu(conv2d(relu(x), w, padding=1, groups=32)))
+
+
 def normalised() -> Graph:
     b = Builder("normalised")
     return output(b, softmax(b.input("float32", (b.symbol("n", 0, 512), 300))))
@@ -136,7 +143,7 @@ def moved() -> Graph:
 
 
 GRAPHS: dict[str, Callable[[], Graph]] = {
-    made.__name__: made for made in (product, convolution, normalised, long_sum, gathered, scattered, moved)
+    made.__name__: made for made in (product, convolution, filtered, normalised, long_sum, gathered, scattered, moved)
 }
 
 

@@ -69,6 +69,10 @@ def depthwise(x: Tensor, w: Tensor) -> Tensor:
     return relu(conv2d(x, w, padding=1, groups=5))
 
 
+def depthwise_of_many_points(x: Tensor, w: Tensor) -> Tensor:
+    return conv2d(x, w, padding=2, groups=5)
+
+
 def wide_windows(x: Tensor) -> Tensor:
     return avg_pool2d(x, 5, 1, 2)
 
@@ -93,6 +97,7 @@ WRITES: dict[str, tuple[Write, tuple[tuple[Dim | str, ...], ...]]] = {
     "maximum of apart": (lambda x: max_pool2d(x, 2, 1, 1, 2), ((1, 3, 11, 18),)),
     "average": (wide_windows, ((1, 2, 9, 16),)),
     "depthwise": (depthwise, ((1, 5, 8, 20), (5, 1, 3, 3))),
+    "depthwise, of many points": (depthwise_of_many_points, ((1, 5, 8, 20), (5, 1, 5, 5))),
     "inside": (lambda x: max_pool2d(x, 3), ((1, 4, 16, 40),)),
     "cropped": (lambda x: pad(shrink(x, [(0, 3), (2, 20)]), [(1, 1), (4, 4)]), ((3, 30),)),
     "of any height": (lambda x: max_pool2d(x, 3, 1, 1), ((1, 2, "n", 10),)),
@@ -342,6 +347,27 @@ def test_a_window_of_more_points_is_a_loop() -> None:
         """
         // CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<16xf32>)
         // CHECK-COUNT-5: arith.addf {{.*}} vector<16xf32>
+        """,
+    )
+
+
+def test_products_of_a_window_are_added_by_multiply_adds() -> None:
+    check_ir(
+        after("realise", graph_of(depthwise, (1, 5, 8, 32), (5, 1, 3, 3)), V4),
+        """
+        // CHECK-COUNT-9: arith.addf {{.*}} fastmath<contract> : vector<16xf32>
+        """,
+    )
+
+
+def test_each_line_of_a_larger_window_of_products_has_a_sum_of_its_own() -> None:
+    check_ir(
+        after("realise", graph_of(depthwise_of_many_points, (1, 5, 12, 32), (5, 1, 5, 5)), V4),
+        """
+        // CHECK: scf.for {{.*}} iter_args(%[[TOTAL:.*]] = {{.*}}) -> (vector<16xf32>)
+        // CHECK-COUNT-5: %[[LINE:.*]] = arith.addf {{.*}} fastmath<contract> : vector<16xf32>
+        // CHECK: %[[NEXT:.*]] = arith.addf %[[TOTAL]], %[[LINE]]
+        // CHECK: scf.yield %[[NEXT]] : vector<16xf32>
         """,
     )
 
