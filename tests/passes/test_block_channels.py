@@ -99,7 +99,8 @@ def composed(b: Builder, choice: random.Random) -> Tensor:
             size = 1 if kind == "pointwise" else choice.choice((2, 3, 3, 5))
             x = convolved(b, x, choice.choice(channels), size, stride=choice.choice((1, 1, 2)))
         elif kind == "depthwise":
-            x = convolved(b, x, int(str(x.shape[1])), groups=int(str(x.shape[1])))
+            size, stride = choice.choice((3, 3, 5, 7)), choice.choice((1, 1, 2))
+            x = convolved(b, x, int(str(x.shape[1])), size, stride=stride, groups=int(str(x.shape[1])))
         elif kind == "pool" and min(int(str(dim)) for dim in x.shape[2:]) > 3:
             x = choice.choice((max_pool2d, avg_pool2d))(x, 3, stride=choice.choice((1, 2)), padding=(1, 1))
         elif kind == "join":
