@@ -51,3 +51,10 @@ def test_a_slice_of_weights_without_axes_has_its_steps():
     assert_agrees(proto, {"x": x})
     (array,) = load(proto).parameters.values()
     assert array.shape == (4, 3, 8)
+
+
+def test_the_limits_of_a_clip_are_constants():
+    limits = {"low": np.array(-0.5, np.float32), "high": np.array([0.25], np.float32)}
+    proto = of_nodes([helper.make_node("Clip", ["x", "low", "high"], ["y"])], {"x": X}, limits)
+    assert_agrees(proto, {"x": X})
+    assert load(proto).parameters == {}

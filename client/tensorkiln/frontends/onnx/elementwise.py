@@ -68,10 +68,20 @@ def _clip(node: Node) -> Value:
     """Limits are attributes before opset 11 and inputs of rank 0 from then on."""
     x = node.tensor(0)
     if node.opset >= 11:
-        low, high = (node.tensor(place).reshape() if node.has(place) else None for place in (1, 2))
+        low, high = (_limit(node, place) if node.has(place) else None for place in (1, 2))
         return x.clip(low, high)
     low, high = (node.number(name) if node.is_set(name) else None for name in ("min", "max"))
     return x.clip(low, high)
+
+
+def _limit(node: Node, place: int) -> Tensor:
+    """A limit of a Clip; one of the model is a constant, although it may be an initializer, so that an activation is as
+    fast as one without limits.
+    """
+    limit = node.value(place)
+    if isinstance(limit, Tensor) or limit.size != 1 or limit.dtype == object:
+        return node.tensor(place).reshape()
+    return node.builder.constant(limit.reshape(()), element_type(limit.dtype))
 
 
 def _leaky_relu(node: Node) -> Value:

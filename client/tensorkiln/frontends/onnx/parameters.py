@@ -24,9 +24,9 @@ class Parameters:
     """Converts host arrays to graph inputs at first use, one input per array.
 
     Weights are inputs, so that a model with other weights has the same graph. A scalar that the model computes or has
-    in a node is a constant; a scalar initializer is a weight. A weight below 8 bits is a parameter of packed bytes,
-    which the graph unpacks. Symbolic dims are computed at the call. Random numbers are derived from `random_key`, a
-    graph input of rank 0.
+    in a node is a constant; a scalar initializer is a weight, except the limits of a Clip. A weight below 8 bits is a
+    parameter of packed bytes, which the graph unpacks. Symbolic dims are computed at the call. Random numbers are
+    derived from `random_key`, a graph input of rank 0.
     """
 
     def __init__(self, builder: Builder, weights: Iterable[Host], random_key: Tensor | None = None) -> None:
