@@ -30,6 +30,8 @@ GROUP_POINTS = 32768
 SYMBOLIC_EXTENT = 256
 TRANSPOSE_TILE = 32
 """Rows and columns of a tile of a transposition: two cache lines of float32."""
+LEAST_ACROSS = 8
+"""Least points along which a transposition reads contiguous elements: those of a block of channels."""
 
 
 ROW = 0
@@ -125,7 +127,8 @@ def read_across(body: KernelBody) -> int | None:
         if access is None or access.strides[-1] in (0, 1) or 1 not in access.strides:
             continue
         across = access.strides.index(1)
-        if all(body.space.largest(body.rows[number].extent) > TRANSPOSE_TILE for number in (across, -1)):
+        largest = [body.space.largest(body.rows[number].extent) for number in (across, -1)]
+        if min(largest) >= LEAST_ACROSS and max(largest) > TRANSPOSE_TILE:
             return across
     return None
 

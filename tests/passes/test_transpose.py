@@ -75,6 +75,9 @@ def test_whole_tiles_have_no_masks_and_others_do() -> None:
         (moved("int64", (100, 70), (1, 0)), "transpose"),
         (moved("float32", (4, 40, 50, 64), (0, 3, 1, 2)), "transpose"),
         (moved("float32", ("n", 40, 64), (2, 0, 1)), "transpose"),
+        (moved("float32", (4, 500, 8), (0, 2, 1)), "transpose"),
+        (moved("float32", (4, 8, 500), (0, 2, 1)), "transpose"),
+        (moved("float32", (4, 500, 3), (0, 2, 1)), "loops"),
         (moved("float16", (100, 70), (1, 0)), "loops"),
         (moved("int8", (100, 70), (1, 0)), "loops"),
         (moved("bool", (100, 70), (1, 0)), "loops"),
@@ -121,6 +124,7 @@ FUSED: dict[str, tuple[Callable[..., Tensor], tuple[tuple[int, ...], ...]]] = {
     "of a square": (lambda x: x + transpose(x), ((72, 72),)),
     "clamped": (lambda x: transpose(x).clip(-3, 1000), ((65, 129),)),
     "turned": (lambda x, y: transpose(x) + flip(transpose(y), 1), ((100, 70), (100, 70))),
+    "of blocks of channels": (lambda x, y: permute(x, 0, 2, 1) + y, ((3, 50, 16), (1, 16, 1))),
     "of a batch": (lambda x, y: permute(x, 0, 2, 1) + y, ((3, 40, 50), (3, 50, 40))),
 }
 
