@@ -1,17 +1,19 @@
-"""Compile one canonical graph for one target, or time its candidate schedules."""
+"""Compile one canonical graph for one target, or time its candidate schedules; and the answers made of programs."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
 
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
+from service.wire.answers import SAME_REQUEST
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
-from tensorkiln.spec import CacheInfo, Tuning
+from tensorkiln.spec import CacheInfo, CompiledProgram, Tuning
 from tensorkiln.target import Target
-
-from .render import answers
 
 STORED = CacheInfo(status="hit", reason="stored program")
 
@@ -65,15 +67,15 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     )
 
 
-def tune(request: Message, outlet: Outlet) -> Message:
+def measure(request: Message, outlet: Outlet) -> Message:
     """The request is that of the task `compile`. The part `program` of the answer is a `Tuning`, as JSON."""
     header = request.header
     # Imported here, so that a sandbox without the compiler can run the other tasks.
     from passes.compile import CompileRequest
-    from service.sandbox import timing
+    from passes.timing import tune
 
     outlet.stage("load")
-    tuning = timing.tune(
+    tuning = tune(
         CompileRequest(
             graph=Graph.model_validate_json(request.parts["graph"]),
             target=Target.model_validate(header["target"]),
@@ -84,3 +86,44 @@ def tune(request: Message, outlet: Outlet) -> Message:
     outlet.stage("return")
     header = {"artifacts": [], "stages": {}, "seconds": {}}
     return Message(header, {"program": tuning.model_dump_json().encode()})
+
+
+def render(request: Message, outlet: Outlet) -> Message:
+    """Render the parts `program:0`, `program:1`, … with the names in the part `renaming`.
+
+    The header has one entry per program in `caches`, `seconds` (by stage) and `stages` (SHA-256 of dumps by stage). The
+    answer's parts are `answer`, and `repeat`: the answer to the same request next time.
+    """
+    outlet.stage("render")
+    header = request.header
+    caches = [CacheInfo(**cache) for cache in header["caches"]]
+    stored = [request.parts[f"program:{position}"] for position in range(len(caches))]
+    programs = [
+        CompiledProgram.model_validate_json(text).with_stages(seconds, dumps)
+        for text, seconds, dumps in zip(stored, header["seconds"], header["stages"], strict=True)
+    ]
+    return Message({}, answers(programs, caches, request.parts["renaming"]))
+
+
+def answers(programs: Sequence[CompiledProgram], caches: Sequence[CacheInfo], renaming: bytes) -> dict[str, bytes]:
+    """The parts `answer` and `repeat` for programs in canonical names."""
+    names = json.loads(renaming)
+    renamed = [_renamed(program, names) for program in programs]
+    return {
+        "answer": _join([_dump(program, cache) for program, cache in zip(renamed, caches, strict=True)]),
+        "repeat": _join([_dump(program, SAME_REQUEST) for program in renamed]),
+    }
+
+
+def _renamed(program: CompiledProgram, names: dict[str, Any]) -> CompiledProgram:
+    variables = {int(canonical): var for canonical, var in names["vars"].items()}
+    renamed = program.renamed(names["symbols"], variables, names["nodes"])
+    return renamed.model_copy(update={"name": names["name"]})
+
+
+def _dump(program: CompiledProgram, cache: CacheInfo) -> bytes:
+    return program.model_copy(update={"cache": cache}).model_dump_json().encode()
+
+
+def _join(programs: list[bytes]) -> bytes:
+    return b'{"programs":[%b]}' % b",".join(programs)
