@@ -9,7 +9,6 @@ from typing import Any
 
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
-from service.wire.answers import SAME_REQUEST
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
 from tensorkiln.spec import CacheInfo, CompiledProgram, Tuning
@@ -24,7 +23,7 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     The answer's header has `artifacts` (SHA-256s), `stages` (name to SHA-256 of its dump) and `seconds` (by stage); its
     parts are `program` (a `CompiledProgram` in canonical names, identical byte for byte in every compile of the
     action), `artifact:<sha256>` and `dump:<stage>`. The part `tuning`, if present, picks the schedules. With the part
-    `renaming` and the header's `cache`, as for the task `render`, the answer also has the parts `answer` and `repeat`.
+    `renaming` and the header's `cache`, as for the task `render`, the answer also has the part `answer`.
     """
     header = request.header
     # Imported here as well as by the fork server, so that a sandbox without the compiler can run the other tasks.
@@ -56,7 +55,7 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     parts |= {f"dump:{name}": content for name, content in dumps.items()}
     parts["program"] = bare.with_stages({}, {}).model_dump_json().encode()
     if "renaming" in request.parts:
-        parts |= answers([told], [CacheInfo(**header["cache"])], request.parts["renaming"])
+        parts["answer"] = answer([told], [CacheInfo(**header["cache"])], request.parts["renaming"])
     return Message(
         {
             "artifacts": sorted(compilation.artifacts),
@@ -92,7 +91,7 @@ def render(request: Message, outlet: Outlet) -> Message:
     """Render the parts `program:0`, `program:1`, … with the names in the part `renaming`.
 
     The header has one entry per program in `caches`, `seconds` (by stage) and `stages` (SHA-256 of dumps by stage). The
-    answer's parts are `answer`, and `repeat`: the answer to the same request next time.
+    answer has the part `answer`.
     """
     outlet.stage("render")
     header = request.header
@@ -102,28 +101,18 @@ def render(request: Message, outlet: Outlet) -> Message:
         CompiledProgram.model_validate_json(text).with_stages(seconds, dumps)
         for text, seconds, dumps in zip(stored, header["seconds"], header["stages"], strict=True)
     ]
-    return Message({}, answers(programs, caches, request.parts["renaming"]))
+    return Message({}, {"answer": answer(programs, caches, request.parts["renaming"])})
 
 
-def answers(programs: Sequence[CompiledProgram], caches: Sequence[CacheInfo], renaming: bytes) -> dict[str, bytes]:
-    """The parts `answer` and `repeat` for programs in canonical names."""
+def answer(programs: Sequence[CompiledProgram], caches: Sequence[CacheInfo], renaming: bytes) -> bytes:
+    """The answer to a request for programs, given in canonical names."""
     names = json.loads(renaming)
-    renamed = [_renamed(program, names) for program in programs]
-    return {
-        "answer": _join([_dump(program, cache) for program, cache in zip(renamed, caches, strict=True)]),
-        "repeat": _join([_dump(program, SAME_REQUEST) for program in renamed]),
-    }
+    renamed = (_renamed(program, names) for program in programs)
+    texts = [each.model_copy(update={"cache": cache}) for each, cache in zip(renamed, caches, strict=True)]
+    return b'{"programs":[%b]}' % b",".join(each.model_dump_json().encode() for each in texts)
 
 
 def _renamed(program: CompiledProgram, names: dict[str, Any]) -> CompiledProgram:
     variables = {int(canonical): var for canonical, var in names["vars"].items()}
     renamed = program.renamed(names["symbols"], variables, names["nodes"])
     return renamed.model_copy(update={"name": names["name"]})
-
-
-def _dump(program: CompiledProgram, cache: CacheInfo) -> bytes:
-    return program.model_copy(update={"cache": cache}).model_dump_json().encode()
-
-
-def _join(programs: list[bytes]) -> bytes:
-    return b'{"programs":[%b]}' % b",".join(programs)
