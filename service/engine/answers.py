@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final
 
 from service import clock
@@ -20,11 +19,12 @@ from service.trust.notary import Notary, with_signatures
 from service.wire.answers import SAME_REQUEST
 from service.wire.body import Body
 from tensorkiln.errors import CrashedError, InfrastructureError, RateLimitedError, TensorkilnError, error_from_problem
+from tensorkiln.spec import CacheInfo
 from tensorkiln.trust import SignedRecord
 
 from .compiles import Compiled, Compiles
 from .flights import Flights
-from .order import OnProgress, Progress, Rendered, Wanted
+from .order import OnProgress, Progress, Wanted
 from .reader import Prepared, Reader, believable, in_user_terms, rendered
 
 KNOWN_S: Final = 10.0
@@ -108,7 +108,7 @@ class Answers:
             on_progress({"stage": stage, "target": None})
 
         prepared = await self._reader.prepare(body, on_stage)
-        compiled, answers = await self._compiled(prepared, body, on_progress)
+        compiled, answer = await self._compiled(prepared, body, on_progress)
         signatures = [each.entry.signature for each in compiled]
         blobs = dict.fromkeys(digest for each in compiled for digest in each.blobs)
         programs = dict.fromkeys(each.action.digest for each in compiled)
@@ -116,16 +116,16 @@ class Answers:
         # If `tuned` was resolved by the store, the same request may get other measurements next time.
         if programs.keys() == {action.digest for action in prepared.actions}:
             keys = dict.fromkeys(SignedRecord.model_validate_json(each).record.key for each in signatures)
-            repeat = with_signatures(answers.repeat, signatures)
+            repeat = with_signatures(repeated(answer, compiled), signatures)
             # Each program was signed or believed at this level.
             level = self._notary.isolation
             await self._keep(key, Repeat(repeat, tuple(blobs), tuple(programs), tuple(keys), isolation=level))
-        return with_signatures(answers.answer, signatures)
+        return with_signatures(answer, signatures)
 
     async def _compiled(
         self, prepared: Prepared, body: Body, on_progress: OnProgress
-    ) -> tuple[Sequence[Compiled], Rendered]:
-        """The programs of a request, and the answers rendered from them."""
+    ) -> tuple[Sequence[Compiled], bytes]:
+        """The programs of a request, and the answer rendered from them."""
         renaming = prepared.renaming
         try:
             compiled = await programs_of(prepared, self._compiles, on_progress)
@@ -133,7 +133,7 @@ class Answers:
             raise in_user_terms(error, renaming) from None
         made = compiled[0].rendered
         if made is not None and made.renaming == renaming:
-            return compiled, believable(made)
+            return compiled, believable(made.answer)
         return compiled, await self._render(compiled, renaming, body)
 
     async def _keep(self, key: str, repeat: Repeat) -> None:
@@ -143,7 +143,7 @@ class Answers:
         else:
             self._repeats.remember(key, repeat)
 
-    async def _render(self, compiled: Sequence[Compiled], renaming: bytes, body: Body) -> Rendered:
+    async def _render(self, compiled: Sequence[Compiled], renaming: bytes, body: Body) -> bytes:
         parts = {f"program:{position}": each.program for position, each in enumerate(compiled)}
         header = {
             "caches": [dict(each.cache) for each in compiled],
@@ -151,7 +151,19 @@ class Answers:
             "stages": [dict(each.entry.stages) for each in compiled],
         }
         request = Message(header, {**parts, "renaming": renaming})
-        return await self._reader.run("render", body, partial(rendered, renaming=renaming), request)
+        return await self._reader.run("render", body, rendered, request)
+
+
+def repeated(answer: bytes, compiled: Sequence[Compiled]) -> bytes:
+    """The answer to a request, as it is when the request is sent again."""
+    # Only the field itself has these bytes: quotes inside a string are escaped.
+    for cache in {_cache(CacheInfo.model_validate(each.cache)) for each in compiled}:
+        answer = answer.replace(cache, _cache(SAME_REQUEST))
+    return answer
+
+
+def _cache(info: CacheInfo) -> bytes:
+    return b'"cache":' + info.model_dump_json().encode()
 
 
 async def programs_of(prepared: Prepared, compiles: Compiles, on_progress: OnProgress) -> Sequence[Compiled]:

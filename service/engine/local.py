@@ -95,7 +95,7 @@ class LocalEngine:
             order.cost.run_s += clock.monotonic() - begin
         if wanted.action.tuned == MEASURE:
             require_tuning(answer)
-        entry = await self._store(answer, [] if wanted.renaming is None else ["answer", "repeat"])
+        entry = await self._store(answer, [] if wanted.renaming is None else ["answer"])
         order.computed()
         keep = self._programs.save if order.replaces else self._programs.offer
         saved = await keep(wanted.action, entry)
@@ -105,9 +105,8 @@ class LocalEngine:
             if earlier is None:
                 raise UnavailableError("The store lost a program; send the request again.")
             return Made(earlier, saved, None, attempts)
-        parts, renaming = answer.parts, wanted.renaming
-        rendered = Rendered(renaming, parts["answer"], parts["repeat"]) if renaming is not None else None
-        return Made(parts["program"], saved, rendered, attempts)
+        rendered = Rendered(wanted.renaming, answer.parts["answer"]) if wanted.renaming is not None else None
+        return Made(answer.parts["program"], saved, rendered, attempts)
 
     async def _request(self, order: Order) -> Message:
         wanted, action = order.wanted, order.wanted.action

@@ -42,11 +42,10 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The answer to a request with this renaming, and the answer to `repeat` when the request is sent again."""
+    """The answer to a request with this renaming."""
 
     renaming: bytes
     answer: bytes
-    repeat: bytes
 
 
 @dataclass(frozen=True, slots=True)

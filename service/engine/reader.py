@@ -30,7 +30,6 @@ from tensorkiln.errors import CrashedError, TensorkilnError
 from tensorkiln.options import CompileOptions
 from tensorkiln.target import Target
 
-from .order import Rendered
 from .reproducer import needs_reproducer, with_reproducer
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -113,16 +112,14 @@ def split(message: Message) -> tuple[Body | TensorkilnError, ...]:
     )
 
 
-def rendered(message: Message, renaming: bytes) -> Rendered:
-    """What the task `render` answered."""
-    return believable(Rendered(renaming, _part(message, "answer"), _part(message, "repeat")))
+def rendered(message: Message) -> bytes:
+    """The answer that the task `render` wrote."""
+    return believable(_part(message, "answer"))
 
 
-def believable(given: Rendered) -> Rendered:
-    """`given` itself. CrashedError unless its answers begin and end as answers do."""
-    _shaped(given.answer, _PROGRAMS)
-    _shaped(given.repeat, _PROGRAMS)
-    return given
+def believable(answer: bytes) -> bytes:
+    """`answer` itself. CrashedError unless it begins and ends as answers to compile requests do."""
+    return _shaped(answer, _PROGRAMS)
 
 
 def in_user_terms(error: TensorkilnError, renaming: bytes) -> TensorkilnError:

@@ -27,48 +27,46 @@ class TaskFigures:
         self._kind = kind
         self._target = labels.target(header.get("target"))
         self._on_stage = on_stage
-        self._stages: list[tuple[str, float]] = []
+        self._tracer = trace.get_tracer(_SCOPE)
 
     def begins(self, stage: str) -> None:
         """Record that the task begins a stage."""
-        self._stages.append((labels.stage(stage), time.perf_counter()))
+        self._end_stage(labels.OK)
+        self._begin_stage(labels.stage(stage))
         self._on_stage(stage)
 
     def __enter__(self) -> Self:
-        self._stages.append((_FIRST, time.perf_counter()))
-        self._zero = time.time_ns() - round(time.perf_counter() * 1e9)
-        self._tracer = trace.get_tracer(_SCOPE)
+        self._begun = time.perf_counter()
         attributes = {"kiln.job": self._kind, "kiln.target": self._target}
         self._span = self._tracer.start_span(f"sandbox {self._kind}", kind=SpanKind.INTERNAL, attributes=attributes)
+        self._begin_stage(_FIRST)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        end, outcome = time.perf_counter(), labels.outcome(error)
-        begins = [begin for _, begin in self._stages]
-        JOB_SECONDS.labels(self._kind, outcome).observe(end - begins[0])
-        outcomes = [labels.OK] * (len(begins) - 1) + [outcome]
-        for (stage, begin), stop, how in zip(self._stages, [*begins[1:], end], outcomes, strict=True):
-            if self._span.is_recording():
-                inside, since = trace.set_span_in_context(self._span), self._at(begin)
-                _end(self._tracer.start_span(f"stage {stage}", inside, start_time=since), self._at(stop), how)
-            if self._kind == _COMPILE:
-                COMPILE_SECONDS.labels(stage, self._target, how).observe(stop - begin)
-        _end(self._span, self._at(end), outcome)
-        last = self._stages[-1][0]
+        outcome = labels.outcome(error)
+        JOB_SECONDS.labels(self._kind, outcome).observe(time.perf_counter() - self._begun)
+        self._end_stage(outcome)
+        _end(self._span, outcome)
         if isinstance(error, CrashedError):
-            CRASHES.labels(labels.signal_of(error), last).inc()
+            CRASHES.labels(labels.signal_of(error), self._stage).inc()
         elif isinstance(error, DeadlineExceededError | ResourceExhaustedError):
             SANDBOX_KILLS.labels(labels.cause(error)).inc()
 
-    def _at(self, moment: float) -> int:
-        """A time of `perf_counter` in nanoseconds since the epoch."""
-        return self._zero + round(moment * 1e9)
+    def _begin_stage(self, stage: str) -> None:
+        self._stage, self._stage_begun = stage, time.perf_counter()
+        self._stage_span = self._tracer.start_span(f"stage {stage}", trace.set_span_in_context(self._span))
+
+    def _end_stage(self, outcome: str) -> None:
+        if self._kind == _COMPILE:
+            seconds = time.perf_counter() - self._stage_begun
+            COMPILE_SECONDS.labels(self._stage, self._target, outcome).observe(seconds)
+        _end(self._stage_span, outcome)
 
 
-def _end(span: Span, at: int, outcome: str) -> None:
+def _end(span: Span, outcome: str) -> None:
     if outcome != labels.OK:
         span.set_attribute("error.type", outcome)
         span.set_status(StatusCode.ERROR)
-    span.end(at)
+    span.end()

@@ -14,7 +14,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from pkgutil import resolve_name
@@ -27,7 +27,7 @@ from .child import Task
 from .control import Begin, Cancel, Fork, Ready, Refused, Unready
 from .forked import Forked, Forker
 from .levels import Wall
-from .scratch import Remover, remove
+from .scratch import removal, remove
 from .spawn import AFTERWARDS, COMPILING
 
 WarmUp: TypeAlias = Callable[[], object]
@@ -36,6 +36,8 @@ _MAX_REASON = 4 << 10
 # Idle time that starts a deferred warm-up, and the time after which it starts without one.
 _QUIET_S = 0.25
 _NOT_QUIET_S = 5.0
+# Files of ended tasks are removed for so long at a time, so that many files delay no task.
+_CLEAN_UP_S = 0.002
 
 
 class ForkServer:
@@ -55,7 +57,7 @@ class ForkServer:
         self._ready = ready
         self._selector = selectors.DefaultSelector()
         self._selector.register(orders, selectors.EVENT_READ, self._handle_order)
-        self._remover = Remover(self._selector)
+        self._leftovers: list[Iterator[None]] = []
         self._running: dict[int, Forked] = {}
         self._later = list(later)
         self._quiet_by = time.monotonic() + _NOT_QUIET_S
@@ -71,18 +73,32 @@ class ForkServer:
                 if self._selector.get_map().get(key.fd) is key:
                     key.data()
             self._expire()
-            if self._later and (not (events or self._running) or time.monotonic() > self._quiet_by):
+            if self._leftovers:
+                self._clean_up()
+            elif self._later and (not (events or self._running) or time.monotonic() > self._quiet_by):
                 self._warm_up(self._later.pop(0))
         for forked in tuple(self._running.values()):
             self._reap(forked)
-        self._remover.end()
         remove(self._scratch)
 
     def _timeout_s(self) -> float | None:
-        """Seconds to the next deadline, at most _QUIET_S while warm-ups are deferred; None without either."""
+        """Seconds to the next deadline, at most _QUIET_S while warm-ups are deferred; None without either.
+
+        0 while files of tasks are to be removed.
+        """
+        if self._leftovers:
+            return 0.0
         now = time.monotonic()
         awaited = [max(running.deadline - now, 0.0) for running in self._running.values() if not running.is_expired]
         return min([*awaited, _QUIET_S] if self._later else awaited, default=None)
+
+    def _clean_up(self) -> None:
+        """Remove some of the files that ended tasks have left."""
+        until = time.monotonic() + _CLEAN_UP_S
+        for _ in self._leftovers[0]:
+            if time.monotonic() > until:
+                return
+        del self._leftovers[0]
 
     def _warm_up(self, warm_up: WarmUp) -> None:
         try:
@@ -139,7 +155,10 @@ class ForkServer:
                 self._selector.unregister(descriptor)
         del self._running[forked.task]
         self._report(forked.reap())
-        self._remover.take(forked.scratch)
+        try:
+            os.rmdir(forked.scratch)
+        except OSError:  # it is not empty
+            self._leftovers.append(removal(forked.scratch))
 
     def _report(self, report: control.Report) -> None:
         try:

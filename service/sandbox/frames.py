@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final, cast
+from typing import Any, BinaryIO, Final, cast
 
 PREFIX: Final = struct.Struct(">cI")
 _NAME: Final = struct.Struct(">H")
@@ -140,18 +140,26 @@ def decode_json(payload: bytes) -> dict[str, Any]:
 
 
 def receive_message(channel: socket.socket) -> Message:
-    """The next message of a blocking socket; FrameError when the peer closes before its end."""
+    """The only message of a blocking socket; FrameError when the peer closes before its end."""
     parts: dict[str, bytes] = {}
-    while True:
-        kind, length = decode_prefix(_receive(channel, PREFIX.size))
-        payload = _receive(channel, length)
-        if kind == PART:
-            name, content = decode_part(payload)
-            parts[name] = content
-        elif kind == DONE:
-            return Message(decode_json(payload), parts)
-        else:
-            raise FrameError(f"a request has a frame of kind {kind!r}; only {PART!r} and {DONE!r} belong in it")
+    with channel.makefile("rb") as stream:
+        while True:
+            kind, length = decode_prefix(_read(stream, PREFIX.size))
+            payload = _read(stream, length)
+            if kind == PART:
+                name, content = decode_part(payload)
+                parts[name] = content
+            elif kind == DONE:
+                return Message(decode_json(payload), parts)
+            else:
+                raise FrameError(f"a request has a frame of kind {kind!r}; only {PART!r} and {DONE!r} belong in it")
+
+
+def _read(stream: BinaryIO, length: int) -> bytes:
+    content = stream.read(length)
+    if len(content) < length:
+        raise FrameError("the peer closed the connection inside a message")
+    return content
 
 
 def _json(content: Mapping[str, Any]) -> bytes:
@@ -167,15 +175,3 @@ def _cut(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_cut(entry) for entry in cast("Sequence[Any]", value)[:_ENTRIES]]
     return value
-
-
-def _receive(channel: socket.socket, length: int) -> bytes:
-    received = bytearray(length)
-    view = memoryview(received)
-    position = 0
-    while position < length:
-        count = channel.recv_into(view[position:])
-        if count == 0:
-            raise FrameError("the peer closed the connection inside a message")
-        position += count
-    return bytes(received)

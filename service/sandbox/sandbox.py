@@ -112,10 +112,9 @@ class Sandbox:
                     end = asyncio.create_task(_remove(self._connection))
                     self._ends.add(end)
                     end.add_done_callback(self._ends.discard)
-                spawned = self.spawn() or Spawned(self.warm_ups, self.wall)
                 # A replacement runs every warm-up before it is ready: a deferred one may have ended the last server.
                 later = self.later if self.ready is None else ()
-                spawned.begin(self.wall, gives_way=self.gives_way, later=later)
+                spawned = self.spawn() or Spawned(self.warm_ups, self.wall, gives_way=self.gives_way, later=later)
                 self._connection, ready = await Connection.open(spawned, START_TIMEOUT_S)
                 try:
                     self._require(ready)

@@ -48,33 +48,26 @@ _OPTIONS: Final = ("--unshare-all", "--die-with-parent", "--new-session", "--cap
 
 
 class Spawned:
-    """A fork server that loads `warm_ups`, inside bubblewrap if that is the `wall`, and waits for `begin`.
+    """A fork server that loads `warm_ups`, inside bubblewrap if that is the `wall`.
 
     OSError when no process can be started, UnavailableError when `wall` is bubblewrap and it is not installed.
     """
 
-    def __init__(self, warm_ups: Sequence[str], wall: Wall = Wall.AUTO) -> None:
+    def __init__(
+        self, warm_ups: Sequence[str], wall: Wall = Wall.AUTO, *, gives_way: bool = True, later: Sequence[str] = ()
+    ) -> None:
+        self.wall = wall
         self.scratch = Scratch()
         self.orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.is_begun = False
+        order = control.Begin(str(self.scratch.path), wall.value, namespaces(), gives_way, tuple(later))
         try:
             with theirs:
+                self.orders.send(control.encode(order))
                 self.process = start(theirs, str(self.scratch.path), warm_ups, wall)
         except BaseException:
             self.orders.close()
             self.scratch.remove()
             raise
-
-    def begin(self, wall: Wall, *, gives_way: bool = True, later: Sequence[str] = ()) -> None:
-        """Send `Begin`, once. A fork server that has died already is detected elsewhere."""
-        if self.is_begun:
-            return
-        self.is_begun = True
-        order = control.Begin(str(self.scratch.path), wall.value, namespaces(), gives_way, tuple(later))
-        try:
-            self.orders.send(control.encode(order))
-        except OSError:
-            return
 
     def abandon(self) -> None:
         """End an unused fork server and remove its files."""

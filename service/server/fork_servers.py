@@ -30,19 +30,20 @@ class ForkServers:
         self.is_for_one = True
         # The one caller waits for its first compile, so that it comes before any rehearsal, and before anything else.
         self._gives_way, self._later = False, (COMPILING, AFTERWARDS)
-        self._spawned[COMPILING] = Spawned((COMPILING,))
+        self._begin(COMPILING, Wall.AUTO)
 
     def begin(self, settings: Settings) -> None:
-        """Begin the fork servers of a service with these settings, and have them get ready."""
-        wanted = self._wanted(settings)
-        for warm_up in tuple(self._spawned):
-            # That of a private service was begun outside bubblewrap.
-            if warm_up not in wanted or settings.isolation is Wall.BWRAP:
-                self._spawned.pop(warm_up).abandon()
+        """Begin the fork servers of a service with these settings."""
+        wanted, wall = self._wanted(settings), settings.isolation
+        # That of a private service was begun without its settings.
+        for warm_up in [each for each, begun in self._spawned.items() if each not in wanted or begun.wall != wall]:
+            self._spawned.pop(warm_up).abandon()
         for warm_up in wanted:
             if warm_up not in self._spawned:
-                self._spawned[warm_up] = Spawned((warm_up,), settings.isolation)
-            self._spawned[warm_up].begin(settings.isolation, gives_way=self._gives_way, later=self._later)
+                self._begin(warm_up, wall)
+
+    def _begin(self, warm_up: str, wall: Wall) -> None:
+        self._spawned[warm_up] = Spawned((warm_up,), wall, gives_way=self._gives_way, later=self._later)
 
     def sandboxes(self, settings: Settings) -> tuple[Sandbox, Sandbox | None]:
         """The sandboxes that read and compile; None for a farm's. They may be the same."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-from wsgiref.simple_server import WSGIRequestHandler, make_server
+from typing import TYPE_CHECKING
 
-from prometheus_client import make_wsgi_app
-from prometheus_client.exposition import ThreadingWSGIServer
+from prometheus_client import make_wsgi_app, start_http_server
 
 from tensorkiln.errors import UnavailableError
 
@@ -37,27 +33,13 @@ def figures(address: str, is_ready: Callable[[], bool]) -> Generator[None]:
         return [b"ready\n" if is_fit else b"this worker does not compile\n"]
 
     try:
-        server = _server(host.strip("[]"), int(port), answer)
+        server, telling = start_http_server(int(port), host.strip("[]"))
     except OSError as error:
         raise UnavailableError(f"The metrics of the worker cannot be served at {address}: {error.strerror}.") from None
+    server.set_app(answer)
     with server:
-        telling = threading.Thread(target=server.serve_forever, name="kiln-figures", daemon=True)
-        telling.start()
         try:
             yield
         finally:
             server.shutdown()
             telling.join()
-
-
-def _server(host: str, port: int, answer: Any) -> ThreadingWSGIServer:
-    class Server(ThreadingWSGIServer):
-        # The address may be IPv4 or IPv6.
-        address_family = socket.getaddrinfo(host, port)[0][0]
-
-    return make_server(host, port, answer, Server, _Silent)
-
-
-class _Silent(WSGIRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log no requests."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from service.sandbox.tasks.envelope import OF_TRANSLATE, parse_envelope
-from service.sandbox.tasks.sent_graph import sent_graph
+from service.sandbox.tasks.envelope import OF_TRANSLATE, parse_envelope, sent_graph
 from tensorkiln.graph import Graph
 from tensorkiln.program import Program
 from tensorkiln.stablehlo import StableHlo

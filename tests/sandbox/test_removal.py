@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.sandbox import confine
-from service.sandbox.scratch import remove
+from service.sandbox.scratch import removal, remove
 
 
 def test_all_that_is_in_a_directory_goes_and_what_it_points_to_stays(tmp_path: Path) -> None:
@@ -30,6 +30,20 @@ def test_all_that_is_in_a_directory_goes_and_what_it_points_to_stays(tmp_path: P
     assert [entry.name for entry in tmp_path.iterdir()] == ["kept"]
     assert [entry.name for entry in kept.iterdir()] == ["file"]
     assert kept.stat().st_mode & 0o777 == 0o500
+
+
+def test_a_directory_is_removed_one_file_at_a_time(tmp_path: Path) -> None:
+    doomed = tmp_path / "doomed"
+    (doomed / "inner" / "most").mkdir(parents=True)
+    for number in range(8):
+        (doomed / f"{number}").touch()
+    steps = removal(doomed)
+    for left in range(8, -1, -1):
+        assert len([path for path in doomed.iterdir() if path.is_file()]) >= left
+        next(steps)
+    assert list(steps) == []
+    assert not doomed.exists()
+    assert list(removal(doomed)) == []
 
 
 def test_what_is_no_directory_stays_without_an_error(tmp_path: Path) -> None:

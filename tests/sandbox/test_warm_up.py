@@ -15,7 +15,6 @@ from service.readiness.readiness import AT_START
 from service.sandbox.connection import Connection
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
-from service.sandbox.levels import Wall
 from service.sandbox.sandbox import Sandbox
 from service.sandbox.spawn import COMPILING, Spawned
 from tensorkiln.errors import CrashedError, UnavailableError
@@ -54,9 +53,8 @@ async def test_a_warm_up_that_fails_is_an_error_at_the_start(warm_up: str, reaso
 
 
 async def test_why_a_fork_server_has_ended_is_told_to_whoever_looks_later() -> None:
+    # Its end leaves the order to begin unread.
     spawned = Spawned(("service.no_such_module:f",))
-    # Its end leaves this order unread.
-    spawned.begin(Wall.AUTO)
     await asyncio.to_thread(spawned.process.wait)
     with pytest.raises(UnavailableError, match=r"service\.no_such_module:f failed"):
         await Connection.open(spawned, 5.0)

@@ -43,9 +43,8 @@ LIES: dict[str, dict[str, Callable[[dict[str, Any], dict[str, bytes]], object]]]
     },
     "render": {
         "no_answer": lambda header, parts: parts.pop("answer"),
-        "no_repeat": lambda header, parts: parts.pop("repeat"),
         "an_empty_answer": lambda header, parts: parts.update(answer=b""),
-        "a_repeat_of_nothing": lambda header, parts: parts.update(repeat=b"[]"),
+        "an_answer_of_nothing": lambda header, parts: parts.update(answer=b"[]"),
     },
     "validate": {
         "no_answer": lambda header, parts: parts.pop("answer"),

@@ -68,6 +68,15 @@ def test_the_reason_of_a_miss_names_what_differs(pair: tuple[Server, Server], un
     assert cache(unusual.compile(first)) == ("miss", "differs in salt")
 
 
+def test_a_repeated_answer_differs_in_its_cache_alone(server: Server) -> None:
+    body = encoded(compile_body(graph("exp2", rows=73), ["cpu:x86-64-v3", "cpu:x86-64-v2"]))
+    first, second = (server.compile(body).json() for _ in range(2))
+    assert [each["cache"]["status"] for each in first["programs"]] == ["miss", "miss"]
+    for each in first["programs"]:
+        each["cache"] = {"status": "hit", "reason": "same request", "nearest": None, "differs": []}
+    assert second == first
+
+
 def test_the_order_of_nodes_does_not_matter_and_the_outputs_keep_theirs(server: Server) -> None:
     left = server.compile(encoded(compile_body(graph("log2")))).json()["programs"][0]
     right = server.compile(encoded(compile_body(graph("log2", reverse=True)))).json()["programs"][0]

@@ -317,7 +317,7 @@ async def test_a_lost_attempt_costs_the_time_until_its_worker_was_heard_of_and_a
     await asyncio.sleep(1.0)
     pending.heartbeat(State("worker", 1))
     await asyncio.sleep(5 * LEASE_S)  # the store is away, and nobody is told that it is lost
-    pending.next_attempt(None)
+    pending.charge(None)
     assert pending.order.cost.run_s == pytest.approx(1.0 + LEASE_S)
 
 

@@ -28,7 +28,7 @@ from .roster import Roster
 
 
 class Pending:
-    """An open order. `task` is its current attempt, as the store should have it; `result` is set at the end.
+    """An attempt at an order, `task` as the store should have it. `result` is set at its end: None if it was lost.
 
     `worker` has claimed it, if it is not empty. `refused` counts the leases in which the only claim was invalid.
     """
@@ -36,13 +36,10 @@ class Pending:
     def __init__(self, order: Order, task: Task, on_progress: OnProgress) -> None:
         self.order = order
         self.task = task
-        self.result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self.result: asyncio.Future[Result | None] = asyncio.get_running_loop().create_future()
         self._queue_time, self._is_waiting = queue_time(), False
         self._set_waiting(True)
         self._on_progress = on_progress
-        self._reset()
-
-    def _reset(self) -> None:
         self.worker = ""
         self.refused = self._reported = 0
         self.lease = Lease()
@@ -61,7 +58,7 @@ class Pending:
 
     @property
     def run_s(self) -> float:
-        """Seconds for which a worker has had the current attempt, until a lease after its last heartbeat."""
+        """Seconds for which a worker has had it, until a lease after its last heartbeat."""
         return min(clock.monotonic(), self.lease.renewed_at + LEASE_S) - self._begun_at if self.worker else 0.0
 
     def heartbeat(self, state: State) -> None:
@@ -70,16 +67,19 @@ class Pending:
             self.report(state.news)
 
     def report(self, news: Sequence[Mapping[str, Any]]) -> None:
-        """Report the events of this attempt that are new; `news` has all of them."""
+        """Report the events that are new; `news` has all of them."""
         for each in news[self._reported :]:
             self._on_progress(each)
         self._reported = max(self._reported, len(news))
 
-    def charge(self, result: Result) -> None:
-        self.order.cost.run_s += result.run_s
-        self.order.cost.add(result.cpu_s)
+    def charge(self, result: Result | None) -> None:
+        if result is None:
+            self.order.cost.lose(self.run_s)
+        else:
+            self.order.cost.run_s += result.run_s
+            self.order.cost.add(result.cpu_s)
 
-    def finish(self, result: Result) -> None:
+    def finish(self, result: Result | None) -> None:
         """Set the result, unless the order was cancelled meanwhile."""
         if not self.result.done():
             self._set_waiting(False)
@@ -88,17 +88,6 @@ class Pending:
     def abandon(self) -> None:
         self._set_waiting(False)
         self.result.cancel()
-
-    def next_attempt(self, result: Result | None) -> None:
-        """Charge the current attempt, which failed with `result` or was lost (None), and begin the next."""
-        if result is None:
-            self.order.cost.lose(self.run_s)
-        else:
-            self.charge(result)
-        self._set_waiting(True)
-        self.task = replace(self.task, attempt=self.task.attempt + 1)
-        self._reset()
-        self._on_progress({"stage": "retry", "attempt": self.task.attempt})
 
     def _set_waiting(self, yes: bool) -> None:
         """Count time as waiting for a worker, or as running."""
@@ -164,17 +153,30 @@ class FarmEngine:
         try:
             await self._offer(pending)
             self._is_busy.set()
-            result = await pending.result
+            while (result := await pending.result) is None or result.may_pass:
+                if task.attempt == MAX_ATTEMPTS or (result is not None and not result.worker):
+                    break
+                pending.charge(result)
+                task = replace(task, attempt=task.attempt + 1)
+                pending = self._pending[task.id] = Pending(order, task, on_progress)
+                on_progress({"stage": "retry", "attempt": task.attempt})
+                await self._offer_again(pending)
             pending.charge(result)
-            return await self._outcome(order, result, pending.task.attempt)
+            return await self._outcome(order, result, task.attempt)
         finally:
             await asyncio.shield(self._forget(pending))
 
-    async def _outcome(self, order: Order, result: Result, attempt: int) -> Made:
-        """The program of the result of this attempt. Raises its error, if it is one.
+    async def _outcome(self, order: Order, result: Result | None, attempt: int) -> Made:
+        """The program of the result of this attempt, the last one. Raises its error, if it is one.
 
         UnavailableError when the program is not in the store, UntrustedArtifactError when it is not trusted here.
         """
+        lost = _given_up(f"{MAX_ATTEMPTS} workers were lost over this compile")
+        if result is None:
+            result = lost
+        elif result.worker and result.problem is not None and result.problem.get("code") == LostWorkerError.code:
+            # With the number of attempts, so that the job is not started over.
+            result = replace(result, problem=lost.problem)
         gone = UnavailableError("The program that the farm compiled is not in the store; send the request again.")
         error = gone if result.problem is None else error_from_problem(result.problem)
         # A lost worker may have stored its program all the same: look for it.
@@ -241,13 +243,10 @@ class FarmEngine:
             if result is None:
                 continue
             pending.report(result.news)
-            if result.may_pass:
-                await self._retry(pending, result)
-            else:
-                pending.finish(result)
+            pending.finish(result)
 
     async def _check(self) -> None:
-        """Read the claims, and retry orders whose worker was lost. UnavailableError when the store cannot be read."""
+        """Read the claims, and end attempts whose worker was lost. UnavailableError when the store cannot be read."""
         claimed = set(await self._ledger.claimed())
         # Workers go on while the store is down, and are not lost because their heartbeats could not be read.
         if clock.monotonic() - self._checked_at > LEASE_S:
@@ -259,7 +258,8 @@ class FarmEngine:
             if identifier in claimed:
                 await self._read_claim(pending)
             elif pending.worker:
-                await self._retry(pending)  # its worker gave it back
+                pending.finish(None)  # its worker gave it back
+                continue
             else:
                 pending.lease.renew()
                 pending.refused = 0
@@ -283,25 +283,14 @@ class FarmEngine:
                 if pending.task.id not in opened:
                     await self._offer(pending)
 
-    async def _retry(self, pending: Pending, result: Result | None = None) -> None:
-        """Offer another attempt, or end the order after MAX_ATTEMPTS. `result` is that of the current one, if any."""
-        if pending.result.done():
-            return  # it has ended or was cancelled, and is charged already
-        if pending.task.attempt < MAX_ATTEMPTS:
-            pending.next_attempt(result)
+    async def _offer_again(self, pending: Pending) -> None:
+        """Replace the order of an earlier attempt. If the store fails, `_restore` or `_reap` offer it."""
+        try:
             # `close` deletes the order before its claim, so that no worker takes the old attempt in between.
             await self._ledger.close(pending.task.id)
             await self._offer(pending)
-            return
-        lost = _given_up(f"{MAX_ATTEMPTS} workers were lost over this compile")
-        if result is None:
-            pending.order.cost.lose(pending.run_s)
-            pending.finish(lost)
-        elif result.problem is not None and result.problem.get("code") == LostWorkerError.code:
-            # With the number of attempts, so that the job is not started over.
-            pending.finish(replace(result, problem=lost.problem))
-        else:
-            pending.finish(result)
+        except UnavailableError as error:
+            _log.error("an order could not be offered again; it is tried again", reason=error.message)
 
     async def _read_claim(self, pending: Pending) -> None:
         # If the worker's claim was overwritten by a forged one, its next heartbeat replaces that.
@@ -316,7 +305,7 @@ class FarmEngine:
         about = {"order": pending.task.id, "digest": pending.order.wanted.action.digest}
         if pending.worker:
             _log.warning("a worker was lost", worker=pending.worker, attempt=pending.task.attempt, **about)
-            await self._retry(pending)
+            pending.finish(None)
             return
         # The only claim is invalid: verified workers ignore it.
         pending.lease.renew()

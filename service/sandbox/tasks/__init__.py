@@ -5,11 +5,8 @@ from collections.abc import Mapping
 from service.sandbox.child import Task
 
 from .checks import canary, ping, trial
-from .compile_action import compile_action, tune
-from .prepare import prepare
-from .render import render
-from .split import split
-from .validate import translate, validate
+from .compile_action import compile_action, measure, render
+from .prepare import prepare, split, translate, validate
 
 TASKS: Mapping[str, Task] = {
     "canary": canary,
@@ -20,6 +17,6 @@ TASKS: Mapping[str, Task] = {
     "split": split,
     "translate": translate,
     "trial": trial,
-    "tune": tune,
+    "tune": measure,
     "validate": validate,
 }

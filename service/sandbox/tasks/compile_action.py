@@ -1,17 +1,18 @@
-"""Compile one canonical graph for one target, or time its candidate schedules."""
+"""Compile one canonical graph for one target, or time its candidate schedules; and the answers made of programs."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
 
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
-from tensorkiln.spec import CacheInfo, Tuning
+from tensorkiln.spec import CacheInfo, CompiledProgram, Tuning
 from tensorkiln.target import Target
-
-from .render import answers
 
 STORED = CacheInfo(status="hit", reason="stored program")
 
@@ -22,7 +23,7 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     The answer's header has `artifacts` (SHA-256s), `stages` (name to SHA-256 of its dump) and `seconds` (by stage); its
     parts are `program` (a `CompiledProgram` in canonical names, identical byte for byte in every compile of the
     action), `artifact:<sha256>` and `dump:<stage>`. The part `tuning`, if present, picks the schedules. With the part
-    `renaming` and the header's `cache`, as for the task `render`, the answer also has the parts `answer` and `repeat`.
+    `renaming` and the header's `cache`, as for the task `render`, the answer also has the part `answer`.
     """
     header = request.header
     # Imported here as well as by the fork server, so that a sandbox without the compiler can run the other tasks.
@@ -54,7 +55,7 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     parts |= {f"dump:{name}": content for name, content in dumps.items()}
     parts["program"] = bare.with_stages({}, {}).model_dump_json().encode()
     if "renaming" in request.parts:
-        parts |= answers([told], [CacheInfo(**header["cache"])], request.parts["renaming"])
+        parts["answer"] = answer([told], [CacheInfo(**header["cache"])], request.parts["renaming"])
     return Message(
         {
             "artifacts": sorted(compilation.artifacts),
@@ -65,15 +66,15 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
     )
 
 
-def tune(request: Message, outlet: Outlet) -> Message:
+def measure(request: Message, outlet: Outlet) -> Message:
     """The request is that of the task `compile`. The part `program` of the answer is a `Tuning`, as JSON."""
     header = request.header
     # Imported here, so that a sandbox without the compiler can run the other tasks.
     from passes.compile import CompileRequest
-    from service.sandbox import timing
+    from passes.timing import tune
 
     outlet.stage("load")
-    tuning = timing.tune(
+    tuning = tune(
         CompileRequest(
             graph=Graph.model_validate_json(request.parts["graph"]),
             target=Target.model_validate(header["target"]),
@@ -84,3 +85,34 @@ def tune(request: Message, outlet: Outlet) -> Message:
     outlet.stage("return")
     header = {"artifacts": [], "stages": {}, "seconds": {}}
     return Message(header, {"program": tuning.model_dump_json().encode()})
+
+
+def render(request: Message, outlet: Outlet) -> Message:
+    """Render the parts `program:0`, `program:1`, … with the names in the part `renaming`.
+
+    The header has one entry per program in `caches`, `seconds` (by stage) and `stages` (SHA-256 of dumps by stage). The
+    answer has the part `answer`.
+    """
+    outlet.stage("render")
+    header = request.header
+    caches = [CacheInfo(**cache) for cache in header["caches"]]
+    stored = [request.parts[f"program:{position}"] for position in range(len(caches))]
+    programs = [
+        CompiledProgram.model_validate_json(text).with_stages(seconds, dumps)
+        for text, seconds, dumps in zip(stored, header["seconds"], header["stages"], strict=True)
+    ]
+    return Message({}, {"answer": answer(programs, caches, request.parts["renaming"])})
+
+
+def answer(programs: Sequence[CompiledProgram], caches: Sequence[CacheInfo], renaming: bytes) -> bytes:
+    """The answer to a request for programs, given in canonical names."""
+    names = json.loads(renaming)
+    renamed = (_renamed(program, names) for program in programs)
+    texts = [each.model_copy(update={"cache": cache}) for each, cache in zip(renamed, caches, strict=True)]
+    return b'{"programs":[%b]}' % b",".join(each.model_dump_json().encode() for each in texts)
+
+
+def _renamed(program: CompiledProgram, names: dict[str, Any]) -> CompiledProgram:
+    variables = {int(canonical): var for canonical, var in names["vars"].items()}
+    renamed = program.renamed(names["symbols"], variables, names["nodes"])
+    return renamed.model_copy(update={"name": names["name"]})

@@ -1,17 +1,36 @@
-"""What the body of a compile request asks for: its graph, targets and options."""
+"""Tasks that read a request: what it asks to compile, its parts, a report of its graph, or a translation to one."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
-from tensorkiln.canonical import Canonical, canonicalize, graph_json
+from service.wire.body import MAX_BATCH
+from service.wire.validation import ValidationReport, ValueReport
+from tensorkiln.canonical import Canonical, canonicalize, graph_digest, graph_json
+from tensorkiln.errors import LimitExceededError, RequestError
+from tensorkiln.graph import Graph
+from tensorkiln.nodes import SymVar
 
-from .envelope import OF_COMPILE, parse_envelope, parse_options, parse_targets
-from .sent_graph import SentGraph, sent_graph
+from .envelope import (
+    OF_COMPILE,
+    OF_TRANSLATE,
+    OF_VALIDATE,
+    SentGraph,
+    check_fields,
+    parse_envelope,
+    parse_object,
+    parse_options,
+    parse_targets,
+    sent_graph,
+)
+
+REQUESTS: Final = "requests"
 
 
 def prepare(request: Message, outlet: Outlet) -> Message:
@@ -58,3 +77,76 @@ def _places(sent: SentGraph, nodes: Sequence[int]) -> dict[str, Any]:
     texts = {text: at for at, text in enumerate(dict.fromkeys(sent.places))}
     placed = [texts[sent.places[node]] for node in nodes]
     return {"places": list(texts), "placed": placed, "field": sent.field}
+
+
+class _Batch(msgspec.Struct):
+    requests: list[msgspec.Raw]
+
+
+def split(request: Message, outlet: Outlet) -> Message:
+    """Split the part `body`, an object whose `requests` are bodies of compile requests.
+
+    The answer's header has `refused`: by position, a problem for each request with wrong fields. Every other request is
+    a part named by its position, with the bytes as sent, so that its hash equals that of the same request sent alone.
+    """
+    outlet.stage("parse")
+    body = request.parts["body"]
+    wanted = check_fields(parse_object(body), (REQUESTS,))[REQUESTS]
+    if not isinstance(wanted, list) or not wanted:
+        raise RequestError(f"{REQUESTS} is not a list of requests.", pointers=[f"/{REQUESTS}"])
+    requests: list[Any] = wanted
+    if len(requests) > MAX_BATCH:
+        raise LimitExceededError(
+            f"The batch has {len(requests)} requests; the limit is {MAX_BATCH}.",
+            pointers=[f"/{REQUESTS}"],
+            limit="batch",
+            maximum=MAX_BATCH,
+            actual=len(requests),
+        )
+    refused: dict[str, Any] = {}
+    parts: dict[str, bytes] = {}
+    texts = msgspec.json.decode(body, type=_Batch).requests
+    for position, (each, text) in enumerate(zip(requests, texts, strict=True)):
+        try:
+            check_fields(each, *OF_COMPILE)
+        except RequestError as error:
+            refused[str(position)] = error.to_problem()
+        else:
+            parts[str(position)] = bytes(text)
+    return Message({"refused": refused}, parts)
+
+
+def validate(request: Message, outlet: Outlet) -> Message:
+    """Validate the graph, module or text in the part `body`. The part `answer` is a `ValidationReport`."""
+    outlet.stage("parse")
+    fields = parse_envelope(request.parts["body"], *OF_VALIDATE)
+    outlet.stage("validate")
+    graph = sent_graph(fields).graph
+    outlet.stage("canonicalize")
+    canonical = canonicalize(graph)
+    report = ValidationReport(
+        name=graph.name,
+        digest=graph_digest(canonical),
+        nodes=len(graph.nodes),
+        live_nodes=len(canonical.nodes),
+        symbols=tuple(SymVar(name=name, min_val=low, max_val=high) for name, (low, high) in graph.symbols.items()),
+        inputs=tuple(_value(graph, var) for var in graph.input_vars),
+        outputs=tuple(_value(graph, var) for var in graph.output_vars),
+        constraints=graph.constraints,
+    )
+    return Message({}, {"answer": report.model_dump_json().encode()})
+
+
+def _value(graph: Graph, var: int) -> ValueReport:
+    found = graph.types[var]
+    return ValueReport(var=var, dtype=found.dtype, shape=found.shape, device=found.device)
+
+
+def translate(request: Message, outlet: Outlet) -> Message:
+    """Translate the module or the text in the part `body`. The part `answer` is a `Translation` with a valid graph."""
+    outlet.stage("parse")
+    fields = parse_envelope(request.parts["body"], *OF_TRANSLATE)
+    outlet.stage("translate")
+    sent = sent_graph(fields)
+    places = json.dumps(list(sent.places), separators=(",", ":"))
+    return Message({}, {"answer": b'{"graph":%b,"places":%b}' % (sent.graph.to_json().encode(), places.encode())})

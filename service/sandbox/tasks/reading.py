@@ -12,10 +12,8 @@ import stablehlo
 from service.sandbox.child import Outlet
 from service.sandbox.frames import Message
 
-from .compile_action import STORED
-from .prepare import prepare
-from .render import render
-from .validate import validate
+from .compile_action import STORED, render
+from .prepare import prepare, validate
 
 _SAMPLE: Final = Path(__file__).with_name("sample.json")
 """A request, and the program that it was once compiled to."""

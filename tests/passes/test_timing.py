@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from passes import timing
 from passes.compile import CompileRequest
 from passes.schedule.choice import Candidate
-from service.sandbox import timing
-from service.sandbox.timing import tune
+from passes.timing import tune
 from tensorkiln.build import Builder
 from tensorkiln.errors import UnsupportedGraphError
 from tensorkiln.expr import Dim
