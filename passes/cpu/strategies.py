@@ -13,14 +13,14 @@ from .frame import Frame
 from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
-    scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True, version=2),
+    scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True, version=3),
     chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=10),
     contraction.NAME: Strategy(
         contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=9
     ),
     winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise),
     transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise, version=3),
-    loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=8),
+    loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=9),
 }
 UNSCHEDULED: Strategies[Machine, Frame] = upstream.strategies(
     lambda name, _: kernel_item(name, (), on_processors(1)),

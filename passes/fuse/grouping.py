@@ -25,7 +25,7 @@ from ..values import Function, Value, users_of, values_behind
 from .assembly import Assemblies
 from .chains import Chains
 from .groups import Group, Grouping, is_within_row, with_bases
-from .materialise import OPAQUE
+from .materialise import OPAQUE, lives_in_memory
 from .windows import AS_IT_IS, Windows
 
 MAX_ROW_POINTS = 65536
@@ -61,6 +61,9 @@ class Grouper:
         self.nodes = Interner()
         in_memory = [*function.arguments, *host, *stored]
         self.numbers: dict[Value, int] = {value: number for number, value in enumerate(in_memory)}
+        # A constant that a loop or a result needs in memory is written by a kernel, but read by none: kernels that run
+        # before that one, such as those of prepared values, may use it, too.
+        self.readable = {value: number for value, number in self.numbers.items() if not _is_written(value)}
         self.groups: list[Group] = []
         self.home: dict[Value, int] = {}
         self.reducing: dict[Value, list[int]] = defaultdict(list)
@@ -93,7 +96,7 @@ class Grouper:
             self.home[root] = max(self.home[base] for base in assembly.bases)
             return
         domain = domain_of(root, self.space, prefix)
-        tracer = Tracer(self.space, self.numbers, TRACES, self.nodes)
+        tracer = Tracer(self.space, self.readable, TRACES, self.nodes)
         element = self.elements[root] = tracer.computed(root, domain)
         if self.fusion and root.kind != "reduce_axis" and self.windows.find(root, domain, element):
             return
@@ -102,7 +105,7 @@ class Grouper:
         contracted = domain_of_contraction(domain, combine, element, self.nodes, self.space, trace)
         is_contraction = contracted is not None
         reads = self._reads(element)
-        unread = {self.windows.base(value) for value in values_behind(root, self.numbers.__contains__)} - reads.keys()
+        unread = {self.windows.base(value) for value in values_behind(root, self.readable.__contains__)} - reads.keys()
         is_prepared = root in self.prepared
         producers = {self.home[value] for value in reads if value in self.home}
         reasons: dict[int, BarrierReason] = dict.fromkeys(producers, "later-kernel")
@@ -246,3 +249,8 @@ class Grouper:
         if largest <= SMALL_ROW:
             return fewest >= MIN_ROWS_TO_SHARE or not isinstance(count, int) or largest * count <= SMALL_KERNEL
         return largest <= MAX_ROW_POINTS and (fewest >= MIN_ROWS_TO_SHARE or not isinstance(count, int))
+
+
+def _is_written(value: Value) -> bool:
+    """Whether the value is a constant that is in memory only because a kernel writes it there."""
+    return value.kind in ("const_scalar", "vconst") and not lives_in_memory(value)

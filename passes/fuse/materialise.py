@@ -140,13 +140,19 @@ def _repeated(
     if value.kind not in ("expand", "view", "gather", "index", "bitcast"):
         return []
     source = value.operands[0]
-    if source in costs.stored or costs.work[source] == 0 or source.shape == () or expr.product(source.shape) == 1:
+    if source in costs.stored or source.shape == () or expr.product(source.shape) == 1:
+        return []
+    chosen = _chosen(source, costs.stored)
+    if costs.work[source] == 0 and chosen is None:
         return []
     if space.is_nonnegative(expr.sub(expr.product(source.shape), expr.product(value.shape))):
         # It has no more elements than its operand, whatever the symbols are.
         return []
-    computed = _computed(source, costs.stored)
     sums = _sums_of_products(value, users)
+    if chosen is not None and costs.work[chosen] == 0:
+        # A contraction reads each factor at one place: it cannot choose one for each element.
+        return [chosen] if sums else []
+    computed = _computed(source, costs.stored)
     if sums and _is_padded_around_lines(computed) and all(_is_window(value, each) for each in sums):
         # Each read of a small window asks once for a line whether it is inside: less than storing the padded image.
         computed = _computed(computed.operands[0], costs.stored)
@@ -163,6 +169,17 @@ def _computed(value: Value, stored: set[Value]) -> Value:
     while value.kind in ("reshape", "permute", "expand", "flip", "detach", "fuse") and value not in stored:
         value = value.operands[0]
     return value
+
+
+def _chosen(value: Value, stored: set[Value]) -> Value | None:
+    """The cat behind movement, if there is one that is not stored: the elements at the edges of an image, repeated."""
+    while value.kind in MOVEMENT and value not in stored:
+        if value.kind == "cat" and len(value.operands) > 1:
+            return value
+        if not value.operands:
+            return None
+        value = value.operands[0]
+    return None
 
 
 def _is_conversion(value: Value) -> bool:

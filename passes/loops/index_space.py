@@ -15,6 +15,9 @@ from typing import Final
 from tensorkiln import expr
 from tensorkiln.expr import Atom, Dim, Expr, Monomial
 
+from . import floor_bounds
+from .long_division import divided
+
 Index = tuple[Dim, ...]
 _FLOORED = {"idiv": "floordiv", "mod": "floormod"}
 _REMEMBERED: Final = 1 << 14
@@ -59,7 +62,9 @@ class IndexSpace:
         """Whether `dim >= 0` for every value of the names in it."""
         known = self._proven.get(dim)
         if known is None:
-            known = self._proven[dim] = expr.is_nonnegative(dim, self.symbols, self.extents)
+            known = expr.is_nonnegative(dim, self.symbols, self.extents)
+            known = known or floor_bounds.is_nonnegative(dim, self.symbols, self.extents)
+            self._proven[dim] = known
         return known
 
     def is_within(self, index: Dim, extent: Dim) -> bool:
@@ -86,6 +91,10 @@ class IndexSpace:
         quotient, rest = expr.split_multiple(index, divisor)
         if self.is_within(rest, divisor):
             return quotient, rest
+        if isinstance(divisor, Expr) and len(divisor.terms) > 1:
+            whole, left = divided(index, divisor)
+            if self.is_within(left, divisor):
+                return whole, left
         for factor in _common_factors(rest, divisor):
             outer, inner = expr.split_multiple(rest, factor)
             if self.is_within(inner, factor):

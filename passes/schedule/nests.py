@@ -32,8 +32,10 @@ from .record import PlacedAxis, nested
 
 LEAST_EXTENT: Final = 4
 """Least points of a loop for which vectors, or pieces, pay."""
-MOST_PIECES: Final = 8
-"""Most pieces of a map: each has code of its own."""
+MOST_PIECES: Final = 32
+"""Most pieces of a map: each has code of its own. The 13 of the sines and cosines of a position compile in the time of
+a whole map, and run in a tenth of it.
+"""
 PLAIN: Final = frozenset(
     {("binop", kind) for kind in ("add", "sub", "mul", "max", "min", "cmplt", "cmpne", "xor", "or", "and")}
     | {("unary", kind) for kind in ("neg", "sqrt", "recip")}

@@ -163,6 +163,9 @@ class _Elimination:
         for bound in (unknown.uppers, (), unknown.lowers)[sign + 1]:
             yield from self.ends(expr.add(rest, expr.mul(slope, bound)))
         yield from self._by_facts(target, name, slope, "partial")
+        if sign < 0:
+            for bound in self._of_dividend(name):
+                yield from self.ends(expr.add(rest, expr.mul(slope, bound)))
         if not self.is_detour:
             self.is_detour = True
             yield from self._by_facts(target, name, slope, "later")
@@ -198,6 +201,16 @@ class _Elimination:
                 continue
             if self._has_sign(times, 1):
                 yield from self.ends(expr.sub(target, expr.mul(times, fact)))
+
+    def _of_dividend(self, name: str) -> Sequence[Dim]:
+        """Upper bounds of a quotient by facts about its dividend that were not known where it was computed."""
+        if name not in self.facts.divided:
+            return ()
+        key = name, self.scope.given
+        if key not in self.facts.quotients:
+            self.facts.quotients[key] = ()  # While they are looked for.
+            self.facts.quotients[key] = quotients(self.facts, *self.facts.divided[name], self.scope)
+        return self.facts.quotients[key]
 
     def _by_quotients(self, target: Expr) -> Iterator[Dim]:
         """Eliminate a quotient q = a // b of symbols by a - b < b * q <= a."""

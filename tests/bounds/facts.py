@@ -48,6 +48,10 @@ class Facts:
 
     ranges: Mapping[str, Range]
     unknowns: dict[str, Unknown] = field(default_factory=dict[str, Unknown])
+    divided: dict[str, tuple[Dim, Dim]] = field(default_factory=dict[str, tuple[Dim, Dim]])
+    """Of unknowns that are quotients: the dividend and the divisor."""
+    quotients: dict[object, Sequence[Dim]] = field(default_factory=dict[object, Sequence[Dim]])
+    """Upper bounds of quotients by the facts of a scope."""
     _samples: dict[object, list[dict[str, int]]] = field(default_factory=dict[object, list[dict[str, int]]])
 
     def new(self, lowers: Iterable[Dim] = (), uppers: Iterable[Dim] = (), definition: Dim | None = None) -> Dim:

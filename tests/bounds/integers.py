@@ -116,6 +116,7 @@ class Integers:
         if self.holds(expr.sub(expr.sub(divisor, 1), dividend)):
             return 0
         quotient = self.facts.new([0], self.quotients(dividend, divisor))
+        self.facts.divided[str(quotient)] = dividend, divisor
         if isinstance(divisor, int):
             self.dividends[str(quotient)] = dividend, divisor
         else:

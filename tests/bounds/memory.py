@@ -83,7 +83,8 @@ class Entries:
     def _at(self, table: Table, place: Dim, dim: Dim) -> Dim:
         unknowns = self.facts.unknowns
         values: dict[str, Dim] = {}
-        for name in expr.free_symbols(dim):
+        # Copies are made in the order of their originals: bounds are over earlier unknowns.
+        for name in sorted(expr.free_symbols(dim), key=lambda name: unknowns[name].rank if name in unknowns else -1):
             if name == table.entry:
                 values[name] = place
             elif name in unknowns and unknowns[name].rank >= table.first_unknown:

@@ -1,4 +1,4 @@
-"""The first elements in order: few of a long axis are chosen one after the other, all others are ranked."""
+"""The first elements in order: few of a long axis are selected one after the other, all others are ranked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 
 from tensorkiln.build import Builder
 from tensorkiln.dtypes import DType
+from tensorkiln.errors import UnsupportedGraphError
 from tensorkiln.frontends.composed import ranking
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
@@ -55,6 +56,44 @@ def test_the_first_of_a_long_axis_are_those_of_a_stable_sort(dtype: DType, count
     for found in (evaluate(graph, values), checked.run(compiled(graph), values)):
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("is_largest", [False, True])
+@pytest.mark.parametrize(("dtype", "extent", "count"), [(DType.FLOAT32, 9001, 40), (DType.UINT8, 700, 21)])
+def test_more_of_a_longer_axis_are_selected_in_a_loop(dtype: DType, extent: int, count: int, is_largest: bool) -> None:
+    values = drawn(dtype, (2, extent))
+    graph = graph_of(dtype, (2, extent), 1, count, is_largest=is_largest)
+    assert any(node.node == "while" for node in graph.nodes)
+    expected = in_order(values, 1, count, is_largest=is_largest)
+    for found in (evaluate(graph, values), checked.run(compiled(graph), values, threads=2)):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_long_axis_is_sorted() -> None:
+    values = drawn(DType.FLOAT32, (ranking.MAX_RANKED + 5,))
+    graph = graph_of(DType.FLOAT32, values.shape, 0, len(values), is_largest=False)
+    found = checked.run(compiled(graph), values)
+    for one, other in zip(found, in_order(values, 0, len(values), is_largest=False), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_any_number_of_rows_is_selected_from() -> None:
+    b = Builder("rows")
+    x = b.input("float32", (b.symbol("n", 0, 8), 200))
+    b.output(*ranking.first_in_order(x, 1, 18, True), *ranking.first_in_order(x, 1, 3, False))
+    graph = b.graph()
+    for rows in (0, 1, 5):
+        values = drawn(DType.FLOAT32, (rows, 200))
+        expected = [*in_order(values, 1, 18, is_largest=True), *in_order(values, 1, 3, is_largest=False)]
+        for found in (evaluate(graph, values, n=rows), checked.run(compiled(graph), values, n=rows)):
+            for one, other in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+def test_more_elements_than_are_selected_are_refused() -> None:
+    with pytest.raises(UnsupportedGraphError, match="65537"):
+        graph_of(DType.FLOAT32, (70000,), 0, ranking.MAX_SELECTED + 1, is_largest=True)
 
 
 def test_the_first_along_an_outer_axis() -> None:

@@ -78,6 +78,14 @@ def test_the_work_of_a_long_axis_grows_with_the_axis() -> None:
     assert operations(4096) < 40 * operations(256)
 
 
-def test_an_axis_beyond_the_limit_is_refused() -> None:
-    with pytest.raises(UnsupportedGraphError, match="may be more than 4096"):
-        graph_of((1, running.MAX_RUNNING + 1), 1, "sum")
+@pytest.mark.parametrize(("dtype", "most"), [("float16", running.MAX_RUNNING), ("float32", 1 << 18)])
+def test_an_axis_beyond_the_limit_is_refused(dtype: str, most: int) -> None:
+    with pytest.raises(UnsupportedGraphError, match=f"may be more than {most}"):
+        graph_of((1, most + 1), 1, "sum", dtype)
+
+
+def test_an_axis_with_many_blocks_is_numpys() -> None:
+    values = np.random.default_rng(3).integers(-9, 9, (2, 32000))
+    graph = graph_of((2, 32000), 1, "sum", "int64")
+    for found in (evaluate(graph, values), checked.run(compiled(graph), values, threads=2)):
+        np.testing.assert_array_equal(found[0], np.cumsum(values, 1))

@@ -88,6 +88,16 @@ def test_facts_that_are_given_hold_in_their_scope_alone() -> None:
     assert not holds(facts, value, SCOPE)
 
 
+def test_a_quotient_is_bounded_by_what_is_given_of_its_dividend() -> None:
+    facts = Facts(SCOPE.ranges)
+    dividend, quotient = facts.new([0]), facts.new([0])
+    facts.divided[str(quotient)] = dividend, n
+    inside = SCOPE.where([m * n - 1 - dividend, n - 1])
+    assert holds(facts, m - 1 - quotient, inside)
+    assert not holds(facts, m - 2 - quotient, inside)
+    assert not holds(facts, m - 1 - quotient, SCOPE)
+
+
 def test_a_product_that_is_positive_has_positive_factors_only_if_none_can_be_negative() -> None:
     assert Scope({"m": (0, 9), "n": (0, 9)}).where([m * n - 1]).ranges == {"m": (1, 9), "n": (1, 9)}
     assert Scope({"m": (-9, 9), "n": (0, 9)}).where([m * n - 1]).ranges == {"m": (-9, 9), "n": (0, 9)}

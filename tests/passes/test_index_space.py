@@ -159,6 +159,59 @@ def test_a_division_is_split_wherever_the_bounds_allow() -> None:
     assert space.divide(i, 0) == (0, 0)
 
 
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(0, 2), st.integers(1, 3), st.integers(1, 4))
+def test_a_position_in_an_image_whose_sizes_are_sums_is_split_rightly(
+    stride: int, taps: int, around: int, dilation: int, size: int
+) -> None:
+    """The window of a padded image: as `grouped_windows` addresses it, by rows of n + 2 * around columns."""
+    reach = (taps - 1) * dilation + 1
+    assume(size + 2 * around >= reach)
+    space = IndexSpace({"n": (size, 9)})
+    columns = expr.add(N, 2 * around)
+    counts = expr.add(expr.floordiv(expr.sub(columns, reach), stride), 1)
+    i, j, k, c = space.add("i", counts), space.add("j", counts), space.add("k", taps), space.add("c", 4)
+    index = (c, expr.add(stride * j, dilation * k), expr.add(stride * i, dilation * k))
+    assert space.unflatten(space.flatten(index, (4, columns, columns)), (4, columns, columns)) == index
+    assert all(space.is_within(position, columns) for position in index[1:])
+
+
+@given(st.lists(st.integers(-3, 3), min_size=4, max_size=4), st.integers(-3, 3), st.integers(1, 5))
+def test_division_by_a_sum_splits_an_index_rightly(slopes: list[int], more: int, size: int) -> None:
+    space = IndexSpace({"n": (1, 5)})
+    i, j = space.add("i", 4), space.add("j", N)
+    index = expr.add(*(expr.mul(a, b) for a, b in zip(slopes, (N * i, i, j, N * N), strict=True)), 200)
+    divisor = expr.add(expr.mul(2, N), 3 + more)
+    quotient, rest = space.divide(index, divisor)
+    for env in settings({"i": 4, "j": size}):
+        env["n"] = size
+        if evaluate(divisor, env) > 0 and evaluate(index, env) >= 0:
+            assert (evaluate(quotient, env), evaluate(rest, env)) == divmod(
+                evaluate(index, env), evaluate(divisor, env)
+            )
+
+
+@given(st.lists(st.integers(-4, 4), min_size=5, max_size=5), st.integers(2, 3))
+def test_a_sum_of_floor_divisions_that_is_proven_is_nonnegative(slopes: list[int], divisor: int) -> None:
+    space = IndexSpace({"n": (0, 12)})
+    half = expr.floordiv(expr.add(N, -1), divisor)
+    index = space.add("i", expr.add(half, 1))
+    parts = (N, half, expr.floordiv(half, 2), index, 1)
+    found = expr.add(*(expr.mul(slope, part) for slope, part in zip(slopes, parts, strict=True)))
+    values = [evaluate(found, {"n": n, "i": i}) for n in range(13) for i in range(max((n - 1) // divisor + 1, 0))]
+    assert not space.is_nonnegative(found) or min(values, default=0) >= 0
+
+
+def test_floor_divisions_cancel_what_they_divide() -> None:
+    space = IndexSpace({"n": (1, 64)})
+    half = expr.floordiv(N - 1, 2)
+    i = space.add("i", half + 1)
+    assert space.is_nonnegative(N - 1 - 2 * half)
+    assert space.is_nonnegative(N - 1 - 2 * i)
+    assert not space.is_nonnegative(N - 2 - 2 * i)
+    assert space.is_nonnegative(N - 1 - 4 * expr.floordiv(half, 2))
+    assert not space.is_nonnegative(half * half - N)
+
+
 def test_a_division_that_may_carry_is_kept() -> None:
     space = IndexSpace({})
     i, j = space.add("i", 7), space.add("j", 9)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from passes.compile import Compilation
+from tensorkiln import build
 from tensorkiln.build import Builder, Tensor, cat, maximum, sqrt, take
 from tensorkiln.dtypes import DType
 from tensorkiln.graph import Graph
@@ -196,3 +197,24 @@ def test_a_result_is_not_computed_in_place_of_what_is_prepared() -> None:
     kernel = program.kernels[number]
     (kept,) = (program.buffers[kernel.buffers[slot]] for slot in kernel.outs)
     assert kept.alias_group is None
+
+
+def test_a_constant_that_a_loop_begins_with_is_part_of_prepared_values_too() -> None:
+    b = Builder("counted")
+    weights, x = b.parameter("float32", (4,)), b.input("float32", (4,))
+    zero = build.zeros(b, (), "int32")
+    table = build.zeros(b, (3, 4), "int32")
+
+    def goes_on(turn: Tensor, *_: Tensor) -> Tensor:
+        return turn < 3
+
+    def body(turn: Tensor, found: Tensor, given: Tensor) -> list[Tensor]:
+        here = build.equal(build.arange(turn.builder, 3, "int32").unsqueeze([1]), turn)
+        return [turn + 1, build.where(here, given.unsqueeze([0]), found)]
+
+    _, found = build.while_loop(goes_on, body, [zero, table], [(x * 2).cast("int32")], most=3)
+    b.output(found, x * (weights + 1))
+    graph = b.graph()
+    arrays = [np.arange(4, dtype=np.float32) + place for place in range(2)]
+    for one, other in zip(checked.run(compiled(graph), *arrays), evaluate(graph, *arrays), strict=True):
+        np.testing.assert_array_equal(one, other)

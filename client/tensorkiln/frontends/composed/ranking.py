@@ -1,4 +1,4 @@
-"""Sorting by rank, the number of elements that come before each, and choosing a few elements one after the other."""
+"""Sorting by rank, the number of elements that come before each, and selecting some elements one after the other."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from ...build import Tensor
 from ...dtypes import DType
 from ...expr import Dim
 from .refusal import Refusal, unsupported
+from .selecting import first_positions
 
 MAX_RANKED: Final = 1 << 13
-"""The longest axis, since each element is compared with all others."""
+"""The longest axis whose elements are ranked, since each is compared with all others."""
+MAX_SELECTED: Final = 1 << 16
+"""Most elements that are selected one after the other: that takes some microseconds each."""
 FEW: Final = 16
 LONG: Final = 64
-"""Most elements that are chosen one after the other, and the shortest static axis for which that takes less work."""
+"""The first `FEW` elements of a static axis of at least `LONG` are selected."""
+_RANKED_IN_A_TURN: Final = 1 << 14
+"""Comparisons that take as long as selecting one element."""
 
 
 def first_in_order(
@@ -23,20 +28,20 @@ def first_in_order(
     """The `count` greatest or least elements along an axis in order, and their int64 positions.
 
     The order is stable; NaN is greater than all numbers, as in NumPy. `count` is at most the extent of the axis; equal
-    to it, this is a sort. `refuse` is called for an axis longer than `MAX_RANKED`, unless at most `FEW` elements of a
-    static one are asked for.
+    to it, this is a sort. `refuse` is called for an axis longer than `MAX_RANKED`, unless it is static and at most
+    `MAX_SELECTED` elements are asked for.
     """
     extent = x.shape[axis]
     moved = build.moveaxis(x, axis, -1)
     places = build.arange(x.builder, extent)
-    is_long = isinstance(extent, int) and extent >= LONG
-    has_keys = x.dtype.is_integer or x.dtype.bits >= DType.FLOAT16.bits
-    if is_long and has_keys and isinstance(count, int) and 0 < count <= FEW:
-        positions = _chosen(_keys(moved), places, range(count), is_largest)
+    if isinstance(extent, int) and isinstance(count, int) and _is_selected(x.dtype, extent, count):
+        keys = _keys(moved)
+        positions = first_positions(keys if is_largest else _reversed(keys), count)
         values = build.gather(moved, positions, -1)
         return build.moveaxis(values, -1, axis), build.moveaxis(positions, -1, axis)
     if x.builder.bounds(extent)[1] > MAX_RANKED:
-        refuse(f"axis {axis} has the extent {extent}, which may be more than {MAX_RANKED}")
+        few = f"; of a static one, {MAX_SELECTED} elements at most are selected, not {count}"
+        refuse(f"axis {axis} has the extent {extent}, which may be more than {MAX_RANKED}{few}")
     own, other = moved.unsqueeze([-1]), moved.unsqueeze([-2])
     before = other > own if is_largest else other < own
     if x.dtype.is_float:
@@ -48,6 +53,16 @@ def first_in_order(
     rank = ranks(before, same)
     values, positions = (in_order(rank, each, count) for each in (moved, places.expand(moved.shape)))
     return build.moveaxis(values, -1, axis), build.moveaxis(positions, -1, axis)
+
+
+def _is_selected(dtype: DType, extent: int, count: int) -> bool:
+    """Whether to select elements one after the other, because that takes less time or because ranks are refused."""
+    has_keys = dtype.is_integer or dtype.bits >= DType.FLOAT16.bits
+    if not has_keys or not 0 < count <= MAX_SELECTED:
+        return False
+    if extent > MAX_RANKED:
+        return True
+    return extent >= LONG if count <= FEW else extent * extent > count * _RANKED_IN_A_TURN
 
 
 def total_order(x: Tensor) -> Tensor:
@@ -64,20 +79,9 @@ def _keys(x: Tensor) -> Tensor:
     return build.where(build.is_nan(x), keys.dtype.max, keys)
 
 
-def _chosen(keys: Tensor, places: Tensor, turns: range, is_largest: bool) -> Tensor:
-    """The positions of the first elements in order along the last axis, one in each turn."""
-    chosen: list[Tensor] = []
-    worst = keys.dtype.min if is_largest else keys.dtype.max
-    left = build.full(keys.builder, keys.shape, True, DType.BOOL)
-    for _ in turns:
-        among = build.where(left, keys, worst)
-        best = (among.max([-1]) if is_largest else among.min([-1])).unsqueeze([-1])
-        is_best = left & build.equal(keys, best)
-        place = build.where(is_best, places, places.dtype.max).min([-1])
-        chosen.append(place)
-        after = keys < best if is_largest else keys > best
-        left = after | (build.equal(keys, best) & (places > place.unsqueeze([-1])))
-    return build.stack(chosen, -1)
+def _reversed(keys: Tensor) -> Tensor:
+    """Integers in the opposite order."""
+    return (keys.dtype.max if keys.dtype.min == 0 else -1) - keys
 
 
 def ranks(is_before: Tensor, is_same: Tensor) -> Tensor:

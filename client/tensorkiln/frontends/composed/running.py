@@ -12,7 +12,7 @@ from ...build import Tensor
 from .refusal import Refusal, unsupported
 
 MAX_RUNNING: Final = 1 << 12
-"""The longest axis, since the table has its square of elements."""
+"""The longest axis, or the most blocks of one, since the table has its square of elements."""
 BLOCK: Final = 64
 LONG: Final = 4 * BLOCK
 """Elements of a block, and of the shortest static axis that is divided into blocks. Narrow floats are not: each table
@@ -33,14 +33,16 @@ def running(
     """Reduce each element with those before it along `axis`.
 
     `combine` reduces the last axis of a table that has `neutral` in place of excluded elements. `refuse` is called for
-    an axis longer than `MAX_RUNNING`.
+    an axis longer than `MAX_RUNNING`, or `BLOCK` times that if it is divided into blocks.
     """
     extent = x.shape[axis]
-    if x.builder.bounds(extent)[1] > MAX_RUNNING:
-        refuse(f"axis {axis} has the extent {extent}, which may be more than {MAX_RUNNING}")
+    is_divided = isinstance(extent, int) and extent >= LONG and not x.dtype.is_half
+    most = MAX_RUNNING * BLOCK if is_divided else MAX_RUNNING
+    if x.builder.bounds(extent)[1] > most:
+        refuse(f"axis {axis} has the extent {extent}, which may be more than {most}")
     reduced = _Running(combine, neutral, is_reversed)
     rows = build.moveaxis(x, axis, -1)
-    if isinstance(extent, int) and extent >= LONG and not x.dtype.is_half:
+    if isinstance(extent, int) and is_divided:
         made = reduced.in_blocks(rows, extent, is_exclusive)
     else:
         made = reduced.of(rows, is_exclusive)

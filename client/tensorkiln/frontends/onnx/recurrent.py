@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM, unrolled over a sequence of static length."""
+"""RNN, GRU and LSTM: unrolled over a sequence of static length, a loop over one of symbolic length."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from ...build import Tensor
 from ...dtypes import DType
 from .control import MAX_TURNS
 from .node import Node
+from .recurrent_loop import Step, stepwise
 
 Activation = Callable[[Tensor], Tensor]
-Step = Callable[[Tensor, "list[Tensor]"], "list[Tensor]"]
-"""Computes the states after a step from its input and the states before; the first state is the step's output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +32,27 @@ class _Direction:
         """The input of an activation, clipped if the node has a clip value."""
         return x if self.clip is None else x.clip(-self.clip, self.clip)
 
+    def enter(self, x: Tensor) -> Tensor:
+        """The products of all inputs with their weights, and both biases."""
+        return _sum(x @ build.transpose(self.weights), None if self.bias is None else self.bias[0] + self.bias[1])
+
     def gates(self) -> Callable[[Tensor, Tensor], list[Tensor]]:
-        """A function from an input and a state to the list of gates."""
-        weights, recurrent = build.transpose(self.weights), build.transpose(self.recurrent)
-        bias = None if self.bias is None else self.bias[0] + self.bias[1]
-        return lambda x, state: _apart(_sum(x @ weights + state @ recurrent, bias), self.hidden)
+        """A function from what an input adds and a state to the list of gates."""
+        recurrent = build.transpose(self.recurrent)
+        return lambda entered, state: _apart(entered + state @ recurrent, self.hidden)
+
+    @property
+    def read(self) -> list[Tensor]:
+        """The tensors that a step reads."""
+        return [self.recurrent, *(self.bias or ()), *([] if self.peepholes is None else [self.peepholes])]
+
+    def reading(self, read: Sequence[Tensor]) -> _Direction:
+        """The same with these tensors in place of those that a step reads."""
+        recurrent, *others = read
+        bias = None if self.bias is None else (others.pop(0), others.pop(0))
+        peepholes = others[0] if others else None
+        kept = (self.activations, self.hidden, self.is_reversed, self.clip)
+        return _Direction(self.weights, recurrent, bias, peepholes, *kept)
 
 
 def _apart(x: Tensor, size: int) -> list[Tensor]:
@@ -116,15 +131,21 @@ def _directions(node: Node, gates: int, defaults: Sequence[str], peepholes: int 
 def _known(node: Node, dim: object) -> int:
     if isinstance(dim, int):
         return dim
-    return node.fail(f"the extent {dim} of a sequence or of weights depends on symbols; fix these by `symbols`")
+    return node.fail(f"the extent {dim} of weights depends on symbols; fix these by `symbols`")
 
 
-def _run(node: Node, directions: Sequence[_Direction], step: Callable[[_Direction], Step], states: int) -> list[Tensor]:
+def _run(
+    node: Node,
+    directions: Sequence[_Direction],
+    step: Callable[[_Direction], Step],
+    states: int,
+    enter: Callable[[_Direction, Tensor], Tensor] = _Direction.enter,
+) -> list[Tensor]:
     """Y, then the last states, in the node's layout. Y is zero after the end of a shorter sequence."""
     by_batch = node.opset >= 14 and node.integer("layout", 0) == 1
     x = build.moveaxis(node.tensor(0), 0, 1) if by_batch else node.tensor(0)
-    length, batch = _known(node, x.shape[0]), x.shape[1]
-    if length > MAX_TURNS or not length:
+    length, batch = x.shape[:2]
+    if isinstance(length, int) and not 0 < length <= MAX_TURNS:
         node.fail(f"a sequence of {length} steps is not unrolled")
     lengths = node.tensor(4).cast(DType.INT64).unsqueeze(1) if node.has(4) else None
     outputs: list[Tensor] = []
@@ -137,21 +158,19 @@ def _run(node: Node, directions: Sequence[_Direction], step: Callable[[_Directio
                 state.append(given[:, place] if by_batch else given[place])
             else:
                 state.append(build.zeros(x.builder, (batch, direction.hidden), x.dtype))
-        run, steps = step(direction), range(length)
-        given_out: list[Tensor] = []
-        for position in reversed(steps) if direction.is_reversed else steps:
-            after = run(x[position], state)
-            if lengths is None:
-                state = after
-                given_out.append(state[0])
-            else:
-                # After its end a sequence keeps its state; backwards, it has not begun.
-                is_within = position < lengths
-                state = [build.where(is_within, new, old) for new, old in zip(after, state, strict=True)]
-                given_out.append(build.where(is_within, after[0], 0.0))
-        if direction.is_reversed:
-            given_out.reverse()
-        outputs.append(build.stack(given_out, 0))
+        entered = enter(direction, x)
+        if isinstance(length, int):
+            made, state = _unrolled(entered, state, lengths, step(direction), length, direction.is_reversed)
+        else:
+            made, state = stepwise(
+                entered,
+                state,
+                lengths,
+                direction.read,
+                lambda read, own=direction: step(own.reading(read)),
+                is_reversed=direction.is_reversed,
+            )
+        outputs.append(made)
         for number in range(states):
             last[number].append(state[number])
     # [step, direction, batch, hidden], or [batch, step, direction, hidden].
@@ -161,12 +180,32 @@ def _run(node: Node, directions: Sequence[_Direction], step: Callable[[_Directio
     return [y, *(build.stack(each, 0) for each in last)]
 
 
+def _unrolled(
+    entered: Tensor, state: list[Tensor], lengths: Tensor | None, run: Step, length: int, is_reversed: bool
+) -> tuple[Tensor, list[Tensor]]:
+    """The outputs of all steps, stacked, and the states after the last one."""
+    given_out: list[Tensor] = []
+    for position in reversed(range(length)) if is_reversed else range(length):
+        after = run(entered[position], state)
+        if lengths is None:
+            state = after
+            given_out.append(state[0])
+        else:
+            # After its end a sequence keeps its state; backwards, it has not begun.
+            is_within = position < lengths
+            state = [build.where(is_within, new, old) for new, old in zip(after, state, strict=True)]
+            given_out.append(build.where(is_within, after[0], 0.0))
+    if is_reversed:
+        given_out.reverse()
+    return build.stack(given_out, 0), state
+
+
 def rnn(node: Node) -> list[Tensor]:
     def step(direction: _Direction) -> Step:
         gates = direction.gates()
 
-        def run(x: Tensor, states: list[Tensor]) -> list[Tensor]:
-            (gate,) = gates(x, states[0])
+        def run(entered: Tensor, states: list[Tensor]) -> list[Tensor]:
+            (gate,) = gates(entered, states[0])
             return [direction.activations[0](direction.clipped(gate))]
 
         return run
@@ -180,32 +219,35 @@ def gru(node: Node) -> list[Tensor]:
 
     def step(direction: _Direction) -> Step:
         size, (first, second) = direction.hidden, direction.activations
-        weights = build.transpose(direction.weights)
-        recurrent = [build.transpose(direction.recurrent[place : place + size]) for place in range(0, 3 * size, size)]
-        none: list[Tensor | None] = [None] * 3
-        own, other = none, none
-        if direction.bias is not None:
-            own, other = ([*_apart(bias, size)] for bias in direction.bias)
+        recurrent = build.transpose(direction.recurrent)
+        early, last = recurrent[:, : 2 * size], recurrent[:, 2 * size :]
+        late = None if direction.bias is None or not resets_late else direction.bias[1][2 * size :]
 
-        def run(x: Tensor, states: list[Tensor]) -> list[Tensor]:
+        def run(entered: Tensor, states: list[Tensor]) -> list[Tensor]:
             (state,) = states
-            inputs = _apart(x @ weights, size)
-
-            def gate(place: int) -> Tensor:
-                return _sum(inputs[place] + state @ recurrent[place], own[place], other[place])
-
-            update, reset = (first(direction.clipped(gate(place))) for place in (0, 1))
+            inputs = _apart(entered, size)
             if resets_late:
-                hidden = reset * _sum(state @ recurrent[2], other[2])
-                new = second(direction.clipped(_sum(inputs[2] + hidden, own[2])))
+                *products, hidden = _apart(state @ recurrent, size)
             else:
-                hidden = (reset * state) @ recurrent[2]
-                new = second(direction.clipped(_sum(inputs[2] + hidden, own[2], other[2])))
+                products, hidden = _apart(state @ early, size), None
+            update, reset = (
+                first(direction.clipped(inputs[place] + product)) for place, product in enumerate(products)
+            )
+            hidden = (reset * state) @ last if hidden is None else reset * _sum(hidden, late)
+            new = second(direction.clipped(inputs[2] + hidden))
             return [(1.0 - update) * new + update * state]
 
         return run
 
-    return _run(node, _directions(node, 3, ("Sigmoid", "Tanh"), None), step, 1)
+    def enter(direction: _Direction, x: Tensor) -> Tensor:
+        if direction.bias is None or not resets_late:
+            return direction.enter(x)
+        own, other = direction.bias
+        early = 2 * direction.hidden
+        bias = build.cat([own[:early] + other[:early], own[early:]], 0)
+        return x @ build.transpose(direction.weights) + bias
+
+    return _run(node, _directions(node, 3, ("Sigmoid", "Tanh"), None), step, 1, enter)
 
 
 def _sum(x: Tensor, *others: Tensor | None) -> Tensor:
@@ -226,9 +268,9 @@ def lstm(node: Node) -> list[Tensor]:
         def seen(gate: Tensor, place: int, cell: Tensor) -> Tensor:
             return direction.clipped(gate if peepholes is None else gate + peepholes[place] * cell)
 
-        def run(x: Tensor, states: list[Tensor]) -> list[Tensor]:
+        def run(entered: Tensor, states: list[Tensor]) -> list[Tensor]:
             state, cell = states
-            enters, leaves, stays, new = gates(x, state)
+            enters, leaves, stays, new = gates(entered, state)
             first, second, third = direction.activations
             kept = first(seen(stays, 2, cell)) * cell
             after = kept + first(seen(enters, 0, cell)) * second(direction.clipped(new))
