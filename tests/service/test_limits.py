@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -164,13 +163,3 @@ def test_far_beyond_a_limit_the_figures_are_still_true(server: Server) -> None:
     assert server.post("/validate", text).json()["details"] == {"limit": "rank", "maximum": 16, "actual": 10_000}
     wide = graph(rows=10**300)
     assert server.post("/validate", encoded({"graph": wide})).json()["code"] in ("limit.exceeded", "graph.invalid")
-
-
-def test_a_limit_in_a_compile_is_that_of_a_validation(server: Server) -> None:
-    wide: dict[str, Any] = of_rank(17)
-    details = [
-        server.post("/validate", encoded({"graph": wide})).json(),
-        server.post("/compile", encoded(compile_body(wide))).json(),
-    ]
-    assert details[0] == details[1]
-    assert details[0]["details"]["limit"] == "rank"
