@@ -17,9 +17,8 @@ from tensorkiln.cli.compile_all.progress import Progress
 from tensorkiln.cli.compile_all.result import Result
 from tensorkiln.cli.kiln_toml import ModelSettings
 from tensorkiln.errors import CrashedError, RequestError
-from tests.sdk.conftest import PROGRESS, Kiln
+from tests.sdk.conftest import PROGRESS, Kiln, broken_pipe
 from tests.sdk.test_compile_all import REPORTS, command, environment, graphs, report
-from tests.sdk.unread import broken_pipe
 
 __all__ = ["environment", "graphs"]
 

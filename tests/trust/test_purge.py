@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -35,21 +36,25 @@ from tests.trust.stores import Stocked, action
 GOOD, BAD = "a" * 64, "b" * 64
 
 
+async def published(stocked: Stocked, wanted: Action, told: Mapping[str, Any], scope: str = "") -> tuple[Entry, str]:
+    """A program that says so, with an artifact that all have, and an answer: its entry, and what a job came to."""
+    content = json.dumps(told).encode()
+    program, shared = await stocked.blobs.put(content), await stocked.blobs.put(b"shared")
+    entry = await stocked.programs.save(wanted, Entry(program, (shared,)))
+    stocked.nearest.add(wanted, scope)
+    await stocked.nearest.settle()
+    answer = with_signatures(b'{"programs":[%b]}' % content, [entry.signature])
+    repeat = Repeat(answer, entry.blobs, (wanted.digest,), isolation="process")
+    await stocked.repeats.save(stocked.repeats.key(wanted.digest), repeat)
+    return entry, await stocked.blobs.put(answer + b"\n")
+
+
 async def made(stocked: Stocked, number: int, build: str) -> Action:
     """A program of a build, with an artifact that all have, an answer, and a job that came to it."""
     wanted = replace(action(number), build_id=build)
-    told = json.dumps({"number": number, "provenance": {"build_id": build}}).encode()
-    program, shared = await stocked.blobs.put(told), await stocked.blobs.put(b"shared")
-    await stocked.programs.save(wanted, Entry(program, (shared,)))
-    stocked.nearest.add(wanted, "")
-    await stocked.nearest.settle()
-    answer = b'{"programs":[%s]}' % told
-    await stocked.repeats.save(
-        stocked.repeats.key(wanted.digest), Repeat(answer, (program, shared), (wanted.digest,), isolation="process")
-    )
+    _, answer = await published(stocked, wanted, {"number": number, "provenance": {"build_id": build}})
     job = wanted.digest[:32]
-    ended = {"id": job, "state": "done", "answer": await stocked.blobs.put(answer + b"\n")}
-    await stocked.records.put(f"jobs/ended/{job[:2]}/{job}", ended)
+    await stocked.records.put(f"jobs/ended/{job[:2]}/{job}", {"id": job, "state": "done", "answer": answer})
     return wanted
 
 
@@ -142,17 +147,8 @@ class Home:
     async def fill(self, tenant: str, number: int) -> Action:
         """All that a tenant leaves behind with a program: its answer, jobs, rights, and a crash."""
         stocked, wanted, who = self.stocked, self.action(tenant, number), self.caller(tenant)
-        told = json.dumps({"digest": wanted.digest}).encode()
-        program, shared = await stocked.blobs.put(told), await stocked.blobs.put(b"shared")
-        entry = await stocked.programs.save(wanted, Entry(program, (shared,)))
-        stocked.nearest.add(wanted, self.scope(tenant))
-        await stocked.nearest.settle()
-        answer = with_signatures(b'{"programs":[%b]}' % told, [entry.signature])
-        await stocked.repeats.save(
-            stocked.repeats.key(wanted.digest), Repeat(answer, entry.blobs, (wanted.digest,), isolation="process")
-        )
-        ended = {"caller": who.to_record(), "answer": await stocked.blobs.put(answer + b"\n")}
-        await stocked.records.put(f"jobs/ended/ab/{tenant}-{number}", ended)
+        entry, answer = await published(stocked, wanted, {"digest": wanted.digest}, self.scope(tenant))
+        await stocked.records.put(f"jobs/ended/ab/{tenant}-{number}", {"caller": who.to_record(), "answer": answer})
         reproducer = await stocked.blobs.put(b"reproducer of %d" % number)
         failed = {"caller": who.to_record(), "answer": None, "error": {"details": {"reproducer": reproducer}}}
         await stocked.records.put(f"jobs/ended/ab/{tenant}-{number}-failed", failed)
