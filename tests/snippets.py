@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 ANYTHING = "…"
 """In an example, what is left out or differs from run to run."""
 
+_MARK = "--- next ---"
 _BLOCK = re.compile(r"^```(\w+)(?: ([\w-]+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -42,6 +46,36 @@ def run_python(page: Path) -> None:
         # Padded, so that a traceback shows the line of the page.
         source = "\n" * block.line + block.text
         exec(compile(source, str(page.relative_to(ROOT)), "exec"), namespace)
+
+
+def shown_commands(page: Path, word: str = "") -> list[tuple[str, str]]:
+    """The commands of the console blocks of a page that are marked so, each with what it is said to print."""
+    text = "".join(block.text for block in blocks(page, "console", word))
+    parts = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
+    return [(part.partition("\n")[0], part.partition("\n")[2].strip("\n")) for part in parts]
+
+
+def run_commands(
+    shown: Sequence[tuple[str, str]],
+    environment: Mapping[str, str],
+    *,
+    places: Mapping[str, str] | None = None,
+    stderr: int = subprocess.PIPE,
+) -> None:
+    """Run commands in one shell, where `python` is this one, with other `places` for those of the page.
+
+    Each must print what it is said to.
+    """
+    script = "".join(f"{command}\necho; echo '{_MARK}'\n" for command, _ in shown)
+    for place, other in (places or {}).items():
+        script = script.replace(place, other)
+    command = ["bash", "-c", f'python() {{ {sys.executable} -W error "$@"; }}\n{script}']
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=stderr, text=True, timeout=120)
+    printed = [part.strip("\n") for part in done.stdout.split(_MARK)[:-1]]
+    assert len(printed) == len(shown), (done.stdout, done.stderr)
+    for (command, expected), actual in zip(shown, printed, strict=True):
+        pattern = ".*".join(re.escape(part) for part in expected.split(ANYTHING))
+        assert re.fullmatch(pattern, actual, re.DOTALL), f"$ {command}\n{actual}\n{done.stderr}"
 
 
 def disagreement(actual: Any, stated: Any, where: str = "") -> str | None:

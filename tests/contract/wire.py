@@ -14,6 +14,18 @@ from tensorkiln.graph import Graph
 OUT = 100
 Wire = dict[str, Any]
 Type = tuple[str, Sequence[Any]]
+DOUBLE: Wire = {
+    "schema": 1,
+    "name": "double",
+    "nodes": [
+        {"node": "placeholder", "out_var": 0, "dtype": "float32", "shape": ["n"]},
+        {"node": "binop", "op": "add", "a_var": 0, "b_var": 0, "out_var": 1, "dtype": "float32"},
+    ],
+    "input_vars": [0],
+    "output_vars": [1],
+    "symbolic_vars": [{"name": "n", "min_val": 1, "max_val": 4096}],
+}
+"""x + x of x: float32[n]; 1 <= n <= 4096."""
 
 
 def placeholder(var: int, dtype: str, shape: Sequence[Any]) -> Wire:

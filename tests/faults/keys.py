@@ -6,7 +6,9 @@ In a process of its own for each PYTHONHASHSEED, and with every change of what m
 from __future__ import annotations
 
 import json
+import os
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -22,7 +24,6 @@ from tensorkiln.errors import TensorkilnError
 from tensorkiln.graph import Graph
 from tests.contract.random_graphs import random_graph
 from tests.faults.interpreters import NONE, other_interpreters, run
-from tests.trust.test_identical import DIGESTS, output
 
 SEEDS: Final = 10
 TARGETS: Final[tuple[Any, ...]] = (
@@ -42,6 +43,41 @@ HEADERS: Final[tuple[Mapping[str, str], ...]] = (
     {"build_id": "b", "salt": ""},
     {"build_id": "a", "salt": "s"},
 )
+
+
+DIGESTS: Final = """
+import json, socket, sys
+from random import Random
+from typing import Any
+from service.sandbox.child import Outlet
+from service.sandbox.frames import Message
+from service.sandbox.tasks.prepare import prepare
+from service.action import Action
+from tests.contract.random_graphs import disguised, random_graph
+left, right = socket.socketpair()
+for seed in range(int(sys.argv[1])):
+    plain = random_graph(Random(seed))
+    forms = [plain, disguised(Random(seed + 1), plain)]
+    texts = [json.dumps(form) for form in forms]
+    texts += [json.dumps(plain, indent=1), json.dumps({name: plain[name] for name in reversed(plain)})]
+    digests = []
+    for text in texts:
+        body = b'{"graph": %b, "target": "cpu:x86-64-v3"}' % text.encode()
+        answer = prepare(Message({}, {"body": body}), Outlet(left))
+        right.recv(1 << 16)
+        asked, graph = answer.header, answer.parts["graph"]
+        versions = {"build_id": "b", "salt": ""}
+        digests += [Action.requested(graph, each, asked["options"], **versions).digest for each in asked["targets"]]
+    assert len(set(digests)) == 1, (seed, digests)
+    print(digests[0])
+"""
+
+
+def output(script: str, *arguments: str, seed: str) -> str:
+    """What a script prints in a process with this PYTHONHASHSEED."""
+    environment = {**os.environ, "PYTHONHASHSEED": seed}
+    line = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(line, capture_output=True, text=True, check=True, timeout=280, env=environment).stdout
 
 
 def digests_by_seed(graphs: int, seeds: int = SEEDS) -> list[list[str]]:

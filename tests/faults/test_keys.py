@@ -14,10 +14,9 @@ import pytest
 
 from tests.contract.random_graphs import disguised, random_graph
 from tests.faults.interpreters import NONE, other_interpreters
-from tests.faults.keys import SEEDS, changes, digest, digests_by_seed, digests_elsewhere, requests
+from tests.faults.keys import DIGESTS, SEEDS, changes, digest, digests_by_seed, digests_elsewhere, output, requests
 from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server
-from tests.trust.test_identical import DIGESTS, output
 
 
 def test_a_graph_has_one_digest_in_every_form_and_with_every_hash_seed(size: Callable[[int, int], int]) -> None:

@@ -17,21 +17,11 @@ from tensorkiln.nearest import quoted
 from tensorkiln.program import Program
 from tests.compiled import compiled
 from tests.compiled import program as program_of
+from tests.contract.wire import DOUBLE
 from tests.mistakes.page import PAGE, page
 from tests.mistakes.tables import BUILDER, CALLS, DOCUMENTS, REQUESTS, SETUP
 
 FUNCTIONS = [name for name in build.__all__ if name not in ("Builder", "Tensor", "ceildiv", "floordiv", "floormod")]
-DOUBLE: dict[str, Any] = {
-    "schema": 1,
-    "name": "double",
-    "nodes": [
-        {"node": "placeholder", "out_var": 0, "dtype": "float32", "shape": ["n"]},
-        {"node": "binop", "op": "add", "a_var": 0, "b_var": 0, "out_var": 1, "dtype": "float32"},
-    ],
-    "input_vars": [0],
-    "output_vars": [1],
-    "symbolic_vars": [{"name": "n", "min_val": 1, "max_val": 4096}],
-}
 
 
 def written() -> dict[str, Any]:

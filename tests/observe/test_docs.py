@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,32 +16,18 @@ from tests.observe.figures import Figures
 from tests.observe.test_log import lines, told_so_far
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server
-from tests.snippets import ANYTHING, ROOT, blocks
+from tests.snippets import ROOT, blocks, run_commands, shown_commands
 
 PAGE = ROOT / "docs" / "observability.md"
 SERVE = "python -m tensorkiln_server --port 8080 &"
 
 
-def commands() -> list[tuple[str, str]]:
-    """The commands of the page, each with what it is said to print."""
-    text = "".join(block.text for block in blocks(PAGE, "console"))
-    parts = re.split(r"^\$ ", text, flags=re.M)[1:]
-    return [(part.partition("\n")[0], part.partition("\n")[2].rstrip("\n")) for part in parts]
-
-
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
 def test_every_command_of_the_page_prints_what_it_says(home: Path) -> None:
-    mark = "--- next ---"
-    shown = [(command, printed) for command, printed in commands() if command != SERVE]
+    shown = [each for each in shown_commands(PAGE) if each[0] != SERVE]
     with Server(home) as server:
         assert server.compile(encoded(compile_body())).status_code == 200
-        script = "".join(f"{command}\necho; echo '{mark}'\n" for command, _ in shown)
-        script = script.replace("http://127.0.0.1:8080", server.url).replace("service.log", str(home / "log"))
-        done = subprocess.run(["bash", "-c", script], env={**os.environ}, capture_output=True, text=True, timeout=60)
-    printed = [part.strip("\n") for part in done.stdout.split(mark)[:-1]]
-    for (command, expected), actual in zip(shown, printed, strict=True):
-        pattern = ".*".join(re.escape(part) for part in expected.split(ANYTHING))
-        assert re.fullmatch(pattern, actual, re.DOTALL), f"$ {command}\n{actual}"
+        run_commands(shown, os.environ, places={"http://127.0.0.1:8080": server.url, "service.log": str(home / "log")})
 
 
 def test_the_line_of_the_page_is_that_of_a_request(server: Server) -> None:

@@ -18,6 +18,7 @@ from tensorkiln.options import CompileOptions
 from tensorkiln.program import Program
 from tensorkiln.trust.record import SignedRecord
 from tests.chromium import PATIENCE_MS, becomes
+from tests.contract.wire import DOUBLE
 from tests.identity.guarded import Guarded
 from tests.report.browser.opened import opened as opened_report
 from tests.service.failing import STAGE, failing
@@ -26,17 +27,6 @@ from tests.service.server import Server, await_end
 pytestmark = pytest.mark.xdist_group("pages")
 
 HOSTILE = "</script><img src=x onerror=pwned=1><svg/onload=pwned=1>\"'`${pwned=1}"
-GRAPH: dict[str, Any] = {
-    "schema": 1,
-    "name": "double",
-    "nodes": [
-        {"node": "placeholder", "out_var": 0, "dtype": "float32", "shape": ["n"]},
-        {"node": "binop", "op": "add", "a_var": 0, "b_var": 0, "out_var": 1, "dtype": "float32"},
-    ],
-    "input_vars": [0],
-    "output_vars": [1],
-    "symbolic_vars": [{"name": "n", "min_val": 1, "max_val": 4096}],
-}
 
 
 @contextmanager
@@ -73,18 +63,18 @@ def compiled(page: Any, graph: dict[str, Any], button: str = "compile") -> str:
 
 
 def hostile_graphs() -> Iterator[dict[str, Any]]:
-    placeholder, add = GRAPH["nodes"]
-    yield {**GRAPH, "name": HOSTILE}
-    yield {**GRAPH, "schema": HOSTILE}
-    yield {**GRAPH, HOSTILE: 1}
-    yield {**GRAPH, "symbolic_vars": [{"name": HOSTILE, "min_val": 1, "max_val": 4}]}
-    yield {**GRAPH, "input_vars": [HOSTILE]}
-    yield {**GRAPH, "output_vars": [HOSTILE]}
+    placeholder, add = DOUBLE["nodes"]
+    yield {**DOUBLE, "name": HOSTILE}
+    yield {**DOUBLE, "schema": HOSTILE}
+    yield {**DOUBLE, HOSTILE: 1}
+    yield {**DOUBLE, "symbolic_vars": [{"name": HOSTILE, "min_val": 1, "max_val": 4}]}
+    yield {**DOUBLE, "input_vars": [HOSTILE]}
+    yield {**DOUBLE, "output_vars": [HOSTILE]}
     for name in placeholder:
-        yield {**GRAPH, "nodes": [{**placeholder, name: HOSTILE}, add]}
-    yield {**GRAPH, "nodes": [{**placeholder, "shape": [HOSTILE]}, add]}
+        yield {**DOUBLE, "nodes": [{**placeholder, name: HOSTILE}, add]}
+    yield {**DOUBLE, "nodes": [{**placeholder, "shape": [HOSTILE]}, add]}
     for name in add:
-        yield {**GRAPH, "nodes": [placeholder, {**add, name: HOSTILE}]}
+        yield {**DOUBLE, "nodes": [placeholder, {**add, name: HOSTILE}]}
 
 
 def test_the_first_page_says_what_the_service_can_do(browser: Any, open_service: Server) -> None:
@@ -96,7 +86,7 @@ def test_the_first_page_says_what_the_service_can_do(browser: Any, open_service:
 
 def test_a_graph_is_compiled_looked_into_and_found_again_by_its_link(browser: Any, open_service: Server) -> None:
     with opened(browser, f"{open_service.url}/explore") as page:
-        shown = compiled(page, GRAPH)
+        shown = compiled(page, DOUBLE)
         assert "kernel_0" in shown
         page.click("button:has-text('from-graph')")
         page.wait_for_selector("article pre")
@@ -110,7 +100,7 @@ def test_a_graph_is_compiled_looked_into_and_found_again_by_its_link(browser: An
 
 def broken(how: str) -> dict[str, Any]:
     """The graph whose compile fails in the way that has this name."""
-    return json.loads(failing(json.dumps({"graph": GRAPH}).encode(), how))["graph"]
+    return json.loads(failing(json.dumps({"graph": DOUBLE}).encode(), how))["graph"]
 
 
 def told(page: Any) -> list[str]:
@@ -136,11 +126,13 @@ def test_a_compile_that_is_cancelled_ends_with_its_process(browser: Any, open_se
         job = answered.value.json()["id"]
         assert open_service.http.get(f"/jobs/{job}").json()["state"] == "cancelled"
         # And the next one is compiled.
-        assert "kernel_0" in compiled(page, GRAPH)
+        assert "kernel_0" in compiled(page, DOUBLE)
 
 
 def test_a_compile_can_be_cancelled_while_a_stored_program_is_looked_at(browser: Any, open_service: Server) -> None:
-    (stored,) = open_service.post("/compile", json.dumps({"graph": GRAPH, "target": "cpu"}).encode()).json()["programs"]
+    (stored,) = open_service.post("/compile", json.dumps({"graph": DOUBLE, "target": "cpu"}).encode()).json()[
+        "programs"
+    ]
     with opened(browser, f"{open_service.url}/explore") as page:
         page.wait_for_selector("#targets option")
         page.fill("#source", json.dumps(broken("hang")))
@@ -166,13 +158,15 @@ def test_a_compile_can_be_cancelled_while_a_stored_program_is_looked_at(browser:
 def test_a_compile_that_ends_while_a_stored_program_is_looked_at_leaves_a_link(
     browser: Any, open_service: Server
 ) -> None:
-    (stored,) = open_service.post("/compile", json.dumps({"graph": GRAPH, "target": "cpu"}).encode()).json()["programs"]
+    (stored,) = open_service.post("/compile", json.dumps({"graph": DOUBLE, "target": "cpu"}).encode()).json()[
+        "programs"
+    ]
     with opened(browser, f"{open_service.url}/explore") as page:
         page.wait_for_selector("#targets option")
         page.route(
             "**/compile", lambda route: (page.evaluate(f"location.hash = '#{stored['digest']}'"), route.continue_())
         )
-        page.fill("#source", json.dumps({**GRAPH, "name": "later", "output_vars": [1, 0]}))
+        page.fill("#source", json.dumps({**DOUBLE, "name": "later", "output_vars": [1, 0]}))
         page.click("#compile")
         page.wait_for_selector("#progress a")
         assert stored["digest"] in page.inner_text("#result")
@@ -191,7 +185,7 @@ def test_every_option_of_a_compile_can_be_chosen(browser: Any, open_service: Ser
             page.check(f"#{name}")
         page.select_option("#schedule", "none")
         page.fill("#tuned", "prefer")
-        page.fill("#source", json.dumps(GRAPH))
+        page.fill("#source", json.dumps(DOUBLE))
         with page.expect_request(lambda request: request.method == "POST") as asked:
             page.click("#compile")
         page.wait_for_selector("article")
@@ -212,9 +206,9 @@ def test_the_report_says_why_it_was_compiled_who_signed_it_and_what_made_it(
 ) -> None:
     def compile_it() -> tuple[Program, SignedRecord, str]:
         with Client(open_service.url, cache_dir=tmp_path / "cache") as client:
-            client.compile(GRAPH)
-            made = client.compile(GRAPH, options={"fast_math": True})
-            return made, client.signature(made.compiled.digest), client.report(made.compiled, graph=GRAPH).html()
+            client.compile(DOUBLE)
+            made = client.compile(DOUBLE, options={"fast_math": True})
+            return made, client.signature(made.compiled.digest), client.report(made.compiled, graph=DOUBLE).html()
 
     # In a thread of its own: that of a browser has a loop that runs.
     with ThreadPoolExecutor(1) as apart:
@@ -252,7 +246,7 @@ def test_the_report_is_shown_as_the_compile_ends_in_a_frame_that_reaches_nothing
     browser: Any, open_service: Server
 ) -> None:
     with opened(browser, f"{open_service.url}/explore") as page:
-        compiled(page, GRAPH)
+        compiled(page, DOUBLE)
         page.wait_for_selector("#report:not([hidden]) iframe")
         (frame,) = [each for each in page.frames if each is not page.main_frame]
         frame.wait_for_selector(".kernel-row[data-item='0']").click()
@@ -263,8 +257,8 @@ def test_the_report_is_shown_as_the_compile_ends_in_a_frame_that_reaches_nothing
 
 def test_modules_validate_and_explain(browser: Any, open_service: Server) -> None:
     with opened(browser, f"{open_service.url}/explore") as page:
-        assert "float32[n]" in compiled(page, GRAPH, "validate")
-        assert "stored" in compiled(page, GRAPH, "explain")
+        assert "float32[n]" in compiled(page, DOUBLE, "validate")
+        assert "stored" in compiled(page, DOUBLE, "explain")
         page.check("input[value=stablehlo]")
         page.fill("#source", "func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }")
         page.fill("#dims", "0.0=1:8")
@@ -297,7 +291,7 @@ def test_names_that_are_markup_stay_names_in_every_field(browser: Any, open_serv
         page.check("input[value=stablehlo]")
         page.check("input[value=graph]")
         page.fill("#tuned", HOSTILE)
-        assert "request.invalid" in compiled(page, GRAPH)
+        assert "request.invalid" in compiled(page, DOUBLE)
         page.check("input[value=stablehlo]")
         for dims in (HOSTILE, "0.0=1:8"):
             page.fill("#source", HOSTILE)
@@ -311,7 +305,7 @@ def test_names_that_are_markup_stay_names_in_every_field(browser: Any, open_serv
 
 def test_a_key_is_asked_for_and_works(browser: Any, tmp_path: Any) -> None:
     with Guarded(tmp_path) as guarded, opened(browser, f"{guarded.url}/explore", refused=1) as page:
-        assert "auth.missing" in compiled(page, GRAPH)
+        assert "auth.missing" in compiled(page, DOUBLE)
         page.fill("#key", guarded.key("explore"))
-        assert "kernel_0" in compiled(page, GRAPH)
+        assert "kernel_0" in compiled(page, DOUBLE)
         assert page.evaluate("localStorage.length + sessionStorage.length + document.cookie.length") == 0

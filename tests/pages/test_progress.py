@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.chromium import becomes
-from tests.pages.test_in_a_browser import GRAPH, opened, told
+from tests.contract.wire import DOUBLE
+from tests.pages.test_in_a_browser import opened, told
 from tests.service.server import Server
 
 pytestmark = pytest.mark.xdist_group("pages")
@@ -43,7 +44,7 @@ def test_every_event_of_a_job_is_shown_in_order(browser: Any, open_service: Serv
         page.select_option("#targets", list(TARGETS))
         page.fill(
             "#source",
-            json.dumps({**GRAPH, "name": "progress", "symbolic_vars": [{"name": "n", "min_val": 1, "max_val": 777}]}),
+            json.dumps({**DOUBLE, "name": "progress", "symbolic_vars": [{"name": "n", "min_val": 1, "max_val": 777}]}),
         )
         with page.expect_response(lambda answer: answer.request.method == "POST") as answered:
             page.click("#compile")
@@ -68,7 +69,7 @@ def test_a_report_that_comes_late_is_not_shown(browser: Any, open_service: Serve
         late: list[Any] = []
         page.route("**/report", lambda route: route.continue_() if late else late.append(route))
         page.select_option("#targets", list(TARGETS))
-        page.fill("#source", json.dumps(GRAPH))
+        page.fill("#source", json.dumps(DOUBLE))
         page.click("#compile")
         becomes(lambda: page.locator("article").count() + len(late), len(TARGETS) + 1)
         title = page.locator("#report h2")
@@ -86,7 +87,9 @@ def test_a_program_that_comes_late_is_not_shown(browser: Any, open_service: Serv
         page.wait_for_selector("#targets option")
         digests: list[str] = []
         for size in (11, 12):
-            page.fill("#source", json.dumps({**GRAPH, "symbolic_vars": [{"name": "n", "min_val": 1, "max_val": size}]}))
+            page.fill(
+                "#source", json.dumps({**DOUBLE, "symbolic_vars": [{"name": "n", "min_val": 1, "max_val": size}]})
+            )
             page.click("#compile")
             becomes(lambda: page.evaluate("location.hash.slice(1)") not in ("", *digests), True)
             page.wait_for_selector("#compile:not([disabled])")

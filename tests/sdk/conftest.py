@@ -5,8 +5,8 @@ import os
 import re
 import resource
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +191,17 @@ def kiln_all(kiln: Kiln, monkeypatch: pytest.MonkeyPatch) -> Kiln:
         return done
 
     return run
+
+
+@contextmanager
+def broken_pipe() -> Generator[int]:
+    """A pipe that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        yield writer
+    finally:
+        os.close(writer)
 
 
 def succeeded(done: subprocess.CompletedProcess[str]) -> str:

@@ -1,4 +1,4 @@
-"""The SDK on another system, as far as Linux can play it: `python -m tests.sdk.elsewhere SYSTEM URL FOLDER`.
+"""The SDK on other systems, as far as Linux can play them: `python -m tests.sdk.elsewhere URL FOLDER SYSTEM...`.
 
 Modules, functions and signals that the system lacks are gone. What other distributions and Python itself import is
 imported before: it is for them to know the system.
@@ -79,13 +79,17 @@ class _Missing:
         return None
 
 
-def become(system: str) -> None:
-    """Have this process look like `system`, which is win32 or darwin."""
+def preload() -> None:
+    """Import what is not of the SDK, while this process looks like the system that it is on."""
     for name in PRELOADED:
         importlib.import_module(name)
     if find_spec("mcp") is not None:
         importlib.import_module("mcp.server.stdio")
     tempfile.gettempdir()
+
+
+def become(system: str) -> None:
+    """Have this process look like `system`, which is win32 or darwin."""
     for name in NO_MODULES[system]:
         sys.modules.pop(name, None)
     sys.meta_path.insert(0, _Missing(NO_MODULES[system]))
@@ -167,11 +171,19 @@ def work(url: str, folder: pathlib.Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print what was imported, what was missing, and what the work came to, in JSON."""
-    system, url, folder = sys.argv[1:4]
-    become(system)
-    imported, missing = import_everything()
-    print(json.dumps({"imported": imported, "missing": missing, **work(url, pathlib.Path(folder))}))
+    """Print of each system what was imported, what was missing, and what the work came to: a line of JSON."""
+    url, folder, *systems = sys.argv[1:]
+    preload()
+    for system in systems:
+        child = os.fork()
+        if child == 0:
+            become(system)
+            imported, missing = import_everything()
+            own = pathlib.Path(folder) / system
+            own.mkdir()
+            print(json.dumps({"imported": imported, "missing": missing, **work(url, own)}), flush=True)
+            return
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, system
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from tensorkiln import Graph, reference
 from tensorkiln.build import Builder
 from tensorkiln.cli.app import _COMMANDS  # pyright: ignore[reportPrivateUsage]
 from tensorkiln.spec import CompiledProgram
-from tests.sdk.conftest import Kiln, complaint, one_line, refusal, succeeded
+from tests.sdk.conftest import Kiln, complaint, refusal, succeeded
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in _COMMANDS)])
@@ -42,13 +42,6 @@ def test_an_invalid_graph_is_one_line_with_a_pointer(kiln: Kiln, tmp_path: Path,
     assert refused.stderr.startswith("error[graph.invalid] at /nodes/3")
     assert refused.stderr.count("\n") == 1
     assert refused.stdout == ""
-
-
-@pytest.mark.parametrize("content", ["", "{", "[1, 2", "\x00"])
-def test_a_file_that_is_not_json_is_refused_in_one_line(kiln: Kiln, tmp_path: Path, content: str) -> None:
-    (tmp_path / "noise.json").write_text(content)
-    refused = one_line(kiln("validate", "noise.json"), 1)
-    assert refused.startswith("error[graph.invalid]: The graph is not JSON")
 
 
 def test_a_missing_file_is_wrong_usage(kiln: Kiln) -> None:

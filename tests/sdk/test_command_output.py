@@ -14,9 +14,8 @@ from typing import TypeAlias
 import pytest
 
 from tensorkiln import Graph
-from tests.sdk.conftest import Kiln, complaint, no_time_at
+from tests.sdk.conftest import Kiln, broken_pipe, complaint, no_time_at
 from tests.sdk.scripted import ScriptedServer
-from tests.sdk.unread import broken_pipe
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="redirects as POSIX's shell does")
 

@@ -269,13 +269,6 @@ def test_offline_gives_what_was_compiled_here_before(kiln_all: Kiln, graphs: Pat
     assert kiln_all("graphs", "-t", "x86-64-v4", "--offline").returncode == 1
 
 
-def test_another_service_comes_to_the_same_programs(kiln_all: Kiln, graphs: Path, tmp_path: Path) -> None:
-    asked = ("graphs", "-t", TARGETS, "--lock", "kiln.lock")
-    assert kiln_all(*asked).returncode == 0
-    with Server(tmp_path / "other") as other:
-        succeeded(kiln_all(*asked, "--check", url=other.url))
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_cancels_its_jobs_and_writes_what_it_has(
     busy: Server, graphs: Path, tmp_path: Path, environment: dict[str, str], number: signal.Signals
@@ -342,9 +335,12 @@ def test_a_file_that_cannot_be_written_at_the_end_keeps_no_other_from_it(
     # Nobody makes a file in /proc.
     asked = {name: f"/proc/{path}" if name == unwritten else path for name, path in files.items()}
     (tmp_path / "dist" / ("SHA256SUMS" if unwritten == "--out" else "other")).mkdir(parents=True)
-    done = kiln_all("graphs", "-t", "x86-64-v3", *(word for option in asked.items() for word in option))
+    page = tmp_path / "summary.md"
+    options = [word for option in asked.items() for word in option]
+    done = kiln_all("graphs", "-t", "x86-64-v3", *options, GITHUB_STEP_SUMMARY=str(page))
     assert done.returncode == 2
     assert "cannot be written" in done.stderr
+    assert "| one | cpu:x86-64-v3 | ok |" in page.read_text()
     assert "deep/two" in done.stdout
     assert all((tmp_path / path).is_file() for name, path in files.items() if name != unwritten)
     assert (tmp_path / "dist" / "manifest.json").is_file() == (unwritten != "--out")

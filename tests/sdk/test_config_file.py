@@ -17,7 +17,7 @@ from tensorkiln.config_file import Variables
 from tensorkiln.errors import RequestError
 from tensorkiln.settings import MAX_TIMEOUT_S, TIMEOUT_S, resolve_settings
 from tensorkiln.trust.policy import resolve_policy
-from tests.sdk.conftest import Connect, Kiln, one_line
+from tests.sdk.conftest import Connect, Kiln
 from tests.sdk.scripted import ScriptedServer
 from tests.snippets import ROOT, blocks
 
@@ -297,16 +297,6 @@ def test_a_directory_that_cannot_be_is_refused_by_its_argument(place: str) -> No
         Client("http://127.0.0.1:1", cache_dir=place)
     with pytest.raises(RequestError, match="cache_dir is "):
         resolve_policy(Path("/home"), cache_dir=place)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [("--url", "http://[::1"), ("--url", "http://host:abc"), ("--url", "http://a..b"), ("--timeout", "1e308")],
-    ids=lambda options: options[1],
-)
-def test_a_command_refuses_a_setting_in_one_line(kiln: Kiln, graph_file: Path, options: tuple[str, str]) -> None:
-    refused = one_line(kiln("validate", graph_file.name, *options), 2)
-    assert refused.startswith("error[request.")
 
 
 NOWHERE = """

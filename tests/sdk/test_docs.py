@@ -16,6 +16,7 @@ import pytest
 from tensorkiln.cli.app import _COMMANDS  # pyright: ignore[reportPrivateUsage]
 from tests.farm.ports import free_port
 from tests.forked import Forked
+from tests.sdk.conftest import NOWHERE, no_time_at
 from tests.service.embedded import forked_embedding
 from tests.snippets import ROOT, blocks, every_block, run_python
 
@@ -56,7 +57,8 @@ def test_every_command_of_the_cli_page_runs(tmp_path: Path, forked: Forked) -> N
                     continue
                 # The first compile has a service and a Python of its own; the others need not wait for them each.
                 if words[0] in ran or words[0] != "compile":
-                    done = forked.run(KILN[-1], *words, cwd=tmp_path, env={**environment, "KILN_URL": url})
+                    own = {"KILN_URL": url, **no_time_at(NOWHERE if NOWHERE in words else url)}
+                    done = forked.run(KILN[-1], *words, cwd=tmp_path, env={**environment, **own})
                 else:
                     done = subprocess.run(
                         [*KILN, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120

@@ -1,4 +1,4 @@
-"""What the installed compiler compiled before is had again without a service of one's own."""
+"""What was compiled before is had again without a service, also by a client that asks none."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ import numpy as np
 import pytest
 
 from service.trust.keyring import Keyring
-from tensorkiln import Client
+from tensorkiln import AsyncClient, Client
 from tensorkiln.build import Builder
 from tensorkiln.compiler_build import Build, build
 from tensorkiln.embedded import embedded_service
-from tensorkiln.errors import TensorkilnError
+from tensorkiln.errors import NotFoundError, TensorkilnError
 from tensorkiln.graph import Graph
+from tests.sdk.conftest import Connect
+from tests.sdk.scripted import ScriptedServer
+from tests.service.bodies import V3, graph
 
 
 def doubled(size: int = 4) -> Graph:
@@ -124,3 +127,40 @@ def test_a_graph_that_is_none_is_refused_as_the_service_does(home: Path) -> None
         for graph in (broken, {"schema": 1}, '{"nodes": 3}', b"no JSON"):
             with pytest.raises(TensorkilnError):
                 client.compile(graph)
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "compile": lambda client: client.compile(graph(), V3),
+    "stored": lambda client: client.stored(graph(), V3),
+    "explain": lambda client: client.explain(graph(), V3),
+    "validate": lambda client: client.validate(graph()),
+    "stage": lambda client: client.stage("0" * 64, "parse"),
+    "artifact": lambda client: client.artifact("0" * 64),
+    "signature": lambda client: client.signature("0" * 64),
+    "capabilities": lambda client: client.capabilities(),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_call_that_needs_a_service_is_refused(
+    scripted: ScriptedServer, connect: Connect, call: Callable[[Any], Any]
+) -> None:
+    scripted.answers_with()
+    with pytest.raises(NotFoundError, match="offline"):
+        call(connect(scripted.url, offline=True))
+    assert scripted.received == []
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_client_says_whether_it_is_offline(kind: type[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert not kind(cache_dir=tmp_path).offline
+    monkeypatch.setenv("KILN_OFFLINE", "1")
+    assert kind(cache_dir=tmp_path).offline
+    assert not kind(cache_dir=tmp_path, offline=False).offline
+    assert kind.offline.__doc__ == Client.offline.__doc__
+
+
+def test_no_service_is_started_for_a_client_that_is_offline(tmp_path: Path) -> None:
+    with Client(cache_dir=tmp_path, offline=True) as client, pytest.raises(NotFoundError, match="offline"):
+        client.capabilities()
+    assert embedded_service(tmp_path, 60.0).pid is None

@@ -14,7 +14,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.contract.wire import DOUBLE
 from tests.report.test_report import data_of
+from tests.sdk.test_model_formats_command import DOUBLED
 from tests.snippets import ROOT, blocks, disagreement
 
 pytest.importorskip("mcp")
@@ -25,22 +27,7 @@ from mcp.client.stdio import stdio_client
 from tensorkiln.mcp.difference import MOST, differences
 
 PAGE = ROOT / "docs" / "mcp.md"
-GRAPH: dict[str, Any] = {
-    "schema": 1,
-    "name": "double",
-    "nodes": [
-        {"node": "placeholder", "out_var": 0, "dtype": "float32", "shape": ["n"]},
-        {"node": "binop", "op": "add", "a_var": 0, "b_var": 0, "out_var": 1, "dtype": "float32"},
-    ],
-    "input_vars": [0],
-    "output_vars": [1],
-    "symbolic_vars": [{"name": "n", "min_val": 1, "max_val": 4096}],
-}
-BROKEN = {**GRAPH, "nodes": [GRAPH["nodes"][0], {**GRAPH["nodes"][1], "b_var": 7}]}
-MODULE = (
-    "func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {"
-    " %0 = stablehlo.add %x, %x : tensor<?x4xf32> return %0 : tensor<?x4xf32> }"
-)
+BROKEN = {**DOUBLE, "nodes": [DOUBLE["nodes"][0], {**DOUBLE["nodes"][1], "b_var": 7}]}
 Call = Callable[..., Awaitable[tuple[bool, dict[str, Any]]]]
 
 
@@ -85,14 +72,14 @@ def stdio(url: str) -> Any:
 async def test_an_assistant_compiles_repairs_and_compares_at_a_service(served: str) -> None:
     async with talking(f"{served}/mcp") as (call, names):
         assert names == documented("/mcp")
-        failed, checked = await call("validate", graph=GRAPH)
+        failed, checked = await call("validate", graph=DOUBLE)
         assert (failed, checked["outputs"][0]["shape"]) == (False, ["n"])
         failed, refused = await call("validate", graph=BROKEN)
         assert failed
         (example,) = blocks(PAGE, "json", "error")
         assert disagreement(refused, json.loads(example.text)) is None
         failed, compiled = await call(
-            "compile", graph=GRAPH, targets=["cpu:x86-64-v3", "cpu:x86-64-v4"], options={"dump_stages": True}
+            "compile", graph=DOUBLE, targets=["cpu:x86-64-v3", "cpu:x86-64-v4"], options={"dump_stages": True}
         )
         here, there = (program["digest"] for program in compiled["programs"])
         assert (failed, compiled["programs"][0]["kernel_count"]) == (False, 1)
@@ -110,7 +97,9 @@ async def test_an_assistant_compiles_repairs_and_compares_at_a_service(served: s
             assert (failed, refused["error"]["code"]) == (True, "request.not_found")
         failed, stage = await call("stage", digest=here, stage="from-graph")
         assert "kiln." in stage["text"]
-        failed, explained = await call("explain", stablehlo=MODULE, dims={"0.0": {"min": 1, "max": 8}}, targets=["cpu"])
+        failed, explained = await call(
+            "explain", stablehlo=DOUBLED, dims={"0.0": {"min": 1, "max": 8}}, targets=["cpu"]
+        )
         assert (failed, len(explained["actions"])) == (False, 1)
         failed, schema = await call("schema", name="binop")
         assert "a_var" in schema["schema"]["properties"]
@@ -121,13 +110,13 @@ async def test_an_assistant_compiles_repairs_and_compares_at_a_service(served: s
 async def test_calls_that_fit_no_schema_say_what_would(served: str) -> None:
     async with talking(f"{served}/mcp") as (call, _):
         for arguments, said in (
-            ({"name": "compile", "graph": GRAPH}, "'targets' is a required property"),
+            ({"name": "compile", "graph": DOUBLE}, "'targets' is a required property"),
             ({"name": "compile", "targets": ["cpu"]}, "either `graph` or `stablehlo`"),
-            ({"name": "compile", "graph": GRAPH, "dims": {}, "targets": ["cpu"]}, "symbolic_vars"),
+            ({"name": "compile", "graph": DOUBLE, "dims": {}, "targets": ["cpu"]}, "symbolic_vars"),
             ({"name": "stage", "digest": "../../keys", "stage": "x"}, "does not match"),
             ({"name": "program", "digest": "0" * 64}, "There is no program"),
-            ({"name": "validate", "graph": GRAPH, "made_up": 1}, "made_up"),
-            ({"name": "run", "graph": GRAPH}, "There is no tool 'run'; details.tools lists them."),
+            ({"name": "validate", "graph": DOUBLE, "made_up": 1}, "made_up"),
+            ({"name": "run", "graph": DOUBLE}, "There is no tool 'run'; details.tools lists them."),
         ):
             name = arguments.pop("name")
             failed, result = await call(name, **arguments)
@@ -138,14 +127,14 @@ async def test_calls_that_fit_no_schema_say_what_would(served: str) -> None:
 async def test_kiln_mcp_runs_and_measures_on_this_machine(served: str) -> None:
     async with talking(stdio(served)) as (call, names):
         assert names == documented("kiln mcp")
-        failed, ran = await call("run", graph=GRAPH, inputs=[[1.0, 2.5, -3.0]])
+        failed, ran = await call("run", graph=DOUBLE, inputs=[[1.0, 2.5, -3.0]])
         assert (failed, ran["symbols"], ran["outputs"][0]["values"]) == (False, {"n": 3}, [2.0, 5.0, -6.0])
         failed, paged = await call("report", digest=ran["digest"])
         assert (failed, paged["url"]) == (False, f"{served}/programs/{ran['digest']}/report")
         assert data_of(page(paged["url"]))["this", "program"]["digest"] == ran["digest"]
-        failed, ran = await call("run", graph=GRAPH, inputs=[[1e38, 3e38]])
+        failed, ran = await call("run", graph=DOUBLE, inputs=[[1e38, 3e38]])
         assert ran["outputs"][0]["values"][1] == "inf"
-        failed, measured = await call("profile", graph=GRAPH, symbols={"n": 64}, repeat=3)
+        failed, measured = await call("profile", graph=DOUBLE, symbols={"n": 64}, repeat=3)
         assert (failed, measured["runs"], measured["items"][0]["kind"]) == (False, 3, "kernel")
         assert measured["total_ns"] > 0
         for arguments, said in (
@@ -154,7 +143,7 @@ async def test_kiln_mcp_runs_and_measures_on_this_machine(served: str) -> None:
             ({"inputs": [[1.0]], "symbols": {"n": 2}}, "the inputs make it 1"),
             ({"inputs": [[[1.0]]]}, "0"),
         ):
-            failed, result = await call("run", graph=GRAPH, **arguments)
+            failed, result = await call("run", graph=DOUBLE, **arguments)
             assert failed
             assert said in result["error"]["message"]
         failed, refused = await call("run", graph=BROKEN)
@@ -167,7 +156,7 @@ async def test_kiln_mcp_with_a_service_of_its_own_writes_reports_to_files(
     monkeypatch.setenv("KILN_HOME", str(tmp_path / "home"))
     async with talking(stdio("")) as (call, names):
         assert names == documented("kiln mcp")
-        failed, compiled = await call("compile", graph=GRAPH, targets=["cpu:x86-64-v3", "cpu:x86-64-v4"])
+        failed, compiled = await call("compile", graph=DOUBLE, targets=["cpu:x86-64-v3", "cpu:x86-64-v4"])
         here, there = (program["digest"] for program in compiled["programs"])
         failed, written = await call("report", digest=here, against=there)
         assert (failed, written.keys()) == (False, {"file", "media_type"})

@@ -7,23 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tensorkiln import Client, Graph, Program
-from tensorkiln.build import Builder, relu
+from tensorkiln import Client, Program
 from tensorkiln.cli.tune import verdict
 from tensorkiln.errors import NotFoundError
 from tensorkiln.options import CompileOptions
 from tensorkiln.spec import Timing, TunedKernel, Tuning
 from tests.sdk.conftest import Kiln, succeeded
+from tests.service.test_tuning import tall_layer
 
 pytestmark = pytest.mark.usefixtures("embedding")
 MEASURED = "5" * 64
-
-
-def layer(columns: int) -> Graph:
-    """A product whose rows do not fill the tallest tiles of any CPU, so that it has several schedules."""
-    b = Builder("layer")
-    b.output(relu(b.input("float32", (20, 96)) @ b.input("float32", (96, columns))))
-    return b.graph()
 
 
 def timing(least_ns: int, key: str = "a") -> Timing:
@@ -39,7 +32,7 @@ def tuning(picked: int, before_ns: int, after_ns: int, gain: bool) -> Tuning:
 
 def test_a_tuned_program_is_had_by_whoever_prefers_it_and_kept_for_a_client_that_is_offline(tmp_path: Path) -> None:
     x, y = np.random.default_rng(1).standard_normal((20, 96), np.float32), np.ones((96, 48), np.float32)
-    graph = layer(48)
+    graph = tall_layer(48)
     with Client(cache_dir=tmp_path) as client:
         before = client.compile(graph, options={"tuned": "prefer"})
         with pytest.raises(NotFoundError, match="kiln tune"):
@@ -92,7 +85,7 @@ def test_a_verdict_says_what_is_gained_or_why_nothing() -> None:
 
 
 def test_the_command_tells_the_times_and_writes_a_bundle(kiln: Kiln, tmp_path: Path) -> None:
-    (tmp_path / "layer.json").write_text(layer(50).to_json())
+    (tmp_path / "layer.json").write_text(tall_layer(50).to_json())
     done = succeeded(kiln("tune", "layer.json", "--bundle", "layer.kiln"))
     assert "contraction" in done
     assert "rounds: " in done

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -32,15 +32,34 @@ def _unheard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_jobs, "TELL_S", 60.0)
 
 
+class Held(JobRecords):
+    """Does not say which jobs are open, so that its service gives none up, until it may."""
+
+    def __init__(self, house: House) -> None:
+        super().__init__(house.records)
+        self.may_look = asyncio.Event()
+        self.may_look.set()
+        self._is_kept = asyncio.Event()
+
+    async def look_no_more(self) -> None:
+        self.may_look.clear()
+        await self._is_kept.wait()  # A look that was under way is over.
+
+    async def opened(self) -> list[str]:
+        if not self.may_look.is_set():
+            self._is_kept.set()
+        await self.may_look.wait()
+        return await super().opened()
+
+
 class Two:
     """Two services, the first of which works on a job of three stages until `goes_on` is set."""
 
-    def __init__(self, home: Path, records: Callable[[House], JobRecords] | None = None) -> None:
+    def __init__(self, home: Path) -> None:
         self.goes_on = asyncio.Event()
         self.next_stage = asyncio.Event()
         self.houses = House(home, self._work), House(home)
-        if records is not None:
-            self.houses[0].job_records = records(self.houses[0])
+        self.houses[0].job_records = self.held = Held(self.houses[0])
 
     async def _work(self, body: Body, on_progress: OnProgress) -> bytes:
         for stage in STAGES:
@@ -106,37 +125,6 @@ async def test_who_goes_on_to_listen_elsewhere_hears_nothing_again(
         assert [event.data.get("stage") for event in await listening] == ["codegen", None]
 
 
-class Held(JobRecords):
-    """Does not say which jobs are open, so that its service gives none up, until it may."""
-
-    def __init__(self, house: House) -> None:
-        super().__init__(house.records)
-        self.may_look = asyncio.Event()
-        self.may_look.set()
-        self._is_kept = asyncio.Event()
-
-    async def look_no_more(self) -> None:
-        self.may_look.clear()
-        await self._is_kept.wait()  # A look that was under way is over.
-
-    async def opened(self) -> list[str]:
-        if not self.may_look.is_set():
-            self._is_kept.set()
-        await self.may_look.wait()
-        return await super().opened()
-
-
-def unlooking(home: Path) -> tuple[Two, Held]:
-    """Two services, and the records of the first, which can be kept from looking at them."""
-    held: list[Held] = []
-
-    def records(house: House) -> Held:
-        held.append(Held(house))
-        return held[0]
-
-    return Two(home, records), held[0]
-
-
 async def test_nothing_is_left_of_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_jobs, "TELL_S", 0.02)
     progress = tmp_path / "jobs" / "progress"
@@ -144,14 +132,14 @@ async def test_nothing_is_left_of_how_far_it_is(tmp_path: Path, monkeypatch: pyt
     def names() -> list[str]:
         return [path.name for path in progress.glob("*") if "#" not in path.name]
 
-    two, held = unlooking(tmp_path)
+    two = Two(tmp_path)
     async with two.running() as job, asyncio.timeout(20):
-        await held.look_no_more()
+        await two.held.look_no_more()
         await two.other.cancel(job)
         two.next_stage.set()
         while names() != [job]:
             await asyncio.sleep(0.01)
-        held.may_look.set()
+        two.held.may_look.set()
         assert (await ended(two.working, job)).state == "cancelled"
         while two.working.open().total() or names():
             await asyncio.sleep(0.01)
@@ -191,13 +179,13 @@ async def test_a_job_that_was_cancelled_while_it_was_queued_is_not_begun(tmp_pat
 
 
 async def test_its_service_tells_the_end_before_it_has_looked_around(tmp_path: Path) -> None:
-    two, held = unlooking(tmp_path)
+    two = Two(tmp_path)
     async with two.running() as job:
-        await held.look_no_more()
+        await two.held.look_no_more()
         cancelled = await two.other.cancel(job)
         assert (await two.working.find(job)).record == cancelled.record
         assert two.working.open().total() == 1
-        held.may_look.set()
+        two.held.may_look.set()
 
 
 @pytest.mark.parametrize(("queue_ms", "ago_s"), [(1500.0, 60.0), (1500.0, -0.5), (None, 60.0)])

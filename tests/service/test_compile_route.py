@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import re
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import numpy as np
 import pytest
 
+from service.engine.answers import programs_of
+from service.engine.compiles import Compiled, Compiles
+from service.engine.order import OnProgress, Wanted
+from service.engine.reader import Prepared
+from service.sandbox.frames import Message
+from service.sandbox.tasks.prepare import prepare
+from tensorkiln.compiler_build import build
+from tensorkiln.errors import RequestError
 from tensorkiln.program import Program
 from tensorkiln.spec import CompiledProgram
-from tests.service.bodies import compile_body, encoded, graph
+from tests.service.bodies import V3, compile_body, encoded, graph
 from tests.service.server import Server, cache
 from tests.service.stored import at_rest
 from tests.service.test_store import flip
+from tests.settled import settled
 
 
 def stored(server: Server, folder: str = "") -> list[Path]:
@@ -104,30 +113,6 @@ def test_identical_requests_in_flight_compile_once(patient: Server) -> None:
     assert len(stored(patient, "programs")) == len(before) + 1
 
 
-def test_a_repeated_request_is_recognised_each_time_and_says_what_it_took_at_the_server(server: Server) -> None:
-    body = encoded(compile_body(graph("exp2", rows=8)))
-    first = server.compile(body).json()["programs"][0]
-    for _ in range(10):
-        answer = server.compile(body)
-        assert cache(answer) == ("hit", "same request")
-        assert answer.json()["programs"][0]["digest"] == first["digest"]
-        assert re.fullmatch(r"queue;dur=\d+\.\d+, total;dur=\d+\.\d+", answer.headers["Server-Timing"])
-
-
-def test_a_program_is_found_by_its_digest_in_canonical_names(server: Server) -> None:
-    answer = server.compile(encoded(compile_body(graph("sqrt", symbol="batch", first_var=50, rows=6)))).json()[
-        "programs"
-    ][0]
-    found = server.http.get(f"/programs/{answer['digest']}")
-    assert found.status_code == 200
-    program = CompiledProgram.model_validate_json(found.content)
-    assert program.digest == answer["digest"]
-    assert program.name == ""
-    assert [symbol.name for symbol in program.symbols] == ["s0"]
-    assert [binding.var for binding in program.inputs] == [0]
-    assert program.cache.status == "hit"
-
-
 def test_stages_are_kept_when_asked_for(server: Server) -> None:
     wire = graph("recip")
     plain = server.compile(encoded(compile_body(wire)))
@@ -175,3 +160,36 @@ def test_whatever_is_damaged_in_the_store_is_made_again(home: Path) -> None:
         assert cache(answer)[0] == "miss"
         check_answer(server, answer, kernels)
         assert cache(server.compile(body)) == ("hit", "same request")
+
+
+class Unsaid:
+    """An outlet for a job that nobody listens to."""
+
+    def stage(self, name: str) -> None:
+        del name
+
+
+async def test_when_one_target_fails_the_others_are_given_up() -> None:
+    given_up: list[int] = []
+
+    class Failing:
+        async def program(self, wanted: Wanted, on_progress: OnProgress) -> Compiled:
+            del wanted
+            on_progress({"stage": "codegen"})
+            try:
+                await asyncio.sleep(0.01 if begun[-1] == 1 else 30.0)
+            except asyncio.CancelledError:
+                given_up.append(len(begun))
+                raise
+            raise RequestError("No such target.")
+
+    begun: list[int] = []
+    body = encoded(compile_body(target=[V3, "cpu:x86-64-v2", "cpu:x86-64-v4"]))
+    header = {"build_id": build().build_id, "salt": ""}
+    prepared = Prepared.from_message(prepare(Message(header, {"body": body}), cast(Any, Unsaid())), "")
+
+    with pytest.raises(RequestError, match="No such target"):
+        await programs_of(prepared, cast(Compiles, Failing()), lambda news: begun.append(news["target"]))
+    await settled()
+    assert begun == [0, 1, 2]
+    assert len(given_up) == 2

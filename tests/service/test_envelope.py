@@ -55,21 +55,6 @@ def test_a_body_is_refused_for_what_comes_first(written: bytes, reason: str) -> 
         parsed(written)
 
 
-@pytest.mark.parametrize(
-    ("stated", "written", "pointers"),
-    [
-        (b'"schema": 1', b'"schema": 1,"schema":1', ["/graph/schema"]),
-        (b'"dtype":', b'"dtype":"int8","dtype":', ["/graph/nodes/0/dtype"]),
-    ],
-)
-def test_a_key_that_stands_twice_in_a_graph_is_pointed_at(stated: bytes, written: bytes, pointers: list[str]) -> None:
-    body = BODY.replace(stated, written, 1)
-    assert body != BODY
-    with pytest.raises(TensorkilnError, match="appears twice") as caught:
-        parsed(body)
-    assert list(caught.value.pointers) == pointers
-
-
 MANY = {f"k{number}": number for number in range(MAX_NODES + 1)}
 PLACES = ("", "/graph", "/graph/nodes/0", "/graph/nodes/0/shape/0", "/graph/vars_metadata", "/target", "/options")
 

@@ -1,14 +1,23 @@
-"""POST /explain, and the same words in the answer of a compile."""
+"""What explains a miss: the nearest stored program of the caller's part of the store, by /explain and by a compile."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from service.action import Action
+from service.store.evict import Bounds, evict
+from service.store.nearest import MAX_OF_GRAPH, MAX_OF_TARGET, Nearest, Neighbour, entries_of
+from service.store.records import Records
 from tests.identity.guarded import Guarded, program
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server
+from tests.service.test_store import DAMAGES
+from tests.trust.stores import Stocked, action, age
 
 
 def explained(server: Server, body: dict[str, Any]) -> dict[str, Any]:
@@ -81,20 +90,6 @@ def test_targets_are_explained_in_their_order_and_nothing_is_compiled(server: Se
         assert [action["stored"] for action in actions] == [False, False]
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "code"),
-    [
-        (b"{}", 400, "request.invalid"),
-        (encoded({"graph": graph()}), 400, "request.invalid"),
-        (encoded(compile_body({"schema": 1})), 422, "graph.invalid"),
-        (b"[" * 1000, 413, "limit.exceeded"),
-    ],
-)
-def test_what_cannot_be_compiled_cannot_be_explained(server: Server, body: bytes, status: int, code: str) -> None:
-    answer = server.post("/explain", body)
-    assert (answer.status_code, answer.json()["code"]) == (status, code)
-
-
 @pytest.mark.xdist_group("guarded")
 def test_a_tenant_is_explained_its_own_programs_alone(guarded: Guarded) -> None:
     mine, theirs = guarded.key("explained"), guarded.key("unexplained")
@@ -107,3 +102,147 @@ def test_a_tenant_is_explained_its_own_programs_alone(guarded: Guarded) -> None:
         assert other["digest"] != made
     (near,) = guarded.send(mine, "POST", "/explain", encoded(compile_body(fast_math=True))).json()["actions"]
     assert (near["cache"]["nearest"], near["cache"]["differs"]) == (made, ["options.fast_math"])
+
+
+def of_graph(base: Action, number: int) -> Action:
+    return replace(base, options={"number": number}, target={"kind": "cpu", "features": [str(number)]})
+
+
+def trusting(records: Records) -> Nearest:
+    async def is_there(digest: str) -> bool:
+        return True
+
+    return Nearest(records, is_there)
+
+
+async def found(nearest: Nearest, wanted: Action) -> Neighbour:
+    """The nearest of what is stored for all."""
+    neighbour = await nearest.to(wanted, "")
+    assert neighbour is not None
+    return neighbour
+
+
+@pytest.mark.parametrize(
+    ("change", "differs"),
+    [
+        ({"abi": 2}, ("abi",)),
+        ({"build_id": "other"}, ("build_id",)),
+        ({"schema": 2}, ("schema",)),
+        ({"salt": "secret"}, ("salt",)),
+        ({"options": {"fast_math": True}}, ("options.fast_math",)),
+        ({"target": {"kind": "cpu", "features": ["avx2"]}}, ("target.features",)),
+        ({"target": {"kind": "cuda", "features": ["avx"]}, "abi": 2}, ("abi", "target.kind")),
+        ({"graph": "0" * 64}, ("graph",)),
+        ({"graph": "0" * 64, "build_id": "other"}, ("build_id", "graph")),
+    ],
+)
+async def test_every_component_that_differs_is_named(
+    stocked: Stocked, change: dict[str, Any], differs: tuple[str, ...]
+) -> None:
+    stored = await stocked.save(1)
+    wanted = replace(stored, **change)
+    near = await found(stocked.nearest, wanted)
+    assert (near.digest, near.differs) == (stored.digest, differs)
+    assert wanted.digest != stored.digest
+
+
+async def test_the_nearest_is_of_the_same_graph_and_differs_least(stocked: Stocked) -> None:
+    nearest = trusting(stocked.records)
+    wanted = action(1)
+    far = replace(wanted, abi=2, build_id="other", schema=2)
+    near = replace(wanted, abi=2, build_id="other")
+    for each in (near, far, replace(wanted, graph="0" * 64)):
+        nearest.add(each, "")
+    assert (await found(nearest, wanted)).digest == near.digest
+
+
+async def test_nothing_is_near_where_graph_and_target_are_new(stocked: Stocked) -> None:
+    await stocked.save(1)
+    assert await stocked.nearest.to(of_graph(action(2), 2), "") is None
+
+
+async def test_what_another_namespace_stores_is_near_to_nothing(stocked: Stocked) -> None:
+    stored = await stocked.save(1)
+    stocked.nearest.add(replace(stored, abi=3), "another's")
+    for scope in ("mine", ""):
+        near = await stocked.nearest.to(replace(stored, abi=3), scope)
+        assert near is None or near.digest == stored.digest
+
+
+async def test_salts_are_neither_stored_nor_told(stocked: Stocked) -> None:
+    stocked.nearest.add(replace(action(1), salt="geheim"), "")
+    await stocked.nearest.settle()
+    assert "geheim" not in str(await found(trusting(stocked.records), action(1)))
+    assert not any(b"geheim" in path.read_bytes() for path in stocked.files())
+
+
+async def test_a_program_that_is_gone_explains_nothing_and_is_forgotten(stocked: Stocked) -> None:
+    stored = await stocked.save(1)
+    stocked.path(stored).unlink()
+    assert await stocked.nearest.to(replace(stored, abi=2), "") is None
+    assert stocked.files("nearest") == []
+
+
+async def test_an_eviction_counts_the_records_of_the_index_and_leaves_no_explanation_by_what_has_gone(
+    stocked: Stocked,
+) -> None:
+    old, new = await stocked.save(1), await stocked.save(2)
+    age(stocked.path(old), 3 * 3600)
+    evicted = await evict(stocked.store, Bounds(max_age_s=3600))
+    assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
+    assert (await found(stocked.nearest, replace(old, abi=2))).digest == new.digest
+    contents = b"".join(path.read_bytes() for path in stocked.files("nearest"))
+    assert old.digest.encode() not in contents
+    await evict(stocked.store, Bounds(max_bytes=0))
+    assert stocked.files("nearest") == []
+
+
+async def test_records_are_bounded_and_keep_the_newest(stocked: Stocked) -> None:
+    nearest = trusting(stocked.records)
+    base = action(1)
+    for number in range(MAX_OF_GRAPH + 5):
+        nearest.add(of_graph(base, number), "")
+    await nearest.settle()
+    sizes = [len(entries_of(await stocked.records.get(str(path.relative_to(stocked.root)))))
+             for path in stocked.files("nearest")]  # fmt: skip
+    assert max(sizes) == MAX_OF_GRAPH
+    newest = of_graph(base, MAX_OF_GRAPH + 4)
+    assert (await found(nearest, replace(newest, abi=2))).digest == newest.digest
+    others = [replace(base, graph=f"{number:064}") for number in range(MAX_OF_TARGET + 3)]
+    for other in others:
+        nearest.add(other, "")
+    await nearest.settle()
+    assert (await found(nearest, replace(base, graph="f" * 64))).digest == others[-1].digest
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_a_damaged_record_explains_nothing_and_is_written_anew(
+    stocked: Stocked, damage: Callable[[Path], None]
+) -> None:
+    stored = await stocked.save(1)
+    for path in stocked.files("nearest"):
+        damage(path)
+    assert await stocked.nearest.to(replace(stored, abi=2), "") is None
+    stocked.nearest.add(stored, "")
+    assert await stocked.nearest.to(replace(stored, abi=2), "") is not None
+
+
+@pytest.mark.parametrize("content", [{}, {"entries": 3}, {"entries": [{"digest": "x", "components": {}}]}])
+async def test_a_record_of_another_form_explains_nothing(stocked: Stocked, content: dict[str, Any]) -> None:
+    stored = await stocked.save(1)
+    for path in stocked.files("nearest"):
+        await stocked.records.put(str(path.relative_to(stocked.root)), content)
+    assert await stocked.nearest.to(replace(stored, abi=2), "") is None
+    for path in stocked.files("nearest"):
+        age(path, 3 * 3600)
+    await evict(stocked.store, Bounds(max_age_s=3600))
+    assert stocked.files("nearest") == []
+
+
+async def test_programs_that_are_stored_at_once_are_all_remembered(stocked: Stocked) -> None:
+    nearest = trusting(stocked.records)
+    variants = [of_graph(action(1), number) for number in range(MAX_OF_GRAPH)]
+    for each in variants:
+        nearest.add(each, "")
+    for each in variants:
+        assert (await found(nearest, replace(each, abi=2))).digest == each.digest

@@ -319,10 +319,3 @@ async def test_a_lost_attempt_costs_the_time_until_its_worker_was_heard_of_and_a
     await asyncio.sleep(5 * LEASE_S)  # the store is away, and nobody is told that it is lost
     pending.charge(None)
     assert pending.order.cost.run_s == pytest.approx(1.0 + LEASE_S)
-
-
-async def test_an_attempt_that_goes_on_has_cost_what_it_took_so_far(pending: Pending) -> None:
-    assert pending.run_s == 0
-    pending.claimed_by("worker")
-    await asyncio.sleep(0.1)
-    assert pending.run_s == pytest.approx(0.1)

@@ -1,4 +1,4 @@
-"""Bodies and requests made to do harm: each is refused by its own error, in both routes that take a graph."""
+"""Bodies and requests made to do harm: each is refused by its own error, in each route that takes a graph."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import JSON, Server
 from tests.service.test_connections import connected, said
 
-ROUTES = ("/compile", "/validate")
+ROUTES = ("/compile", "/explain", "/validate")
 MARK = 987654321
 
 
 def body(path: str, wire: dict[str, Any] | None = None) -> bytes:
-    return encoded(compile_body(wire) if path == "/compile" else {"graph": wire or graph()})
+    return encoded({"graph": wire or graph()} if path == "/validate" else compile_body(wire))
 
 
 def with_value(path: str, text: bytes) -> bytes:

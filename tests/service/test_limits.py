@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -141,21 +140,6 @@ def test_what_is_one_beyond_a_limit_is_told_limit_maximum_and_actual(server: Ser
     assert str(maximum) in problem["detail"]
 
 
-def padded(axes: int) -> Wire:
-    """Symbolic axes, each padded by one: the number of elements has 2**axes terms."""
-    names = [f"s{number}" for number in range(axes)]
-    pad = {"node": "pad", "in_var": 0, "pad_width": [[0, 1]] * axes, "out_var": 1, "dtype": "float32"}
-    return wire([placeholder(0, "float32", names), pad], [0], [1], dict.fromkeys(names, (1, 2)))
-
-
-def test_a_value_whose_size_has_too_many_terms_is_refused_and_no_crash(server: Server) -> None:
-    for axes in (9, 10, 11):
-        answer = server.post("/compile", encoded(compile_body(padded(axes))))
-        problem = answer.json()
-        assert (answer.status_code, problem["code"], problem["pointers"]) == (413, "limit.exceeded", ["/nodes/1"])
-        assert problem["details"] == {"limit": "expression_terms", "maximum": 256, "actual": 2**axes}
-
-
 def test_far_beyond_a_limit_the_figures_are_still_true(server: Server) -> None:
     depth = 10_000_000
     details = server.post("/validate", b"[" * depth).json()["details"]
@@ -164,13 +148,3 @@ def test_far_beyond_a_limit_the_figures_are_still_true(server: Server) -> None:
     assert server.post("/validate", text).json()["details"] == {"limit": "rank", "maximum": 16, "actual": 10_000}
     wide = graph(rows=10**300)
     assert server.post("/validate", encoded({"graph": wide})).json()["code"] in ("limit.exceeded", "graph.invalid")
-
-
-def test_a_limit_in_a_compile_is_that_of_a_validation(server: Server) -> None:
-    wide: dict[str, Any] = of_rank(17)
-    details = [
-        server.post("/validate", encoded({"graph": wide})).json(),
-        server.post("/compile", encoded(compile_body(wide))).json(),
-    ]
-    assert details[0] == details[1]
-    assert details[0]["details"]["limit"] == "rank"

@@ -13,14 +13,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from service.http.answers import CallerAnswer, Capabilities, CompileAnswer, Health, JobAnswer
 from service.http.openapi import answers as shown_answers
-from service.routes.compile import BatchAnswer
 from service.server.app import create_app
 from service.settings import Settings
-from service.wire.answers import Explanation
 from service.wire.body import MAX_BATCH, MAX_TARGETS
-from service.wire.validation import Translation, ValidationReport
 from tensorkiln import Graph
 from tensorkiln.build_text.syntax import MAX_TEXT_BYTES
 from tensorkiln.limits import I64_MAX, MAX_SYMBOLS
@@ -32,22 +28,6 @@ from tests.service.server import Server
 
 DOCUMENT = create_app(Settings()).openapi()
 SHOWN = shown_answers()
-MODELS: dict[str, type[Any]] = {
-    "/compile 200": CompileAnswer,
-    "/compile 202": JobAnswer,
-    "/jobs:batch 200": BatchAnswer,
-    "/jobs/{job} 200": JobAnswer,
-    "/explain 200": Explanation,
-    "/validate 200": ValidationReport,
-    "/translate 200": Translation,
-    "/programs/{digest} 200": CompiledProgram,
-    "/programs/{digest}/signature 200": SignedRecord,
-    "/keys 200": KeySet,
-    "/capabilities 200": Capabilities,
-    "/whoami 200": CallerAnswer,
-    "/healthz 200": Health,
-    "/readyz 200": Health,
-}
 MOMENTARY = {"POST /compile 202", "POST /jobs:batch 200", "GET /jobs/{job} 200", "DELETE /jobs/{job} 200"}
 """Of these only the fields are the same each time: how far a job has come differs."""
 
@@ -71,12 +51,9 @@ def test_every_answer_in_json_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SHOWN))
-def test_an_example_fits_its_schema_and_its_model(name: str) -> None:
+def test_an_example_fits_its_schema(name: str) -> None:
     schema = {**CONTENTS[name]["schema"], "components": DOCUMENT["components"]}
     Draft202012Validator(schema).validate(SHOWN[name])
-    model = MODELS[name.partition(" ")[2]]
-    read = model.model_validate_json(json.dumps(SHOWN[name]))
-    assert read.model_dump(mode="json", by_alias=True).keys() >= SHOWN[name].keys()
     for program in SHOWN[name].get("programs", ()):
         CompiledProgram.model_validate(program)
 

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -43,26 +44,21 @@ def occupied(server: Server, rows: int) -> Generator[None]:
 
 
 @pytest.mark.xdist_group("places")
-def test_a_job_that_waits_for_a_place_says_so(one_place: Server) -> None:
-    with occupied(one_place, 20):
+def test_a_job_and_a_request_that_wait_for_a_place_say_so(one_place: Server) -> None:
+    with occupied(one_place, 20), ThreadPoolExecutor(1) as pool:
         job = submit(one_place, encoded(compile_body(graph(rows=21)))).json()["id"]
+        asked = pool.submit(one_place.compile, encoded(compile_body(graph(rows=31))))
         path = f"/jobs/{job}"
         meanwhile = one_place.http.get(path)
         while (meanwhile.json()["queue_ms"] or 0.0) < 300:
             meanwhile = one_place.http.get(path)
-        done = ended(one_place, job)
+        done, answer = ended(one_place, job), asked.result()
     assert meanwhile.json()["state"] == "running"
     assert done["state"] == "done"
     assert done["queue_ms"] > 300
     assert done["run_ms"] > 0
     last = events(one_place, job)[-1]["data"]
     assert (last["queue_ms"], last["run_ms"]) == (done["queue_ms"], done["run_ms"])
-
-
-@pytest.mark.xdist_group("places")
-def test_a_request_that_waits_for_a_place_says_so(one_place: Server) -> None:
-    with occupied(one_place, 30):
-        answer = one_place.compile(encoded(compile_body(graph(rows=31))))
     found = re.fullmatch(r"queue;dur=(\S+), total;dur=(\S+)", answer.headers["Server-Timing"])
     assert found is not None
     queue, total = float(found[1]), float(found[2])

@@ -155,7 +155,7 @@ def trials(service: int) -> list[int]:
 
 def test_a_service_whose_first_small_graph_takes_long_starts_nevertheless(home: Path) -> None:
     with starting(home) as (service, trial):
-        time.sleep(max(PATIENCE_S, LIMITS.deadline_s) + 2)
+        time.sleep(max(PATIENCE_S, LIMITS.deadline_s) + 0.5)
         assert service.poll() is None
         os.kill(trial, signal.SIGCONT)
         assert service.stdout is not None

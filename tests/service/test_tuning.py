@@ -12,6 +12,7 @@ import pytest
 from service.identity.caller import Scope
 from service.sandbox.frames import Message
 from service.sandbox.reply import MOST_TUNING_BYTES, require_tuning
+from tensorkiln import Graph
 from tensorkiln.build import Builder, relu
 from tensorkiln.errors import CrashedError
 from tensorkiln.spec import Tuning
@@ -25,11 +26,15 @@ OTHER = {**NATIVE, "cpu": "znver3" if NATIVE["cpu"] != "znver3" else "znver2"}
 pytestmark = pytest.mark.xdist_group("pair")
 
 
-def layer(columns: int) -> dict[str, Any]:
+def tall_layer(columns: int) -> Graph:
     """A product whose rows do not fill the tallest tiles of any CPU, so that it has several schedules."""
     b = Builder("layer")
     b.output(relu(b.input("float32", (20, 96)) @ b.input("float32", (96, columns))))
-    return json.loads(b.graph().to_json())
+    return b.graph()
+
+
+def layer(columns: int) -> dict[str, Any]:
+    return json.loads(tall_layer(columns).to_json())
 
 
 def asked(server: Server, graph: dict[str, Any], tuned: str, target: dict[str, Any] = NATIVE) -> httpx2.Response:

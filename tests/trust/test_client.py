@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,8 @@ def test_programs_and_artifacts_with_other_bytes_are_refused(server: Server, sma
             ):
                 client.compile(small)
             assert seen
+            kept = list((tmp_path / str(position) / "artifacts").glob("*"))
+            assert [path.name for path in kept if sha256(path.read_bytes()).hexdigest() != path.name] == []
 
 
 def test_a_program_that_names_foreign_code_is_not_loaded(server: Server, small: Graph, tmp_path: Path) -> None:

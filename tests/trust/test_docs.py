@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,10 +14,9 @@ from service.trust.keyring import LIFETIME_S, OVERLAP_S, Keyring
 from tensorkiln.trust import LEVELS, PublicKey, SignedRecord, verify
 from tensorkiln.trust.policy import CACHE_MIB, MINIMUM_ISOLATION
 from tensorkiln.trust.record import ActionRecord
-from tests.snippets import ANYTHING, ROOT, blocks, run_python
+from tests.snippets import ROOT, blocks, run_commands, run_python, shown_commands
 from tests.trust.stores import Stocked
-from tests.trust.test_purge import BAD, made
-from tests.trust.test_purge_tenant import Home
+from tests.trust.test_purge import BAD, Home, made
 
 PAGE = ROOT / "docs" / "trust.md"
 TEXT = PAGE.read_text("utf-8")
@@ -45,26 +41,11 @@ def test_every_python_block_of_the_page_runs(tmp_path: Path, monkeypatch: pytest
     run_python(PAGE)
 
 
-def run_console(kind: str, home: Path, **variables: str) -> None:
-    """Run the commands of a block of the page; each must print what the page says."""
-    (block,) = blocks(PAGE, "console", kind)
-    for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
-        command, _, stated = part.partition("\n")
-        done = subprocess.run(
-            ["bash", "-c", f'python() {{ {sys.executable} -W error "$@"; }}\n{command}'],
-            env={**os.environ, "KILN_HOME": str(home), **variables},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        pattern = ".*".join(re.escape(each) for each in stated.strip().split(ANYTHING))
-        assert re.fullmatch(pattern, done.stdout.strip(), re.DOTALL), f"$ {command}\n{done.stdout}{done.stderr}"
-
-
 def test_a_build_is_purged_by_the_commands_of_the_page(stocked: Stocked, tmp_path: Path) -> None:
     asyncio.run(made(stocked, 1, BAD))
     kid = Keyring(tmp_path / "keys").published().keys[0].kid
-    run_console("purge", tmp_path, BUILD_ID=BAD, KID=kid)
+    variables = {"KILN_HOME": str(tmp_path), "BUILD_ID": BAD, "KID": kid}
+    run_commands(shown_commands(PAGE, "purge"), {**os.environ, **variables})
     assert not stocked.files("programs")
     assert not Stocked.at(tmp_path / "store").notary.is_valid(kid)
 
@@ -74,7 +55,7 @@ def test_a_tenant_is_purged_by_the_commands_of_the_page(tmp_path: Path) -> None:
     home.keyring.make("", "acme", EVERYTHING, None)
     asyncio.run(home.fill("acme", 1))
     home.age("access")
-    run_console("purge-tenant", tmp_path)
+    run_commands(shown_commands(PAGE, "purge-tenant"), {**os.environ, "KILN_HOME": str(tmp_path)})
     assert not home.stocked.files("programs")
 
 

@@ -148,15 +148,6 @@ def test_a_key_has_its_successor_once_that_can_be_written(
     assert second.endorsement.kid == first.kid
 
 
-def test_another_process_sees_a_rotation(clock: HandClock, tmp_path: Path) -> None:
-    here, there = by(clock, Keyring(tmp_path)), by(clock, Keyring(tmp_path))
-    first = here.signer()
-    assert there.signer().kid == first.kid
-    newer = here.rotate()
-    clock.at += 2
-    assert there.signer().kid == newer.kid
-
-
 def test_a_revoked_key_is_valid_no_more_and_vouches_for_nobody(tmp_path: Path) -> None:
     keyring = Keyring(tmp_path)
     stolen = keyring.signer()

@@ -8,7 +8,7 @@ import time
 import pytest
 from pydantic import ValidationError
 
-from tensorkiln.errors import TensorkilnError, UntrustedArtifactError, error_from_problem
+from tensorkiln.errors import UntrustedArtifactError
 from tensorkiln.trust import LEVELS, ActionRecord, PublicKey, SignedRecord, is_at_least, signed_bytes, verify
 from tensorkiln.trust.encoding import canonical_json, from_base64url, to_base64url
 from tests.trust.forgery import YEAR_S, altered, fresh_key, record, signed
@@ -126,10 +126,3 @@ def test_a_key_with_the_id_of_another_is_none() -> None:
     fields = {**KEY.public.model_dump(), "x": fresh_key().x}
     with pytest.raises(ValidationError, match="thumbprint"):
         PublicKey.model_validate(fields)
-
-
-def test_the_error_travels_as_a_problem() -> None:
-    error = error_from_problem(UntrustedArtifactError("no", details={"reason": "unsigned"}).to_problem())
-    assert isinstance(error, UntrustedArtifactError)
-    assert isinstance(error, TensorkilnError)
-    assert error.details == {"reason": "unsigned"}

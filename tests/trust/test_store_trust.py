@@ -132,17 +132,6 @@ async def test_the_crash_of_another_action_is_none(stocked: Stocked) -> None:
         assert crashes.read("other", forged) is None
 
 
-async def test_a_service_with_more_isolation_compiles_again_what_had_less(stocked: Stocked, tmp_path: Path) -> None:
-    wanted = await stocked.save(1)
-    strict = Notary(Keyring(tmp_path / "keys"), "here", "external")
-    stored = await stocked.records.get(f"programs/{wanted.digest[:2]}/{wanted.digest}")
-    assert stored is not None
-    assert stocked.notary.believes(stored["signed"], wanted.digest) is not None
-    assert strict.believes(stored["signed"], wanted.digest) is None
-    mine = strict.sign(wanted, "c" * 64, ["d" * 64], {})
-    assert stocked.notary.believes(text(mine), wanted.digest) == mine
-
-
 def test_records_of_one_compile_differ_in_time_and_worker_alone(tmp_path: Path) -> None:
     made = action(1)
     one = by(LateClock(5), Notary(Keyring(tmp_path), "a", "process"))
