@@ -107,7 +107,7 @@ def test_one_process_begins_with_those_that_wait_and_no_other_does(handed_out: d
     assert sorted(first) == ["numerics", "numerics", "service"]
 
 
-def test_what_a_process_that_died_had_left_is_done_by_others(tmp_path: Path) -> None:
+def test_tests_of_a_dead_process_are_run_by_others(tmp_path: Path) -> None:
     files = {"tests/numerics/test_deadly.py": DEADLY, **FOLDERS}
     printed, tests = ran(tmp_path, files)
     assert "crashed while running 'tests/numerics/test_deadly.py::test_that_ends_its_process'" in printed

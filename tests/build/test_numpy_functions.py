@@ -113,6 +113,6 @@ def test_scalars_of_numpy_are_operands_from_the_left(compute: Compute) -> None:
         lambda x: np.ones((3, 4), np.float32) + x,
     ],
 )
-def test_what_the_builder_has_not_is_refused(compute: Compute, call: Callable[[Any], Any]) -> None:
+def test_numpy_functions_without_an_equivalent_are_refused(compute: Compute, call: Callable[[Any], Any]) -> None:
     with pytest.raises(OperandError):
         compute(call, FLOATS)

@@ -50,7 +50,7 @@ def test_a_symbolic_number_of_elements_is_unpacked(compute: Compute, dtype: DTyp
     assert same.tobytes() == x.tobytes()
 
 
-def test_what_is_not_packed_bytes_is_refused() -> None:
+def test_arrays_other_than_packed_bytes_are_refused() -> None:
     b = Builder()
     n = b.symbol("n", 1, 9)
     with pytest.raises(InvalidGraphError, match="15 elements of int4 are packed in 8 bytes, not 7"):

@@ -198,12 +198,12 @@ DEEP = {
 
 
 @pytest.mark.parametrize("sign", DEEP)
-def test_what_is_nested_too_deeply_for_the_parser_is_a_typed_error(sign: str) -> None:
+def test_text_nested_too_deeply_for_the_parser_is_a_typed_error(sign: str) -> None:
     with pytest.raises(TensorkilnError):
         read_builder_text(DEEP[sign])
 
 
-def test_whatever_becomes_of_a_text_there_is_a_graph_or_a_typed_error() -> None:
+def test_any_text_gives_a_graph_or_a_typed_error() -> None:
     draw = random.Random(1)
     words = [
         *"()[]{},.:=+-*/@<>~'\n",

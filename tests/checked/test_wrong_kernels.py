@@ -123,7 +123,7 @@ def test_a_change_of_a_part_that_the_kernel_was_not_given_is_told() -> None:
     assert (fault.kernel, fault.buffer, fault.offset) == ("wrong", 2, 42), "6.0 and 1.0 have two bytes in common"
 
 
-def test_what_comes_of_memory_that_nobody_has_written_is_told() -> None:
+def test_a_read_of_unwritten_memory_is_reported() -> None:
     unwritten = Sketch()
     unwritten.launch(stores(3), "wrong", [unwritten.buffer([10], "input"), unwritten.buffer([10], "output")])
     fault = fault_of(compiled(unwritten), VALUES)

@@ -67,7 +67,7 @@ def test_equal_input_gives_equal_bytes(assemble: cubin.Assembler) -> None:
 
 
 @each
-def test_what_a_kernel_takes_is_told(assemble: cubin.Assembler) -> None:
+def test_registers_and_stack_of_a_kernel_are_counted(assemble: cubin.Assembler) -> None:
     usage = assemble(ptx(KERNELS + ARRAY), "sm_90").usage
     assert usage.keys() == {"scale", "shared", "kept"}
     assert [usage[name].static_shared_bytes for name in ("scale", "shared", "kept")] == [0, 1024, 0]

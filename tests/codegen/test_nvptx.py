@@ -171,7 +171,7 @@ def test_equal_input_gives_equal_text_in_another_process() -> None:
     assert done.stdout == nvptx.emit(SHARED, HOPPER)
 
 
-def test_what_is_only_read_and_not_aliased_comes_through_the_read_only_cache() -> None:
+def test_unaliased_inputs_are_loaded_through_the_read_only_cache() -> None:
     assert accesses(nvptx.emit(SCALE, HOPPER)) == {"ld.global.nc.b32", "st.global.b32"}
     assert accesses(nvptx.emit(SCALE.replace(" noalias", ""), HOPPER)) == {"ld.global.b32", "st.global.b32"}
 

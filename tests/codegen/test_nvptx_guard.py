@@ -114,7 +114,7 @@ nvptx.emit(sys.stdin.read(), Target.parse("cuda:sm_80"))
 
 
 @pytest.mark.parametrize("named", [*FATAL, *WRONG])
-def test_what_has_no_code_is_named(named: str) -> None:
+def test_intrinsics_without_code_are_named(named: str) -> None:
     with pytest.raises(DiagnosticError) as caught:
         nvptx.emit((FATAL | WRONG)[named], AMPERE)
     assert named in caught.value.message
@@ -195,5 +195,5 @@ FINE = {
 
 @pytest.mark.parametrize("what", FINE)
 @pytest.mark.parametrize("arch", ["sm_70", "sm_90", "sm_120"])
-def test_what_has_code_is_let_through(what: str, arch: str) -> None:
+def test_intrinsics_with_code_pass(what: str, arch: str) -> None:
     assert ".entry" in nvptx.emit(FINE[what], Target.parse(f"cuda:{arch}"))

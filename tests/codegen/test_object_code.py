@@ -144,7 +144,7 @@ def test_the_optimised_ir_can_be_read() -> None:
     assert "<16 x float>" in object_code.optimised_ir(SCALE, Target.parse("cpu:x86-64-v4"))
 
 
-def test_what_is_always_inlined_is_in_its_callers_only() -> None:
+def test_inlined_functions_have_no_code_of_their_own() -> None:
     text = object_code.optimised_ir(CALLS, Target.parse("cpu:x86-64-v3"))
     assert "@body" not in text
     assert text.count("load volatile") == 1

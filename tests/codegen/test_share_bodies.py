@@ -101,7 +101,7 @@ def test_bodies_that_are_alike_in_all_need_no_argument() -> None:
     ],
     ids=lambda other: next(iter(other)),
 )
-def test_what_is_no_size_keeps_bodies_apart(other: dict[str, str]) -> None:
+def test_constants_other_than_sizes_keep_bodies_apart(other: dict[str, str]) -> None:
     text = module({}, other)
     assert share_bodies(text) == text
 

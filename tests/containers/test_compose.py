@@ -97,7 +97,7 @@ def test_workers_mount_nothing_of_the_keys_of_callers() -> None:
 
 
 @pytest.mark.parametrize(("file", "name"), OURS)
-def test_what_is_set_is_known_and_keeps_the_order_of_time_outs(file: str, name: str) -> None:
+def test_variables_are_known_settings_and_keep_the_order_of_timeouts(file: str, name: str) -> None:
     ours = service(file, name)
     environment: dict[str, str] = ours["environment"]
     assert environment.keys() <= VARIABLES

@@ -91,7 +91,7 @@ def test_a_service_waits_for_its_first_worker_and_goes_on_by_itself(up: Up) -> N
     assert status(up.url) == 200
 
 
-def test_what_a_worker_signs_is_verified_with_what_the_service_was_given(up: Up, tmp_path: Path) -> None:
+def test_signatures_of_a_worker_verify_with_the_keys_of_the_service(up: Up, tmp_path: Path) -> None:
     (public,) = files(shown(up))
     with up.client(tmp_path / "pinned", str(json.loads(public.read_text())["x"])) as client:
         doubled, _ = client.compile(graph())(X, n=3)

@@ -75,7 +75,7 @@ def test_the_health_checks_ask_what_is_served() -> None:
 
 
 @pytest.mark.parametrize("image", IMAGES)
-def test_what_an_image_starts_is_there(image: str) -> None:
+def test_the_command_of_an_image_exists(image: str) -> None:
     command = json.loads(value(image, "ENTRYPOINT"))
     if image == "cli":
         scripts = tomllib.loads((ROOT / "client/pyproject.toml").read_text())["project"]["scripts"]

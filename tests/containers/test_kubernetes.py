@@ -92,7 +92,7 @@ def test_a_service_reads_the_public_halves_of_the_keys_that_workers_sign_with_an
     assert {mount["claim"] for mount in (*signs.values(), *reads.values())} == set(of_kind("PersistentVolumeClaim"))
 
 
-def test_what_is_set_is_known_and_keeps_the_order_of_time_outs() -> None:
+def test_variables_are_known_settings_and_keep_the_order_of_timeouts() -> None:
     own = {entry["name"] for name in WORKLOADS for entry in container(name).get("env", ())}
     assert own | settings().keys() <= VARIABLES
     timeouts = Timeouts.of(float(settings()["KILN_COMPILE_DEADLINE_S"]), float(settings()["KILN_QUEUE_AGE_S"]))
@@ -129,7 +129,7 @@ def test_everything_that_selects_pods_selects_some() -> None:
     assert of_kind("HorizontalPodAutoscaler")["kiln-api"]["spec"]["scaleTargetRef"]["name"] == "kiln-api"
 
 
-def test_what_is_scaled_is_not_counted_by_hand_too() -> None:
+def test_autoscaled_deployments_have_no_fixed_replicas() -> None:
     assert not any("replicas" in of_kind("Deployment")[name]["spec"] for name in WORKLOADS)
 
 

@@ -140,7 +140,7 @@ def test_an_overlay_can_ask_for_less_isolation_and_otherwise_does_not(tmp_path: 
     ],
     ids=str,
 )
-def test_what_is_wrong_in_a_kustomization_does_not_build(tmp_path: Path, wrong: dict[str, Any]) -> None:
+def test_an_invalid_kustomization_does_not_build(tmp_path: Path, wrong: dict[str, Any]) -> None:
     with pytest.raises((ValueError, FileNotFoundError)):
         built(overlay(tmp_path / "kubernetes", **wrong))
 

@@ -107,7 +107,7 @@ def test_a_store_in_the_cluster_is_reached_by_the_labels_of_pod_and_namespace(tm
         assert reached(made, pod, place) == [], place
 
 
-def test_what_makes_a_key_reaches_nothing(tmp_path: Path) -> None:
+def test_the_container_that_makes_keys_has_no_network(tmp_path: Path) -> None:
     made = with_all(tmp_path / "kubernetes")
     for place in (*ELSEWHERE, DNS, STORE, STORE_POD):
         assert reached(made, "kiln-first-key", place) == [], place

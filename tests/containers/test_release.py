@@ -81,7 +81,7 @@ def test_every_lock_is_audited_and_what_cannot_be_looked_up_does_not_pass(done: 
         ("cosign verify", {"tag"}),
     ],
 )
-def test_what_fails_ends_the_release(release: Recorded, fails: str, left_out: set[str]) -> None:
+def test_a_failed_step_ends_the_release(release: Recorded, fails: str, left_out: set[str]) -> None:
     assert release.run(*GIVEN, fails=fails).returncode != 0
     assert fails in " ".join(release.calls[-1])
     assert not left_out & set(steps(release))
@@ -104,21 +104,21 @@ def test_an_image_without_its_papers_is_not_signed(release: Recorded, lacks: str
         *((3, text) for text in ("", "http://issuer.example.org", "https://a b")),
     ],
 )
-def test_what_is_no_name_is_refused_before_anything_is_done(release: Recorded, place: int, wrong: str) -> None:
+def test_an_invalid_name_is_refused_before_the_first_step(release: Recorded, place: int, wrong: str) -> None:
     given = [*GIVEN[:place], wrong, *GIVEN[place + 1 :]]
     assert release.run(*given).returncode == 2
     assert release.calls == []
 
 
 @pytest.mark.parametrize("given", [(), GIVEN[:3], (*GIVEN, "more")])
-def test_whoever_gives_too_little_or_too_much_is_told_what_to_give(release: Recorded, given: tuple[str, ...]) -> None:
+def test_a_wrong_number_of_arguments_prints_the_usage(release: Recorded, given: tuple[str, ...]) -> None:
     done = release.run(*given)
     assert (done.returncode, release.calls) == (2, [])
     assert "REPOSITORY VERSION IDENTITY ISSUER" in done.stderr
 
 
 @pytest.mark.parametrize("tool", RECORDED)
-def test_what_is_not_installed_is_named(release: Recorded, tool: str) -> None:
+def test_a_missing_tool_is_named(release: Recorded, tool: str) -> None:
     release.without(tool)
     done = release.run(*GIVEN)
     assert (done.returncode, done.stderr) == (2, f"docker/release: {tool} is not installed\n")

@@ -82,7 +82,7 @@ def test_a_turn_too_many_is_an_error_that_says_where() -> None:
     assert caught.value.pointers == (LOOP,)
 
 
-def test_what_is_only_read_is_no_result() -> None:
+def test_a_loop_value_that_is_only_read_is_no_result() -> None:
     node = loop()
     node["body"]["output_vars"] = [4]
     node["output_vars"] = [2]
@@ -172,7 +172,7 @@ UNSUPPORTED = ("storage", "a sink", "a device")
 
 
 @pytest.mark.parametrize(("what", "change", "pointer"), REFUSED, ids=[each[0] for each in REFUSED])
-def test_what_is_no_loop_is_refused_by_its_place(what: str, change: Callable[[Wire], object], pointer: str) -> None:
+def test_invalid_loops_are_refused_by_path(what: str, change: Callable[[Wire], object], pointer: str) -> None:
     refuse(changed(change), "graph.unsupported" if what in UNSUPPORTED else "graph.invalid", LOOP + pointer)
 
 

@@ -36,7 +36,9 @@ def refusal(graph: Wire) -> str:
         ("wmma", {"a_var": 0, "b_var": 1, "c_var": 1, "m": 2, "n": 2, "k": 2}),
     ],
 )
-def test_what_computes_refuses_and_advises_a_cast(dtype: DType, kind: str, fields: dict[str, Any]) -> None:
+def test_arithmetic_nodes_refuse_narrow_types_and_advise_a_cast(
+    dtype: DType, kind: str, fields: dict[str, Any]
+) -> None:
     operands: list[Type] = [(dtype, [2, 2]), (dtype, [2, 2])]
     message = refusal(around(node(kind, dtype, **fields), operands))
     assert f"cast it to {dtype.wide}" in message
@@ -60,7 +62,7 @@ def test_a_comparison_and_an_index_are_refused(dtype: DType) -> None:
         ("contiguous", {"in_var": 0}, ["n", 2]),
     ],
 )
-def test_what_stores_and_moves_takes_it(dtype: DType, kind: str, fields: dict[str, Any], shape: list[Any]) -> None:
+def test_movement_nodes_take_narrow_types(dtype: DType, kind: str, fields: dict[str, Any], shape: list[Any]) -> None:
     result = "uint8" if kind == "bitcast" else "float32" if kind == "cast" else dtype
     more = {"target_dtype": result} if "cast" in kind else {}
     graph = accept(around(node(kind, result, **fields, **more), [(dtype, ["n", 2])], {"n": (1, 9)}))

@@ -98,7 +98,7 @@ def _step(random: Random, b: Builder, x: Tensor, y: Tensor, dtype: str) -> Tenso
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(["float32", "int32", "uint8"]), st.booleans())
-def test_what_is_written_in_more_words_is_the_same_bit_for_bit(seed: int, dtype: str, is_symbolic: bool) -> None:
+def test_longer_spellings_compute_the_same_bits(seed: int, dtype: str, is_symbolic: bool) -> None:
     graph = wordy(Random(seed), dtype, is_symbolic=is_symbolic)
     generator, symbols = np.random.default_rng(seed), {"n": 1 + seed % 5} if is_symbolic else {}
     shape = (symbols.get("n", 3), 4)
@@ -159,7 +159,7 @@ def test_several_ways_to_write_it_meet(ways: list[Any]) -> None:
     assert len(spelled(*ways)) == 1
 
 
-def test_what_is_not_the_same_does_not_meet() -> None:
+def test_different_graphs_have_different_spellings() -> None:
     ways = [
         lambda x, y: x,
         lambda x, y: x + 0.0,

@@ -45,7 +45,7 @@ def test_a_repeated_key_is_refused_at_its_place(once: str, twice: str, pointer: 
     assert caught.value.pointers == (pointer,)
 
 
-def test_what_is_spelled_once_is_read_as_json_reads_it() -> None:
+def test_objects_with_unique_keys_are_read_as_by_json() -> None:
     assert parse(TEXT) == GRAPH
     assert parse('[{"a": 1}, {"a": 2}]') == [{"a": 1}, {"a": 2}]
     refuse_repeated_keys(TEXT)
@@ -59,7 +59,7 @@ def test_a_repetition_inside_what_another_drops_is_found() -> None:
 
 @pytest.mark.parametrize("layout", [{}, {"separators": (",", ":")}, {"indent": 1}, {"separators": (", ", "\t\r\n :")}])
 @pytest.mark.parametrize("content", [GRAPH, [], 7, [[{"a": {"b": [{}]}}, {"a": 2}]], {"cpu:a": "cuda:1", "": "a:"}])
-def test_what_is_spelled_once_is_not_suspected_of_a_repetition(content: Any, layout: dict[str, Any]) -> None:
+def test_unique_keys_are_not_reported(content: Any, layout: dict[str, Any]) -> None:
     text = json.dumps(content, **layout)
     known = keys_in(json.loads(text))
     assert not may_repeat_keys(text, known)
@@ -72,7 +72,7 @@ def test_a_repeated_key_is_suspected_wherever_its_colon_stands(space: str) -> No
     assert may_repeat_keys(text, keys_in(json.loads(text)))
 
 
-def test_what_is_no_json_is_a_value_error() -> None:
+def test_invalid_json_is_a_value_error() -> None:
     for read in (parse, refuse_repeated_keys):
         with pytest.raises(ValueError, match="Expecting"):
             read("{")

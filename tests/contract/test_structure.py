@@ -97,7 +97,7 @@ def test_another_schema_is_not_supported() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '"graph"', '{"schema": 1,}', "\x00", "{'schema': 1}"])
-def test_what_is_not_the_json_of_an_object_is_invalid(text: str) -> None:
+def test_json_other_than_an_object_is_invalid(text: str) -> None:
     with pytest.raises(InvalidGraphError):
         Graph.model_validate_json(text)
 

@@ -83,7 +83,7 @@ def test_the_same_condition_is_stated_once() -> None:
     ],
     ids=lambda value: value["node"] if isinstance(value, dict) else "",
 )  # fmt: skip
-def test_what_a_node_asks_of_symbols_is_a_condition_on_the_call(tested: Wire, expected: list[Any]) -> None:
+def test_requirements_of_nodes_on_symbols_are_conditions_on_the_call(tested: Wire, expected: list[Any]) -> None:
     found = constraints(tested, [(F, ["n"])], {"n": (1, 9), "m": (1, 9)})
     wanted = [(kind, from_wire(left), from_wire(right), "/nodes/1") for kind, left, right in expected]
     assert found == wanted

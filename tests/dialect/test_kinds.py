@@ -37,7 +37,7 @@ def test_a_node_becomes_the_op_of_its_name(example: Example, context: ir.Context
 
 
 @EACH_KIND
-def test_what_is_printed_parses_back_to_the_same_text(example: Example, context: ir.Context) -> None:
+def test_printed_ops_parse_back_to_the_same_text(example: Example, context: ir.Context) -> None:
     module = from_graph(example.graph(), context)
     text = module.operation.get_asm(enable_debug_info=True)
     again = ir.Module.parse(text)

@@ -1,4 +1,4 @@
-"""Words that make a sentence a riddle are in no page, and in no message of the service or the SDK."""
+"""Words that make a sentence a riddle are in no page, in no message of the service or the SDK, and in no test name."""
 
 from __future__ import annotations
 
@@ -52,3 +52,9 @@ def test_a_message_says_who_and_what(folder: str) -> None:
                 if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
                     found += [f"{path}: {node.value}"] if RIDDLES.search(node.value) else []
     assert found == []
+
+
+def test_the_name_of_a_test_names_its_unit() -> None:
+    names = re.compile(r"^(?:async )?def (test_(?:what|who|whoever|whatever|nobody)_\w*)", re.MULTILINE)
+    found = {path: names.findall(path.read_text("utf-8")) for path in sorted((ROOT / "tests").rglob("test_*.py"))}
+    assert {str(path): riddles for path, riddles in found.items() if riddles} == {}

@@ -65,7 +65,7 @@ def test_dims_of_different_values_differ(left: Dim, right: Dim) -> None:
     "dim",
     [N - N, N * 0, (N + 1) - N - 1, expr.floordiv(0, N), expr.floormod(N, 1), expr.add(), expr.mul(N, 0, M)],
 )
-def test_what_is_constant_is_an_int(dim: Dim) -> None:
+def test_a_constant_dim_is_an_int(dim: Dim) -> None:
     assert dim == 0
     assert type(dim) is int
 

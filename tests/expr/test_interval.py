@@ -98,7 +98,7 @@ PROVABLE: list[tuple[Dim, dict[str, Dim]]] = [
 
 
 @pytest.mark.parametrize(("dim", "extents"), PROVABLE)
-def test_what_a_kernel_needs_is_proven(dim: Dim, extents: dict[str, Dim]) -> None:
+def test_bounds_of_kernels_are_proven(dim: Dim, extents: dict[str, Dim]) -> None:
     assert is_nonnegative(dim, {"n": (1, 1 << 30)}, extents)
 
 
@@ -106,7 +106,7 @@ def test_what_a_kernel_needs_is_proven(dim: Dim, extents: dict[str, Dim]) -> Non
     ("dim", "extents"),
     [(N - INDEX, {"i": N + 2}), (N - 2, {}), (INDEX - J, {"i": 4, "j": 4}), (-INDEX - J, {"i": 2, "j": N})],
 )
-def test_what_may_fail_is_not_claimed(dim: Dim, extents: dict[str, Dim]) -> None:
+def test_false_bounds_are_not_proven(dim: Dim, extents: dict[str, Dim]) -> None:
     assert not is_nonnegative(dim, {"n": (1, 4)}, extents)
 
 

@@ -78,7 +78,7 @@ def test_json_reads_as_the_canonical_form(wire: Any, text: str) -> None:
         {"op": "mul", "args": [{"op": "add", "args": ["n", True]}, 2]},
     ],
 )
-def test_what_spells_no_dim_is_refused(wire: Any) -> None:
+def test_invalid_json_of_a_dim_is_refused(wire: Any) -> None:
     with pytest.raises(ExprError):
         from_wire(wire)
 
@@ -104,7 +104,7 @@ def test_sixty_five_levels_are_refused() -> None:
     assert (raised.value.limit, raised.value.maximum, raised.value.actual) == ("expression_depth", 64, 65)
 
 
-def test_what_may_be_read_may_be_read_again() -> None:
+def test_a_dim_that_is_read_round_trips() -> None:
     wire: Any = "n"
     for _ in range(31):
         wire = {"op": "floordiv", "args": [{"op": "sub", "args": [1, wire]}, "m"]}
@@ -125,7 +125,7 @@ def test_a_symbol_may_be_called_like_an_operation() -> None:
 @pytest.mark.parametrize(
     "text", ["", "n +", "n n", "+n", "floordiv(n", "floordiv(n,)", "max()", "(n)", "n-1", "n$", "2**n", "pow(n, 2)"]
 )
-def test_what_is_no_text_of_a_dim_is_refused(text: str) -> None:
+def test_invalid_text_of_a_dim_is_refused(text: str) -> None:
     with pytest.raises(ExprError, match="not the text of a dimension"):
         parse_text(text)
 

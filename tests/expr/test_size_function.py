@@ -168,7 +168,7 @@ def test_a_symbol_that_is_called_as_an_expression_is_not_that() -> None:
         assert found == (4 if dims[0] is division else 50,)
 
 
-def test_what_has_a_symbol_without_range_has_no_value() -> None:
+def test_a_symbol_without_a_range_has_no_value() -> None:
     assert values_of([add(N, M)], {"n": (0, 9)}, {"n": 3}) is None
     assert values_of([floordiv(N, M)], {"n": (0, 9)}, {"n": 3}) is None
 
@@ -193,7 +193,7 @@ VALUES = st.integers(-50, 50)
 
 @settings(max_examples=100, deadline=None)
 @given(drawn_symbols(VALUES), VALUES, st.integers(1, 20), st.integers(0, 9))
-def test_what_is_made_of_values_is_what_its_name_says(
+def test_operations_on_values_are_those_of_their_names(
     drawn: tuple[Ranges, dict[str, int]], constant: int, divisor: int, factor: int
 ) -> None:
     ranges, symbols = drawn

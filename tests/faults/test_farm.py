@@ -48,7 +48,7 @@ def test_a_worker_measures_schedules_for_every_service(farm: Farm) -> None:
     assert (found["digest"], found["cache"]["status"]) == (made["digest"], "hit")
 
 
-def test_what_is_wrong_with_a_graph_is_told_without_a_worker(farm: Farm) -> None:
+def test_errors_of_a_graph_need_no_worker(farm: Farm) -> None:
     answer = answered(farm.urls[0], b'{"graph": {}, "target": "cpu"}')
     assert (answer.status_code, answer.json()["code"]) == (422, "graph.invalid")
 

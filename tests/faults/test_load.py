@@ -33,7 +33,7 @@ def test_a_burst_of_graphs_is_compiled_by_all_processors(server: Server) -> None
     assert told("kiln_job_seconds_count", kind="compile", outcome="ok") == GRAPHS
 
 
-def test_what_is_stored_is_answered_to_many_at_once(server: Server) -> None:
+def test_many_concurrent_hits_are_answered(server: Server) -> None:
     same, renamed = hits.measure(server, HITS)
     print(same.shown(), renamed.shown(), sep="\n")
     assert (len(same.server_ms), len(renamed.server_ms)) == (HITS, HITS // 10)

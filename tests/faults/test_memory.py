@@ -61,7 +61,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         assert "defect" not in running.log()
 
 
-def test_what_runs_into_its_limit_of_memory_leaves_the_service_as_small_as_it_was(server: Server) -> None:
+def test_compiles_over_the_memory_limit_leave_the_service_small(server: Server) -> None:
     times, body = sized(4, 50), encoded(compile_body())
     for _ in range(2):
         assert server.compile(body, "eat_8_gib").json()["code"] == "compile.resource_exhausted"

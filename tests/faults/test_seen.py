@@ -54,7 +54,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.mark.xdist_group("seen")
 @pytest.mark.parametrize("check", BREAKS)
-def test_what_breaks_in_a_service_is_seen(server: Server, tmp_path: Path, check: str) -> None:
+def test_faults_of_a_service_are_reported(server: Server, tmp_path: Path, check: str) -> None:
     logged = len(server.log())
     assert failed(server.url) == {}
     assert doctor(server.url, tmp_path)[0] == 0
@@ -103,9 +103,7 @@ FARM_BREAKS: dict[str, tuple[str, Callable[[Farm], AbstractContextManager[Any]]]
 
 @pytest.mark.xdist_group("farm")
 @pytest.mark.parametrize("part", FARM_BREAKS)
-def test_what_breaks_in_a_farm_is_seen_and_no_order_is_begun_until_it_is_whole(
-    small_farm: Farm, tmp_path: Path, part: str
-) -> None:
+def test_faults_of_a_farm_are_reported_and_stop_new_orders(small_farm: Farm, tmp_path: Path, part: str) -> None:
     reason, break_ = FARM_BREAKS[part]
     (url,) = small_farm.urls
     await_green(url)

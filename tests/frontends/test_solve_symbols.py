@@ -59,7 +59,7 @@ def test_values_are_those_that_the_sizes_were_made_of(shapes: list[tuple[Dim, ..
     st.lists(st.integers(-3, 3), min_size=4, max_size=4),
     st.lists(st.integers(0, 20), min_size=3, max_size=3),
 )
-def test_what_is_given_has_one_solution_or_is_refused(factors: list[int], sizes: list[int]) -> None:
+def test_shapes_have_one_solution_or_are_refused(factors: list[int], sizes: list[int]) -> None:
     """Every size of a call that is taken is what the symbols make it, and no call is refused that has such symbols."""
     a, b, c, d = factors
     dims = (add(mul(a, N), b), add(mul(c, M), mul(d, N)), M)
@@ -114,7 +114,7 @@ def test_what_is_given_has_one_solution_or_is_refused(factors: list[int], sizes:
         ([(N, mul(N, M))], [(0, 0)], CallInputError, "which gives no m where n is 0: pass other sizes"),
     ],
 )
-def test_what_fits_no_symbols_is_refused_by_its_argument_and_axis(
+def test_unsolvable_shapes_are_refused_by_argument_and_axis(
     shapes: list[tuple[Dim, ...]], given_: list[tuple[int, ...]], error: type[Exception], message: str
 ) -> None:
     used = {name: RANGES[name] for name in ("n", "m") if any(name in str(dim) for shape in shapes for dim in shape)}
@@ -123,7 +123,7 @@ def test_what_fits_no_symbols_is_refused_by_its_argument_and_axis(
         symbols.of_arrays([array(*shape) for shape in given_])
 
 
-def test_what_is_no_array_or_integer_is_refused() -> None:
+def test_arguments_other_than_arrays_and_integers_are_refused() -> None:
     symbols = ArgumentSymbols({"x": (N,)}, RANGES, {"count": N})
     with pytest.raises(CallInputError, match="x must be an array; given is a list"):
         symbols.values({"x": [1, 2], "count": 2})

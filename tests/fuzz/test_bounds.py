@@ -49,7 +49,7 @@ def test_the_bound_of_a_sum_holds_in_float32_in_any_order_and_is_close(terms: in
     assert (bound <= 1e-6 * terms * np.abs(x).sum(1)).all()
 
 
-def test_what_an_op_loses_the_next_one_carries_on() -> None:
+def test_errors_of_an_op_are_carried_by_the_next() -> None:
     x, w = normal(6, 64), normal(64, 5, seed=1)
     _, first = bounded(matmul, x, w)
     value, second = bounded(lambda a, b: exp(matmul(a, b) * 0.25), x, w)
@@ -90,7 +90,7 @@ def test_movement_moves_the_bounds() -> None:
     assert moved.tolist() == np.pad(sums, ((1, 0),)).reshape(2, 2).T.tolist()
 
 
-def test_what_is_taken_by_a_certain_index_keeps_its_bound_and_by_another_has_none() -> None:
+def test_a_value_at_a_certain_index_keeps_its_bound() -> None:
     x, index = normal(3, 4), np.array([2, 0], np.int64)
     _, sums = bounded(lambda a: a.sum(1), x)
     _, taken = bounded(lambda a, i: gather(a.sum(1), i, 0), x, index)

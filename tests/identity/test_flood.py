@@ -144,7 +144,7 @@ def test_a_flood_of_one_tenant_does_not_keep_another_waiting(home: Path) -> None
         assert p95(busy["compiles"]) < max(COMPILE_P95_S, COMPILE_COMPILES * compile_s)
 
 
-def test_what_is_beyond_a_tenants_limit_is_told_to_come_back(home: Path) -> None:
+def test_requests_over_a_tenants_limit_get_retry_after(home: Path) -> None:
     with Guarded(home, concurrency=2, tenant_in_flight=2, fails=True, compile_deadline_s=20) as server:
         key, other = server.key("greedy"), server.key("modest")
         with hanging(server, key, "hang", 2):

@@ -35,7 +35,7 @@ def test_one_that_asks_for_a_credential_answers_to_any_name(guarded: Guarded) ->
 
 @UNGUARDED
 @pytest.mark.parametrize("target", ["http://localhost:1/compile", "http://evil.example/capabilities", "*"])
-def test_what_names_a_whole_url_is_no_route(unguarded: Server, target: str) -> None:
+def test_an_absolute_url_is_no_route(unguarded: Server, target: str) -> None:
     address = "127.0.0.1", int(unguarded.url.rpartition(":")[2])
     with socket.create_connection(address, timeout=20) as line:
         line.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())

@@ -79,7 +79,7 @@ def test_hashes_of_another_directory_are_worth_nothing(tmp_path: Path) -> None:
     assert there.verify(key) is None
 
 
-def test_what_one_process_writes_another_sees(tmp_path: Path) -> None:
+def test_keys_are_shared_between_processes(tmp_path: Path) -> None:
     operator, service = Keyring(tmp_path), Keyring(tmp_path)
     assert service.register.keys == ()
     key = operator.make("", "acme", [Scope.COMPILE], None)
@@ -147,14 +147,14 @@ def test_a_secret_that_is_lost_is_not_replaced_while_anything_depends_on_it(tmp_
     assert left.secret.hex() == whole.decode()
 
 
-def test_where_there_is_nothing_yet_no_secret_is_made_or_missed(tmp_path: Path) -> None:
+def test_an_empty_directory_needs_no_secret(tmp_path: Path) -> None:
     keyring = Keyring(tmp_path / "identity")
     keyring.require_secret()
     assert not (tmp_path / "identity").exists()
     assert len(keyring.secret) == 32
 
 
-def test_where_nothing_can_be_written_the_error_says_so(tmp_path: Path) -> None:
+def test_an_unwritable_directory_is_named_in_the_error(tmp_path: Path) -> None:
     (tmp_path / "identity").mkdir()
     keyring = Keyring(tmp_path / "identity")
     (tmp_path / "identity" / "lock").mkdir()

@@ -110,7 +110,7 @@ async def test_a_tenant_that_has_all_it_may_have_fills_the_queue_though_there_is
     assert await waiting == "a"
 
 
-async def test_nobody_waits_longer_than_the_bound() -> None:
+async def test_a_task_waits_no_longer_than_the_bound() -> None:
     lane = FairLane(Bounds(1, 10, age_s=0.05))
     async with lane.admit(A, 1):
         with pytest.raises(RateLimitedError) as refused:
@@ -121,7 +121,7 @@ async def test_nobody_waits_longer_than_the_bound() -> None:
         pass
 
 
-def test_what_a_request_has_running_does_not_age_what_it_has_waiting() -> None:
+def test_running_tasks_of_a_request_do_not_age_its_waiting_ones() -> None:
     async def target(turns: Turns, seconds: float) -> None:
         async with turns.turn(1):
             await asyncio.sleep(seconds)
@@ -220,7 +220,7 @@ def test_an_estimate_follows_what_is_learned(seconds: float, sizes: list[int]) -
     assert abs(estimate.seconds(sizes[0]) - 2 * seconds) < 0.01 * seconds
 
 
-async def test_who_waits_has_a_turn_when_the_lane_becomes_wider_though_nothing_ends() -> None:
+async def test_a_wider_lane_starts_a_waiting_task_at_once() -> None:
     width, begun = 1, asyncio.Event()
     lane = FairLane(Bounds(2, 10), width=lambda: width)
 

@@ -87,7 +87,7 @@ def test_the_url_of_a_service_is_the_one_that_its_caller_uses(
     assert mcp.InnerRequests(outer).base_url == url
 
 
-def test_nobody_unknown_reaches_the_tools(guarded: Guarded) -> None:
+def test_unknown_callers_are_refused_by_the_tools(guarded: Guarded) -> None:
     assert refusal(guarded.send(None, "POST", "/mcp", message("capabilities"), **ACCEPT)) == (401, "auth.missing")
     assert refusal(guarded.send("kiln_wrong", "POST", "/mcp", message("capabilities"), **ACCEPT)) == (
         401,
@@ -120,7 +120,7 @@ def test_an_answer_that_is_too_long_to_parse_is_refused(guarded: Guarded, monkey
         asyncio.run(answered())
 
 
-def test_what_a_caller_wrote_comes_back_as_data(guarded: Guarded) -> None:
+def test_text_of_the_caller_is_returned_as_data(guarded: Guarded) -> None:
     key = guarded.key("tools")
     failed, refused = called(guarded, key, "validate", graph={**GRAPH, "name": HOSTILE})
     assert isinstance(refused, dict)

@@ -92,7 +92,7 @@ def test_a_tenant_that_fetches_nothing_is_refused_more_and_others_are_not() -> N
 
 
 @pytest.mark.parametrize("leaves", [False, True])
-def test_what_has_ended_is_held_no_more(leaves: bool) -> None:
+def test_an_ended_response_is_no_longer_held(leaves: bool) -> None:
     async def test(app: RequestMemory) -> None:
         for _ in range(5):
             client = Client(app, "a")

@@ -143,7 +143,7 @@ def test_a_tenant_has_no_more_running_than_it_may() -> None:
     assert again.item.tenant == "a"
 
 
-def test_who_holds_most_for_its_weight_makes_room() -> None:
+def test_the_tenant_over_its_weight_is_evicted_from_the_queue() -> None:
     queue: FairQueue[Job] = FairQueue()
     last = [queue.push(Share("a"), 1, Job("a", 1)) for _ in range(5)][-1]
     heavy = [queue.push(Share("b", 10.0), 1, Job("b", 1)) for _ in range(6)]

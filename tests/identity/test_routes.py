@@ -60,7 +60,7 @@ def test_a_probe_needs_no_credential(guarded: Guarded, path: str) -> None:
         "/%2e%2e/docs",
     ],
 )
-def test_what_is_no_route_of_the_contract_is_guarded_too(guarded: Guarded, path: str) -> None:
+def test_routes_outside_the_contract_need_credentials(guarded: Guarded, path: str) -> None:
     assert guarded.send(None, "GET", path).status_code == 401
 
 
@@ -113,7 +113,7 @@ def test_a_big_body_without_a_credential_gets_its_answer(guarded: Guarded) -> No
     assert refusal(guarded.send(None, "POST", "/compile", body)) == (401, "auth.missing")
 
 
-def test_what_is_stored_needs_cache_read(guarded: Guarded) -> None:
+def test_stored_programs_need_the_scope_cache_read(guarded: Guarded) -> None:
     writer = guarded.key("scoped")
     compiled = guarded.send(writer, "POST", "/compile", BODY)
     compiler = guarded.key("scoped", Scope.COMPILE)
@@ -164,7 +164,7 @@ def test_a_reader_has_nothing_stored_and_cancels_nothing(guarded: Guarded) -> No
     assert refusal(guarded.send(reader, "DELETE", where)) == (403, "auth.forbidden")
 
 
-def test_what_others_of_a_tenant_had_compiled_is_not_had_by_their_jobs(guarded: Guarded) -> None:
+def test_jobs_give_no_access_to_programs_of_others(guarded: Guarded) -> None:
     writer = guarded.key("jobs")
     made = guarded.send(writer, "POST", "/compile", BODY, Prefer="wait=60")
     where = made.headers["Content-Location"]

@@ -55,7 +55,7 @@ def with_rooms(most: int, test: Callable[[Rooms], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-def test_whoever_finds_no_room_waits_in_order() -> None:
+def test_requests_without_room_wait_in_order() -> None:
     async def test(rooms: Rooms) -> None:
         await rooms.come("first", "", 70)
         await rooms.come("large", "", 60)
@@ -69,7 +69,7 @@ def test_whoever_finds_no_room_waits_in_order() -> None:
     with_rooms(100, test)
 
 
-def test_who_waits_for_its_tenants_share_keeps_nobody_else_waiting() -> None:
+def test_a_tenant_over_its_share_blocks_no_other() -> None:
     async def test(rooms: Rooms) -> None:
         await rooms.come("a1", "a", 70)
         await rooms.come("a2", "a", 30)  # a tenant has three times what is free, at most
@@ -83,7 +83,7 @@ def test_who_waits_for_its_tenants_share_keeps_nobody_else_waiting() -> None:
     with_rooms(100, test)
 
 
-def test_what_is_more_than_all_is_held_alone() -> None:
+def test_a_request_larger_than_the_share_runs_alone() -> None:
     async def test(rooms: Rooms) -> None:
         await rooms.come("one", "a", 10)
         await rooms.come("huge", "a", 1000)
@@ -99,7 +99,7 @@ def test_what_is_more_than_all_is_held_alone() -> None:
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_whoever_gives_up_holds_nothing(waits: bool) -> None:
+def test_a_cancelled_request_releases_its_share(waits: bool) -> None:
     async def test(rooms: Rooms) -> None:
         await rooms.come("one", "", 70)
         await rooms.come("two", "", 60)
@@ -124,7 +124,7 @@ def test_a_tenant_that_holds_nothing_may_be_given_more_than_its_share() -> None:
     assert shares.held == 0
 
 
-def test_where_there_are_no_tenants_whoever_comes_gets_all_and_then_waits_for_the_service() -> None:
+def test_without_tenants_one_caller_may_take_the_whole_share() -> None:
     shares = Shares(100, "things", "things that there are")
     shares.take("", 100)
     with pytest.raises(UnavailableError, match="100 of 100 things") as caught:

@@ -204,7 +204,7 @@ def part(content: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     "token", ["a.b.c", "..", "e30.e30.", "W10.W10.x", f"{'A' * 20_000}.e30.x", f"{part({'alg': 'RS256'})}.e30.x"]
 )
-def test_what_is_no_token_is_refused_without_asking_the_issuer(issuer: TestIssuer, token: str) -> None:
+def test_malformed_tokens_are_refused_without_a_request_to_the_issuer(issuer: TestIssuer, token: str) -> None:
     before = issuer.asked
     with pytest.raises(InvalidCredentialError):
         asyncio.run(tokens_of(issuer).caller(token))
@@ -298,7 +298,7 @@ def test_an_issuer_that_never_ends_its_answer_is_given_up(monkeypatch: pytest.Mo
         asyncio.run(run(silent))
 
 
-def test_who_leaves_while_the_keys_are_fetched_takes_them_from_nobody() -> None:
+def test_a_cancelled_request_leaves_the_fetch_of_keys_to_others() -> None:
     async def run(issuer: TestIssuer) -> None:
         jwks = Counted(Issuer.model_validate(settings_of(issuer)))
         issuer.answers.clear()

@@ -129,7 +129,7 @@ def test_errors_of_the_builder_are_those_of_python_too() -> None:
     assert all(issubclass(each, InvalidGraphError) for each in (OperandError, UnknownNameError))
 
 
-def test_what_somebody_wrote_is_quoted_without_what_a_terminal_obeys() -> None:
+def test_quoted_text_has_no_control_characters() -> None:
     graph = changed('node["x\\n\\x1b[2J"] = 1')
     with pytest.raises(InvalidGraphError) as caught:
         Graph.model_validate_json(json.dumps(graph))
@@ -137,7 +137,7 @@ def test_what_somebody_wrote_is_quoted_without_what_a_terminal_obeys() -> None:
     assert str(caught.value).isprintable()
 
 
-def test_what_is_long_is_cut() -> None:
+def test_long_text_is_cut() -> None:
     for value in ("x" * 10_000, [0] * 10_000, {"a": {"b": ["c" * 1000] * 1000}}, 10**5000):
         assert len(quoted(value)) < 80
     assert quoted("x" * 61) == f"'{'x' * 60}'…"

@@ -34,7 +34,7 @@ def test_a_case_that_fails_is_told() -> None:
         for_each_of(1, graph_for("binop", DType.INT32, symbolic=True, op="add"), refuse)
 
 
-def test_what_a_check_writes_no_other_sees() -> None:
+def test_checks_share_no_memory() -> None:
     def spoil(case: Case) -> None:
         for array in case.arrays:
             array.fill(0)

@@ -145,7 +145,7 @@ def _fails_beyond_its_turns(graph: Graph, here: Program, there: Program) -> None
         np.testing.assert_array_equal(np.asarray(results[1]), arrays[0])
 
 
-def test_what_must_hold_inside_of_a_loop_must_hold_for_the_call() -> None:
+def test_conditions_inside_a_loop_are_conditions_on_the_call() -> None:
     b = Builder("halves")
     n = b.symbol("n", 0, 20)
     x, turns = b.input("float32", (n,)), b.input("int32")

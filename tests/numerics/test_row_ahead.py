@@ -49,7 +49,7 @@ def test_the_next_row_and_the_result_are_requested_by_chunks() -> None:
     assert prefetches(rows_of(1024, 4096)) == ["read"] * LINES + ["write"] * LINES
 
 
-def test_what_fits_in_a_core_s_caches_is_not_requested() -> None:
+def test_rows_within_the_caches_are_not_prefetched() -> None:
     assert not prefetches(rows_of(1024, 64))
 
 

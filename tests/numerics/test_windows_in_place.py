@@ -56,7 +56,7 @@ def tiles(width: int, size: int, target: str, *, stride: int = 1, filters: int =
 
 
 @pytest.mark.parametrize("width", [7, 9, 15, 16, 30])
-def test_where_tiles_end_within_the_image_each_of_six_rows_has_an_offset(width: int) -> None:
+def test_tiles_that_end_within_the_image_have_an_offset_for_each_of_six_rows(width: int) -> None:
     assert tiles(width, 3, AVX2) == {"6x16xeach"}
 
 

@@ -123,7 +123,7 @@ def test_no_line_has_anything_of_a_header(server: Server) -> None:
     assert "hunter2" not in server.log()
 
 
-def test_what_is_logged_can_be_limited(home: Path) -> None:
+def test_the_log_level_can_be_limited(home: Path) -> None:
     with Server(home, log="warning", auth="off") as server:
         server.http.get("/healthz")
         assert len(lines(server, 1, level="warning")) == 1

@@ -115,7 +115,7 @@ def test_entries_that_are_damaged_are_counted_when_they_are_healed(home: Path) -
 
 
 @pytest.mark.xdist_group("narrow")
-def test_what_waits_is_seen_with_its_age(narrow: Server) -> None:
+def test_waiting_requests_are_measured_with_their_age(narrow: Server) -> None:
     body = encoded(compile_body())
     threads = [threading.Thread(target=narrow.compile, args=(body, "hang")) for _ in range(2)]
     for thread in threads:

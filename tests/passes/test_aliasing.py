@@ -141,7 +141,7 @@ def test_another_type_of_the_same_size_takes_the_place() -> None:
     np.testing.assert_array_equal(made(uniform(512, 300))[0], evaluate(graph, uniform(512, 300))[0])
 
 
-def test_what_is_read_again_later_is_not_overwritten() -> None:
+def test_operands_that_are_read_later_are_not_overwritten() -> None:
     nodes = [placeholder(0, [512, 300]), *against_columns(1, 0), *against_columns(5, 4), *against_columns(9, 8)]
     graph = graph_of([*nodes, binop(13, 12, 4)], [13])
     made = program(compiled(graph))

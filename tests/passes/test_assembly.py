@@ -57,7 +57,7 @@ def test_products_are_computed_in_the_place_that_they_have_in_their_cat() -> Non
     assert parts_of(made) == [0, 4 * 16 * 24]
 
 
-def test_what_reads_the_cat_waits_for_all_parts() -> None:
+def test_readers_of_a_cat_depend_on_all_parts() -> None:
     b = Builder("joined")
     parts = products(b, 3)
     made = checked(output(b, cat(parts, 0).sum(axis=0)))

@@ -67,7 +67,7 @@ def test_tuples_come_back_as_lists() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, 1j])
-def test_what_is_not_json_is_refused(value: object) -> None:
+def test_values_other_than_json_are_refused(value: object) -> None:
     with ir.Context(), ir.Location.unknown(), pytest.raises(TypeError, match="no attribute holds a"):
         encode(value)
 
@@ -118,7 +118,7 @@ def test_a_schedule_survives_on_its_function(kind: str) -> None:
         assert ir.Attribute.parse(str(function.attributes[SCHEDULE])) == function.attributes[SCHEDULE]
 
 
-def test_what_is_attached_is_what_the_strategy_chose() -> None:
+def test_the_attached_record_is_the_choice_of_the_strategy() -> None:
     graph = normalised()
     choice = next(iter(loops_candidates(body(graph), machine())))
     module = after("schedule", graph)

@@ -137,7 +137,7 @@ def test_tall_tiles_are_picked_where_pixels_lie_in_place() -> None:
     check_ir(str(after("realise", graph_of(network), AVX512)), "// CHECK: call @multiply_float32_14x32_16_1_16_16_16_")
 
 
-def test_what_convolutions_store_and_read_is_moved_into_blocks() -> None:
+def test_results_and_images_of_convolutions_are_moved_into_blocks() -> None:
     module = block_channels(decomposed(graph_of(plain)), block=16)
     assert module.operation.verify()
     check_ir(
@@ -239,7 +239,7 @@ def products(b: Builder) -> Tensor:
         products,
     ],
 )
-def test_what_would_not_gain_stays_as_it_is(write: Write) -> None:
+def test_networks_without_gain_keep_their_layout(write: Write) -> None:
     module = decomposed(graph_of(write))
     before = str(module)
     assert str(block_channels(module, block=16)) == before

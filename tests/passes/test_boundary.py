@@ -125,7 +125,7 @@ def test_a_network_stays_far_below_the_limit() -> None:
         ('llvm.call_intrinsic "llvm.trap"() : () -> () loc("/nodes/3")', LLVM, ["llvm.call_intrinsic"]),
     ],
 )
-def test_what_does_not_belong_is_named_with_its_node(text: str, allowed: frozenset[str], names: list[str]) -> None:
+def test_foreign_ops_are_named_with_their_node(text: str, allowed: frozenset[str], names: list[str]) -> None:
     with pytest.raises(DiagnosticError, match=f"stage lower left operations .*: {names[0]}") as caught:
         boundary.require("lower", function(text), allowed)
     assert caught.value.details == {"stage": "lower", "operations": names}
@@ -139,7 +139,7 @@ def test_what_does_not_belong_is_named_with_its_node(text: str, allowed: frozens
         ("%0 = builtin.unrealized_conversion_cast %a : i32 to i32", "builtin.unrealized_conversion_cast"),
     ],
 )
-def test_what_could_be_folded_away_is_told_and_left_as_it_is(line: str, name: str) -> None:
+def test_foldable_ops_are_reported_and_kept(line: str, name: str) -> None:
     made = module(f"llvm.func @k(%a: i32) -> i32 {{ {line}\n llvm.return %0 : i32 }}")
     before = str(made)
     with pytest.raises(DiagnosticError, match=f"operations that do not belong there: {name}"):

@@ -185,7 +185,7 @@ def test_reshapes_that_split_different_axes_do_not_multiply() -> None:
     ],
     ids=["assigned", "bytes", "assigned_symbolic", "reshuffled", "reshuffled_symbolic", "framed"],
 )
-def test_what_is_stored_for_its_code_is_what_it_was(
+def test_values_stored_to_bound_the_code_keep_their_numbers(
     run: Callable[..., tuple[Any, ...]], graph: Graph, symbols: dict[str, int]
 ) -> None:
     arrays = inputs_of(graph, symbols)

@@ -40,7 +40,7 @@ def test_facts_know_the_row_and_column_of_a_flat_index() -> None:
     assert not holds(facts, m * n - 2 - n * row - column, SCOPE)
 
 
-def test_what_is_left_of_a_division_is_put_together_with_its_quotient() -> None:
+def test_a_remainder_is_combined_with_its_quotient() -> None:
     facts = Facts(SCOPE.ranges)
     flat = facts.new([0], [m * n - 1])
     # No more is known of the quotient: the two are the index that was divided.

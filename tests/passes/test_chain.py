@@ -191,7 +191,7 @@ def divided_last(b: Builder) -> Tensor:
 
 
 @pytest.mark.parametrize("write", [scores_returned, read_by_another, across_rows, on_the_right, divided_last])
-def test_what_is_no_chain_has_a_kernel_for_each_product(write: Write) -> None:
+def test_products_outside_a_chain_have_kernels_of_their_own(write: Write) -> None:
     graph = graph_of(write)
     made = compiled(graph, texts=["schedule"])
     assert strategies(made).count("contraction") == 2

@@ -99,7 +99,7 @@ def test_all_stages_share_the_merged_rows() -> None:
     assert all(stage.domain.loops[0] == kernel.rows[0] for stage in kernel.stages)
 
 
-def test_what_cannot_merge_is_left_as_it_is() -> None:
+def test_loops_that_cannot_merge_are_kept() -> None:
     b = Builder("permuted")
     kernel = body(output(b, -b.input("float32", (4, 5)).permute(1, 0)))
     after = collapse(kernel)

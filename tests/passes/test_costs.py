@@ -95,7 +95,7 @@ def test_an_estimate_is_that_of_the_targets_own_machine() -> None:
     assert estimate(copied, H100) == pytest.approx(2**30 / DEVICES["sm_90"].rate, rel=0.1)
 
 
-def test_what_reads_memory_across_its_lines_takes_longer() -> None:
+def test_reads_across_cache_lines_cost_more() -> None:
     along = estimate(graph_of(lambda x: x.sin(), (2048, 2048)))
     assert estimate(graph_of(lambda x: transpose(x).sin(), (2048, 2048))) > 1.5 * along
 

@@ -235,9 +235,7 @@ def test_a_long_sum_of_columns_has_a_total_for_each() -> None:
         ("prod", "float32", (1 << 19,), 0),
     ],
 )
-def test_what_blocks_would_not_help_is_reduced_at_once(
-    kind: str, dtype: str, shape: tuple[int, ...], axis: int
-) -> None:
+def test_short_reductions_are_not_cut_into_blocks(kind: str, dtype: str, shape: tuple[int, ...], axis: int) -> None:
     b = Builder("short")
     x = b.input(dtype, shape)
     text = str(after("realise", output(b, {"sum": x.sum, "max": x.max, "prod": x.prod}[kind](axis=axis))))
@@ -305,7 +303,7 @@ def test_the_entry_has_the_signature_of_the_abi_and_unpacks_it_in_order() -> Non
     )
 
 
-def test_what_only_the_compiler_reads_is_dropped() -> None:
+def test_attributes_of_the_compiler_are_dropped() -> None:
     assert "kiln." not in str(after("entries", added()))
 
 

@@ -43,7 +43,7 @@ def edges(
     return [(edge.dep_from, edge.dep_to, edge.kind, edge.dep_vars) for edge in found]
 
 
-def test_what_is_read_was_written_before() -> None:
+def test_reads_depend_on_earlier_writes() -> None:
     buffers = [buffer(number) for number in range(4)]
     assert edges(buffers, ((), (0,)), ((), (1,)), ((1, 0), (2,)), ((2,), (3,))) == [
         (0, 2, "data", (0,)),
@@ -74,7 +74,7 @@ def test_a_writer_comes_before_what_overwrites_even_when_nobody_reads() -> None:
     assert edges(buffers, ((), (0,)), ((), (1,))) == [(0, 1, "control", (1,))]
 
 
-def test_what_two_other_edges_imply_is_left_out() -> None:
+def test_transitive_edges_are_left_out() -> None:
     """Step 2 follows the reader of buffer 0, which follows its writer."""
     buffers = [buffer(0, 7), buffer(1), buffer(2, 7)]
     assert edges(buffers, ((), (0,)), ((0,), (1,)), ((), (2,))) == [(0, 1, "data", (0,)), (1, 2, "control", (2,))]

@@ -148,7 +148,7 @@ def copy(var: int, source: int) -> Node:
 
 
 @pytest.mark.parametrize("make", [custom, copy])
-def test_what_the_host_does_stands_between_kernels(make: Callable[[int, int], Node]) -> None:
+def test_host_operations_stand_between_kernels(make: Callable[[int, int], Node]) -> None:
     graph = graph_of([placeholder(0, [8]), unary(1, 0), make(2, 1), unary(3, 2)], [3])
     kind = make(2, 1)["node"]
     check_ir(
@@ -222,7 +222,7 @@ def test_the_code_of_one_element_is_bounded_when_every_value_is_read_at_two_plac
     assert max(sizes) <= 512
 
 
-def test_what_no_result_needs_is_dropped() -> None:
+def test_values_that_no_result_needs_are_dropped() -> None:
     graph = graph_of([placeholder(0, [8]), unary(1, 0), unary(2, 0, "exp2")], [1])
     text = str(kernels(graph))
     assert "exp2" not in text

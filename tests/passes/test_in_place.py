@@ -59,7 +59,7 @@ def test_another_type_of_the_same_size_may(dtype: str, fits: bool) -> None:
     assert pairs(output(b, x.cast(dtype))) == ({(0, 0)} if fits else set())
 
 
-def test_what_is_read_under_a_condition_may_where_it_is_read_in_place() -> None:
+def test_an_operand_read_in_place_under_a_condition_may_be_overwritten() -> None:
     """An assignment to a range: each element is the old one or a new one."""
     graph = graph_of([placeholder(0, [24]), placeholder(1, [8]), assign(2, 0, (1, [4, 12]))], [2])
     assert pairs(graph) == {(0, 0)}
@@ -104,7 +104,7 @@ def test_a_reduction_is_not_computed_in_place() -> None:
     assert pairs(output(b, product.sum(axis=1))) == set()
 
 
-def test_what_a_contraction_adds_may_but_not_what_it_multiplies() -> None:
+def test_a_contraction_may_overwrite_an_addend_but_no_factor() -> None:
     b, (x, w, residual) = inputs(3, 64, 64)
     assert pairs(output(b, matmul(x, w) + residual)) == {(0, 2)}
     b, (x, w) = inputs(2, 64, 64)

@@ -265,11 +265,11 @@ def test_a_linear_form_is_the_index(slopes: list[int], names: tuple[str, ...]) -
 
 
 @pytest.mark.parametrize("index", [expr.floordiv(INDEX, 2), INDEX * J, INDEX * INDEX, expr.maximum(INDEX, 3) * N])
-def test_what_is_not_linear_has_no_linear_form(index: Dim) -> None:
+def test_a_nonlinear_dim_has_no_linear_form(index: Dim) -> None:
     assert linear_form(index, ("i", "j")) is None
 
 
-def test_what_is_linear_in_some_names_may_be_anything_in_the_others() -> None:
+def test_a_linear_form_may_have_any_coefficients() -> None:
     assert linear_form(INDEX * J + expr.floordiv(K, 2), ("i",)) == (expr.floordiv(K, 2), (J,))
 
 

@@ -114,7 +114,7 @@ def test_the_weights_of_a_convolution_are_packed_by_output_channels() -> None:
     )
 
 
-def test_what_two_kernels_read_in_the_same_panels_is_packed_once() -> None:
+def test_kernels_share_a_packed_parameter() -> None:
     def write(b: Builder) -> Tensor:
         weights = b.parameter("float32", (32, 64))
         one, other = b.input("float32", (16, 32)), b.input("float32", (48, 32))
@@ -154,7 +154,7 @@ def strided(b: Builder) -> Tensor:
 
 
 @pytest.mark.parametrize("write", [read_twice, half, narrow, strided])
-def test_what_a_pack_would_not_help_is_read_as_it_is(write: Write) -> None:
+def test_parameters_without_gain_are_not_packed(write: Write) -> None:
     assert packs(compiled(graph_of(write), AVX512)) == []
 
 

@@ -152,7 +152,7 @@ def test_nothing_is_prepared_without_parameters() -> None:
     assert len(unprepared(write).program.kernels) == 2
 
 
-def test_what_depends_on_a_symbol_is_not_prepared() -> None:
+def test_values_with_symbols_are_not_prepared() -> None:
     def of_its_size(b: Builder) -> tuple[Tensor, ...]:
         x, weights = b.input("float32", (b.symbol("n", 1, 9), 4)), b.parameter("float32", ("n", 4))
         return (x + weights.sum(0) * 2.0,)
@@ -166,7 +166,7 @@ def test_what_depends_on_a_symbol_is_not_prepared() -> None:
     unprepared(of_its_value)
 
 
-def test_what_is_only_moved_or_widened_is_not_prepared() -> None:
+def test_moved_or_widened_parameters_are_not_prepared() -> None:
     def moved(b: Builder) -> tuple[Tensor, ...]:
         x, weights = b.input("float32", (4, 8)), b.parameter("float32", (16, 8))
         return (x @ weights.transpose(),)
@@ -179,7 +179,7 @@ def test_what_is_only_moved_or_widened_is_not_prepared() -> None:
     assert len(unprepared(widened).program.kernels) == 1
 
 
-def test_what_is_far_larger_than_its_parameters_is_computed_where_it_is_read() -> None:
+def test_values_far_larger_than_their_parameters_are_not_prepared() -> None:
     def write(b: Builder) -> tuple[Tensor, ...]:
         x, rows, columns = (
             b.input("float32", (512, 512)),

@@ -75,7 +75,7 @@ def test_no_stage_reads_a_kernel_that_another_has_read(monkeypatch: pytest.Monke
     assert len(read) == len(set(read)) >= len({kernel.entry for kernel in made.program.kernels}) > 5
 
 
-def test_what_is_tried_leaves_a_body_as_it_was() -> None:
+def test_rejected_candidates_leave_a_body_unchanged() -> None:
     b = Builder("maps")
     kernel = body(output(b, b.input("float32", (600_000,)) * 2.0))
     matching(STRATEGIES, kernel)

@@ -50,7 +50,7 @@ def test_equal_nodes_are_one_object(nodes: Interner) -> None:
     assert nodes.guard((INDEX - 3,), total) is nodes.guard((INDEX - 3,), total)
 
 
-def test_what_differs_in_one_part_is_another_node(nodes: Interner) -> None:
+def test_nodes_that_differ_in_one_part_are_not_equal(nodes: Interner) -> None:
     load = nodes.load(F32, 0, INDEX, ())
     assert load is not nodes.load(F32, 1, INDEX, ())
     assert load is not nodes.load(F32, 0, 2 * INDEX, ())

@@ -231,7 +231,7 @@ def test_an_operation_is_that_of_every_element(name: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("target", [V3, V4])
 @pytest.mark.parametrize("name", WRITES)
-def test_what_strips_read_and_write_is_proven(name: str, target: str) -> None:
+def test_accesses_of_strips_are_proven(name: str, target: str) -> None:
     write, shapes = WRITES[name]
     wrong = [access for access in accesses(realised(graph_of(write, *shapes), target)) if not access.is_proven]
     assert wrong == []

@@ -82,7 +82,7 @@ def test_a_sweep_is_one_loop_over_blocks_that_every_reduction_reads() -> None:
     )
 
 
-def test_where_a_maximum_is_not_the_largest_so_far_nothing_is_looked_for() -> None:
+def test_sweeps_need_a_running_maximum() -> None:
     b = Builder("argmax")
     graph = output(b, argmax(b.input("float32", (8192,))))
     check_ir(

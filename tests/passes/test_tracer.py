@@ -68,7 +68,7 @@ def test_a_pad_that_is_cut_off_again_costs_nothing() -> None:
     assert (element.address, element.conditions) == (6 * ROW + J, ())
 
 
-def test_what_a_mask_excludes_everywhere_is_zero() -> None:
+def test_a_value_that_is_masked_out_everywhere_is_zero() -> None:
     b = Builder("cut")
     element, nodes = traced(output(b, shrink(pad(b.input("float32", (4,)), [(8, 0)]), [(0, 8)])))
     assert element is nodes.constant(DType.FLOAT32, 0.0)
@@ -207,7 +207,7 @@ def test_a_literal_needs_no_memory() -> None:
     assert str(element.value) == "-0.0"
 
 
-def test_what_cannot_be_traced_is_refused_with_its_node() -> None:
+def test_untraceable_values_are_refused_with_their_node() -> None:
     node = {"node": "scatter", "indices_var": 0, "updates_var": 1, "axis": 0, "shape": [8], "out_var": 2}
     places = [placeholder(0, [4], "int32"), placeholder(1, [4])]
     with pytest.raises(UnsupportedGraphError, match="scatter cannot be computed element by element") as raised:

@@ -53,7 +53,7 @@ def test_a_square_is_loaded_by_vectors_and_shuffled(target: str) -> None:
     )
 
 
-def test_what_is_contiguous_where_it_is_packed_is_copied() -> None:
+def test_contiguous_operands_are_packed_by_copies() -> None:
     assert "transposed" not in packs(product("float32", 64, 64, 64, left=False, right=False), "cpu:x86-64-v4")
 
 

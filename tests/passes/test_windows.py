@@ -146,7 +146,7 @@ def test_columns_are_no_window() -> None:
     assert groups(made) == [(None, 0), (None, 0)]
 
 
-def test_what_is_padded_is_no_window_though_it_is_as_large() -> None:
+def test_a_padded_value_of_the_same_size_is_no_window() -> None:
     padded = node("pad", 2, 1, pad_width=[[0, 8]])
     made = checked(graph_of([placeholder(0, [24]), shrink(1, 0, (0, 16)), padded], [2]))
     assert len(made.compiled.kernels) == 1
@@ -206,7 +206,7 @@ def test_a_callback_is_given_the_window() -> None:
     assert (edge.dep_from, edge.dep_to, edge.kind) == (0, 1, "data")
 
 
-def test_what_a_scatter_reads_is_a_buffer_of_its_own() -> None:
+def test_operands_of_a_scatter_are_buffers_of_their_own() -> None:
     b = Builder("scatter")
     indices, updates = b.input("int32", (8, 4)), b.input("float32", (4, 8))
     made = checked(output(b, scatter(indices.reshape(4, 8), updates, 1, (4, 16))))

@@ -76,7 +76,7 @@ def test_targets_without_blocks_of_channels_have_no_filtering() -> None:
         assert winograd.NAME not in strategies(convolution(), name)
 
 
-def test_what_a_kernel_computes_does_not_depend_on_the_option() -> None:
+def test_results_do_not_depend_on_the_option() -> None:
     texts = [
         with_texts(CompileRequest(convolution(), target(AVX2), options), "to-linalg").dumps["to-linalg"]
         for options in (FAST, CompileOptions())

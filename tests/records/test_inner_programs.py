@@ -125,7 +125,7 @@ def of_other_bytes(program: Wire) -> None:
 
 
 @pytest.mark.parametrize("change", [in_one_place, of_other_bytes])
-def test_what_only_sizes_show_is_refused_at_the_call(change: Callable[[Wire], object]) -> None:
+def test_inner_programs_are_checked_against_sizes_at_the_call(change: Callable[[Wire], object]) -> None:
     program = record()
     change(program)
     loaded = Program(CompiledProgram.model_validate(program), made().artifacts.__getitem__)

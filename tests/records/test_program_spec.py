@@ -103,7 +103,7 @@ def test_a_spec_asks_for_no_shared_memory_or_alignment_unless_it_says_so() -> No
     assert spec.binary is None
 
 
-def test_what_a_gpu_kernel_requires_survives_serialization() -> None:
+def test_requirements_of_a_gpu_kernel_survive_serialization() -> None:
     spec = ProgramSpec(
         name="k",
         artifact=AST,

@@ -209,7 +209,7 @@ def test_a_cycle_is_refused() -> None:
         ),
     ],
 )
-def test_what_a_schedule_says_of_its_items_must_be_about_its_items(fields: Fields[str, Any], message: str) -> None:
+def test_a_schedule_refers_to_its_own_items_only(fields: Fields[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         Schedule.model_validate({"items": items((), (0,))} | dict(fields))
 

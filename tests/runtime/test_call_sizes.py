@@ -214,7 +214,7 @@ def test_a_thread_takes_a_quarter_of_its_groups_or_10_microseconds_of_work_at_a_
     assert (step.edges, step.chunk) == ((0, 32, 64), chunk)
 
 
-def test_what_a_thread_is_worth_is_said_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_work_of_a_thread_has_one_definition(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = loaded_graph(layers)
     bindings = [{"n": n, "m": 7} for n in (300, 600)]
     assert all(compare(loaded, bindings, threads=2))

@@ -251,7 +251,7 @@ def test_memory_that_cannot_be_had_is_the_error_of_a_call_in_python() -> None:
             double(x)
 
 
-def test_where_objects_are_laid_out_otherwise_calls_are_in_python() -> None:
+def test_calls_are_in_python_on_an_unknown_object_layout() -> None:
     before, x = made(twice), x_of()
     for _ in range(3):
         before(x)

@@ -46,7 +46,7 @@ def with_name(name: Name) -> ObjectSketch:
         with_name(Name("end", value=8)),
     ],
 )
-def test_what_a_kernel_has_is_let_through(sketch: ObjectSketch) -> None:
+def test_objects_of_kernels_pass(sketch: ObjectSketch) -> None:
     code = read_object(bytes(sketch))
     assert object_problems(code) == []
     assert foreign_symbols(code) == []
@@ -93,7 +93,7 @@ def test_what_a_kernel_has_is_let_through(sketch: ObjectSketch) -> None:
         (ObjectSketch(kind=3), "a file of type 3, not a relocatable object"),
     ],
 )
-def test_what_no_kernel_has_is_refused_on_both_sides(sketch: ObjectSketch, problem: str) -> None:
+def test_foreign_objects_are_refused_by_compiler_and_client(sketch: ObjectSketch, problem: str) -> None:
     content = bytes(sketch)
     assert problems(content) == [problem]
     with pytest.raises(DiagnosticError) as on_the_service:
@@ -167,7 +167,7 @@ def test_the_sdk_does_not_load_code_that_calls_what_the_process_has(call: str) -
 
 
 @pytest.mark.parametrize("triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"])
-def test_what_llvm_makes_of_kernels_has_no_problem(triple: str) -> None:
+def test_objects_made_by_llvm_pass(triple: str) -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     machine = llvm.Target.from_triple(triple).create_target_machine(reloc="pic")
@@ -199,6 +199,6 @@ def test_a_damaged_object_is_read_or_refused(data: st.DataObject) -> None:
         (bytes(with_part(Part(".rela.text", RELA, 0, bytes(25), 1))), "a piece of a relocation"),
     ],
 )
-def test_what_cannot_be_read_is_refused(content: bytes, match: str) -> None:
+def test_unreadable_objects_are_refused(content: bytes, match: str) -> None:
     with pytest.raises(DiagnosticError, match=match):
         only_kernels(content, "x86_64")

@@ -73,7 +73,7 @@ def test_calls_in_a_loop_that_keep_the_last_result_go_between_two_blocks() -> No
     ],
     ids=["array", "slice", "view of a view", "other dtype", "asarray", "dlpack", "memoryview", "base", "ctypes"],
 )
-def test_whatever_holds_a_result_keeps_its_memory(hold: Callable[[Array], object]) -> None:
+def test_references_to_a_result_keep_its_memory(hold: Callable[[Array], object]) -> None:
     program = doubled()
     (result,) = program(ones(), n=LARGE)
     address, held = result.ctypes.data, hold(result)

@@ -108,7 +108,7 @@ def test_a_graph_shows_its_nodes(graph: Graph) -> None:
     assert "float32[n, 10]" in shown
 
 
-def test_what_a_notebook_shows_is_escaped(program: Program) -> None:
+def test_html_for_notebooks_is_escaped(program: Program) -> None:
     evil = "<script>alert(1)</script>"
     spec = program.kernels[0].model_copy(update={"name": evil})
     record = program.compiled.model_copy(update={"name": evil, "kernels": (spec,)})

@@ -26,7 +26,7 @@ def opened(content: bytes | bytearray, most: int | None = None) -> StoredEntries
     return StoredEntries(zipfile.ZipFile(io.BytesIO(content)), "the archive", most)
 
 
-def test_what_is_written_is_read_back_and_always_the_same_bytes() -> None:
+def test_stored_entries_round_trip_and_are_deterministic() -> None:
     entries = opened(written(PARTS))
     assert {path: entries.content(path) for path in entries.paths} == PARTS
     assert entries.json_object("a.json", 8) == {"n": 1}
@@ -36,7 +36,7 @@ def test_what_is_written_is_read_back_and_always_the_same_bytes() -> None:
     assert entries.size > sum(map(len, PARTS.values()))
 
 
-def test_what_is_no_stored_entry_is_refused() -> None:
+def test_invalid_stored_entries_are_refused() -> None:
     entries = opened(written(PARTS | {"below/": b""}))
     for path, message in (("other", "it has no entry 'other'"), ("below/", "the entry 'below/' is a folder")):
         with pytest.raises(EntryError, match=message):
@@ -83,6 +83,6 @@ def test_damage_is_told_from_what_was_never_right() -> None:
 
 
 @pytest.mark.parametrize("text", [b"[]", b"no JSON", b"[" * 100_000, b"\xff"])
-def test_what_is_no_object_of_json_is_refused(text: bytes) -> None:
+def test_json_other_than_objects_is_refused(text: bytes) -> None:
     with pytest.raises(EntryError, match=r"'a\.json' (holds no object|is not JSON)"):
         opened(written({"a.json": text})).json_object("a.json", 1 << 20)

@@ -111,7 +111,7 @@ def test_a_cgroup_that_others_are_in_is_left_alone(part: Path, tmp_path: Path) -
         other.communicate(b"\n")
 
 
-def test_what_a_killed_service_leaves_is_removed_by_the_next(
+def test_cgroups_of_a_killed_service_are_removed_by_the_next(
     part: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = Server(tmp_path)

@@ -38,7 +38,7 @@ def test_every_job_has_a_process_of_its_own_which_ends_with_it(boxes: Boxes) -> 
     boxes.run(many, warm_ups=[WARM_UP])
 
 
-def test_what_a_job_leaves_in_its_process_no_other_finds(boxes: Boxes) -> None:
+def test_state_of_a_task_is_invisible_to_the_next(boxes: Boxes) -> None:
     async def mark(sandbox: Sandbox) -> None:
         for _ in range(3):
             answer = await sandbox.run("ping", Message({"do": "leave_a_mark"}), LIMITS)

@@ -46,7 +46,7 @@ def test_a_directory_is_removed_one_file_at_a_time(tmp_path: Path) -> None:
     assert list(removal(doomed)) == []
 
 
-def test_what_is_no_directory_stays_without_an_error(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_directory_is_no_error(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
     (tmp_path / "link").symlink_to(kept)
@@ -57,7 +57,7 @@ def test_what_is_no_directory_stays_without_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of somebody else")
-def test_what_cannot_be_removed_stays_without_an_error(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_removed_is_no_error(tmp_path: Path) -> None:
     doomed = tmp_path / "doomed"
     foreign = doomed / "mine" / "foreign"
     foreign.mkdir(parents=True)

@@ -64,14 +64,14 @@ def test_the_answer_of_a_graph_that_is_all_constants_is_read() -> None:
     assert read(b"".join(frames.encode_message(message)), 16 << 20) == message
 
 
-def test_what_begins_a_frame_is_output_too() -> None:
+def test_output_that_looks_like_a_frame_is_output() -> None:
     said = frames.encode(frames.STAGE) * 10 + frames.encode(frames.DONE, b"{}")
     assert read(said, len(said)) == Message()
     with pytest.raises(TooMuchOutput):
         read(said, len(said) - 1)
 
 
-def test_what_a_job_says_of_its_end_gives_no_right_and_is_no_crash(boxes: Boxes) -> None:
+def test_the_end_that_a_task_claims_is_not_believed(boxes: Boxes) -> None:
     async def end(sandbox: Sandbox) -> None:
         async def ended(what: str) -> TensorkilnError:
             with pytest.raises(TensorkilnError) as caught:

@@ -59,7 +59,7 @@ def test_the_directory_of_a_killed_service_is_removed_at_the_next_start(temporar
     assert list(temporary.iterdir()) == []
 
 
-def test_what_is_held_stays(temporary: Path) -> None:
+def test_locked_scratch_directories_are_kept(temporary: Path) -> None:
     held = Scratch()
     scratch.sweep()
     assert held.path.is_dir()

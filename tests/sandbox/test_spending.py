@@ -57,9 +57,7 @@ def test_every_job_is_charged_its_own_seconds_and_no_sleep(boxes: Boxes) -> None
         ("exit", CrashedError),
     ],
 )
-def test_whoever_ends_otherwise_than_a_job_should_is_charged_too(
-    boxes: Boxes, what: str, error: type[TensorkilnError] | None
-) -> None:
+def test_abnormal_ends_are_charged(boxes: Boxes, what: str, error: type[TensorkilnError] | None) -> None:
     async def cheat(sandbox: Sandbox) -> None:
         assert 0 < await spent(sandbox, what, SOON, error) < SOON.deadline_s
 
@@ -74,7 +72,7 @@ def test_a_hang_until_the_deadline_is_not_charged_and_a_loop_is(boxes: Boxes) ->
     boxes.run(wait, warm_ups=[WARM_UP])
 
 
-def test_what_nobody_can_tell_any_more_counts_as_a_processor_for_its_time() -> None:
+def test_unknown_cpu_time_is_charged_as_one_processor() -> None:
     async def lose(sandbox: Sandbox) -> None:
         spending, begin = Spending(), time.monotonic()
         limits = Limits(20.0, LIMITS.memory_mib, LIMITS.file_mib)
@@ -94,7 +92,7 @@ def test_what_nobody_can_tell_any_more_counts_as_a_processor_for_its_time() -> N
     in_sandbox(lose, warm_ups=[WARM_UP])
 
 
-def test_whoever_asks_waits_for_what_is_not_told_yet_no_longer_than_it_likes() -> None:
+def test_waiting_for_cpu_time_has_a_timeout() -> None:
     async def ask() -> None:
         spending = Spending()
         assert await spending.settled(0.0)

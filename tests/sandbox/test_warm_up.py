@@ -60,7 +60,7 @@ async def test_why_a_fork_server_has_ended_is_told_to_whoever_looks_later() -> N
         await Connection.open(spawned, 5.0)
 
 
-async def test_what_a_warm_up_holds_is_not_counted_against_a_job() -> None:
+async def test_memory_of_the_warm_up_is_not_charged_to_a_task() -> None:
     small, large = Sandbox(), Sandbox((f"{HERE}:grow", INSTALL))
     try:
         baseline = (await small.start()).baseline_mib

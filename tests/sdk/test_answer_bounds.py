@@ -91,5 +91,5 @@ def test_an_artifact_has_the_room_that_a_bundle_has(
         ask("artifact", "0" * 64)
 
 
-def test_what_a_compile_may_return_fits() -> None:
+def test_the_largest_answer_of_a_compile_fits() -> None:
     assert Settings().compile_output_mib << 20 <= MAX_ANSWER_BYTES

@@ -47,7 +47,7 @@ def test_a_member_of_the_wrong_type_is_ignored(client: Client, scripted: Scripte
     ],
     ids=["deep details", "deep", "a list", "null", "a number"],
 )
-def test_what_is_no_problem_document_is_quoted(client: Client, scripted: ScriptedServer, body: bytes) -> None:
+def test_bodies_other_than_problem_documents_are_quoted(client: Client, scripted: ScriptedServer, body: bytes) -> None:
     scripted.answers_with(body, status=422, headers=PROBLEM)
     with pytest.raises(UnavailableError, match="answered 422, not as a tensorkiln service does"):
         client.capabilities()

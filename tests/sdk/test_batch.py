@@ -91,7 +91,7 @@ async def test_many_are_compiled_in_a_loop(served: str, tmp_path: Path) -> None:
     assert found == {0, 1, 2, 3}
 
 
-def test_what_a_client_kept_is_compiled_without_a_service(served: str, tmp_path: Path) -> None:
+def test_kept_programs_need_no_service(served: str, tmp_path: Path) -> None:
     wires = [graph("sqrt", rows=80), graph("sqrt", rows=99)]
     with Client(served, cache_dir=tmp_path) as client:
         client.compile_for(wires[0], ["cpu"])

@@ -72,7 +72,7 @@ def test_a_file_that_is_no_array_is_one_line_and_wrong_usage(
     assert refused.startswith(f"error[request.invalid]: {name} cannot be read as .npy or .npz: ")
 
 
-def test_whatever_byte_of_a_file_is_another_it_is_read_or_refused(tmp_path: Path) -> None:
+def test_a_file_with_any_changed_byte_is_read_or_refused(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     file = io.BytesIO()
     np.save(file, np.ones((2, 3), np.float32))

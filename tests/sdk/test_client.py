@@ -122,13 +122,13 @@ def test_threads_share_a_client(client: Client, layer: Graph) -> None:
         ('"\ud800"', "not UTF-8"),
     ],
 )
-def test_what_is_not_json_is_refused_before_it_is_sent(client: Client, graph: str | bytes, message: str) -> None:
+def test_invalid_json_is_refused_before_it_is_sent(client: Client, graph: str | bytes, message: str) -> None:
     with pytest.raises(InvalidGraphError, match=message):
         client.validate(graph)
 
 
 @pytest.mark.parametrize("graph", [None, 5, [1], object()])
-def test_what_is_no_way_to_give_a_graph_is_refused(client: Client, graph: Any) -> None:
+def test_arguments_other_than_graphs_are_refused(client: Client, graph: Any) -> None:
     for call in (client.validate, client.compile, client.submit):
         with pytest.raises(RequestError, match=f"cannot be {kind_of(graph)}: give a Graph"):
             call(graph)

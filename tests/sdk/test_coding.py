@@ -112,9 +112,7 @@ def test_a_refusal_of_the_plain_body_is_final(transport: Transport, scripted: Sc
     ],
     ids=["short", "swells too much", "does not shrink"],
 )
-def test_what_a_coding_is_no_good_for_is_sent_as_it_is(
-    transport: Transport, scripted: ScriptedServer, body: bytes
-) -> None:
+def test_incompressible_bodies_are_sent_uncoded(transport: Transport, scripted: ScriptedServer, body: bytes) -> None:
     scripted.answers_with(b"done")
     run(transport.post("/compile", body))
     (request,) = scripted.received
@@ -122,7 +120,7 @@ def test_what_a_coding_is_no_good_for_is_sent_as_it_is(
     assert request.body == body
 
 
-def test_what_is_coded_is_the_same_for_the_same_bytes() -> None:
+def test_coded_bodies_are_deterministic() -> None:
     assert coded(LARGE) == coded(LARGE)
 
 

@@ -73,7 +73,7 @@ def test_an_output_that_nobody_reads_changes_no_verdict(
     ("redirection", "arguments"),
     [(UNREAD, ("doctor",)), (UNREAD, ("doctor", "--json")), (CLOSED, ("doctor", "--json"))],
 )
-def test_what_doctor_finds_is_its_exit_status_whoever_reads_it(
+def test_the_exit_status_of_doctor_needs_no_reader(
     redirected: Redirected, redirection: str, arguments: tuple[str, ...]
 ) -> None:
     assert redirected(redirection, *arguments) == (0, "")

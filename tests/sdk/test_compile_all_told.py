@@ -128,13 +128,13 @@ def names(folder: Path, out: Path, *files: Path) -> set[str]:
     return {graph.name for graph in find_graphs(folder, out, files)}
 
 
-def test_what_lies_above_the_folder_hides_no_graph(folder: Path, tmp_path: Path) -> None:
+def test_hidden_folders_above_the_root_hide_no_graph(folder: Path, tmp_path: Path) -> None:
     assert names(folder, tmp_path / "dist", Path("/")) == {"one", "deep/two"}
     for out in (tmp_path, folder.parent, folder, folder / ".." / ".."):
         assert names(folder, out) == {"one", "deep/two"}
 
 
-def test_what_the_run_writes_is_no_graph(folder: Path, tmp_path: Path) -> None:
+def test_files_written_by_the_run_are_no_graphs(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(folder)
     (folder / "lock.json").write_text("{}")
     for lock in (folder / "lock.json", folder / "deep" / ".." / "lock.json", tmp_path / "link" / "lock.json"):

@@ -56,7 +56,7 @@ def test_a_variable_that_is_set_to_nothing_hides_the_file(write: Write) -> None:
     assert (settings.url, settings.timeout_s) == (None, TIMEOUT_S)
 
 
-def test_what_is_demanded_of_programs_may_stand_in_the_file(write: Write, tmp_path: Path) -> None:
+def test_requirements_on_programs_may_be_in_the_file(write: Write, tmp_path: Path) -> None:
     key = "A" * 43
     environment = write(
         f'trusted_keys = ["{key}"]\nmin_isolation = "external"\noffline = true\ncache_mib = 5\ncache_dir = "/kept"'
@@ -164,7 +164,7 @@ def test_a_file_that_cannot_be_used_is_named_with_the_key(
 
 
 @pytest.mark.parametrize("value", ['["kiln_secret"]', '{ key = "kiln_secret" }', "515051505150"])
-def test_what_stands_for_the_key_is_never_shown(write: Write, value: str) -> None:
+def test_the_api_key_is_never_shown(write: Write, value: str) -> None:
     environment = write(f'url = "http://file:1"\napi_key = {value}')
     with pytest.raises(RequestError, match="not shown here: write a string") as caught:
         resolve_settings(environment=environment)

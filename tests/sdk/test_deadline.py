@@ -102,7 +102,7 @@ def test_a_compile_whose_events_go_on_and_on_ends_in_time_and_is_cancelled(
 
 @pytest.mark.parametrize("stream", STREAMS)
 @pytest.mark.parametrize("call", ["wait", "events"])
-def test_whoever_follows_a_job_is_told_in_time(tmp_path: Path, stream: str, call: str) -> None:
+def test_followers_of_a_job_get_its_end_before_the_deadline(tmp_path: Path, stream: str, call: str) -> None:
     async def in_loop(url: str) -> None:
         async with AsyncClient(url, cache_dir=tmp_path) as client:
             job = await client.submit(graph())

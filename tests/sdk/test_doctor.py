@@ -54,7 +54,7 @@ def doctor(kiln: Kiln) -> Doctor:
     return run
 
 
-def test_where_all_is_well_every_part_is_named_and_none_fails(kiln: Kiln) -> None:
+def test_a_sound_installation_passes_every_check(kiln: Kiln) -> None:
     done = succeeded(kiln("doctor", url="", COLUMNS="240"))
     named = {line.split("│")[1].strip() for line in done.splitlines() if line.startswith("│")}
     assert named >= PARTS | LAST
@@ -211,7 +211,7 @@ HOSTILE: dict[str, tuple[bytes, int, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_whatever_a_server_answers_is_a_finding(kiln: Kiln, name: str) -> None:
+def test_any_answer_of_a_server_is_a_finding(kiln: Kiln, name: str) -> None:
     with Answering(lambda _: HOSTILE[name]) as server:
         done = kiln("doctor", KILN_URL=server.url)
     assert (done.returncode, done.stderr) == (1, "")

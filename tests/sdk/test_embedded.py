@@ -71,7 +71,7 @@ def test_a_service_that_died_is_started_again(tmp_path: Path) -> None:
     assert embedded_service(tmp_path, 60.0).pid is None
 
 
-def test_nobody_else_can_reach_the_socket(home: Path) -> None:
+def test_the_socket_is_private_to_its_user(home: Path) -> None:
     with Client(cache_dir=home) as client:
         client.capabilities()
     socket = embedded_service(home, 60.0).address().socket

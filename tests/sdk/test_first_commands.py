@@ -100,7 +100,7 @@ def test_bench_says_how_long_calls_take_and_what_they_use(kiln: Kiln, graph_file
     assert sum(each["flops"] for each in told["items"]) == told["call"]["flops"]
 
 
-def test_what_a_compile_would_find_is_explained(kiln: Kiln, graph_file: Path) -> None:
+def test_explain_names_the_hit_of_a_compile(kiln: Kiln, graph_file: Path) -> None:
     # A graph that no other test has the service compile.
     b = Builder("explained")
     b.output(b.input("float32", (5, 13)) * 7.0)

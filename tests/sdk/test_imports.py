@@ -78,7 +78,7 @@ def test_collection_is_afterwards_as_the_program_has_it(state: str) -> None:
     assert loaded(f"{script}\nassert gc.isenabled() is {state == 'enable'}", ("tensorkiln.sdk.client",)) != []
 
 
-def test_what_was_imported_is_old_and_what_a_program_has_frozen_stays_so() -> None:
+def test_imports_are_frozen_and_frozen_objects_of_a_program_stay_frozen() -> None:
     young = "sum(map(len, (gc.get_objects(0), gc.get_objects(1))))"
     script = "import gc; from tensorkiln import Client; from tensorkiln.build import Builder"
     assert loaded(f"{script}\nassert {young} < 5_000 < len(gc.get_objects())", ("tensorkiln.sdk.client",)) != []

@@ -216,7 +216,7 @@ def test_an_id_that_is_no_part_of_a_url_is_refused(
     ],
     ids=["no JSON", "deep", "a page"],
 )
-def test_what_is_no_stream_of_events_is_refused(
+def test_responses_other_than_event_streams_are_refused(
     scripted: ScriptedServer, tmp_path: Path, body: bytes, kind: str, said: str
 ) -> None:
     scripted.answers_with(told(), status=202)

@@ -105,7 +105,7 @@ def evicted(home: Path) -> Any:
 @pytest.mark.parametrize(
     "change", [other_build, damaged, evicted, revoked, without_its_key], ids=lambda change: change.__name__
 )
-def test_what_is_kept_is_asked_for_again(home: Path, change: Callable[[Path], Any]) -> None:
+def test_kept_programs_are_requested_again(home: Path, change: Callable[[Path], Any]) -> None:
     with change(home), Client(cache_dir=home) as client:
         program = client.compile(doubled())
         assert is_running(home)

@@ -44,7 +44,7 @@ def written(folder: Path, text: str) -> Path:
     return folder / FILE
 
 
-def test_what_is_said_of_a_glob_is_put_over_what_is_said_of_all(tmp_path: Path) -> None:
+def test_settings_of_a_glob_override_general_ones(tmp_path: Path) -> None:
     written(tmp_path, WHOLE)
     plain = settings_of(tmp_path / "graph.json", tmp_path)
     assert (plain.dims, plain.targets) == ({"batch": (1, 8), "length": 16}, ("cpu:x86-64-v2",))
@@ -56,7 +56,7 @@ def test_what_is_said_of_a_glob_is_put_over_what_is_said_of_all(tmp_path: Path) 
     assert encoder.constants == {"shape": [2, -1], "scale": 0.5}
 
 
-def test_what_the_command_line_says_wins(tmp_path: Path) -> None:
+def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
     written(tmp_path, WHOLE)
     own = settings_of(tmp_path / "a.onnx", tmp_path)
     given = own.with_flags({"batch": 3}, ["cpu:aarch64"], {"fast_math": False, "tuned": None})
@@ -116,7 +116,7 @@ def test_a_model_that_is_reached_by_two_dots_is_outside(tmp_path: Path, monkeypa
         ("targets = [", "is not TOML"),
     ],
 )
-def test_what_no_setting_is_is_refused_by_its_key(tmp_path: Path, text: str, message: str) -> None:
+def test_unknown_settings_are_refused_by_key(tmp_path: Path, text: str, message: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(RequestError, match=re.escape(message)) as caught:
         read_kiln_toml(path)

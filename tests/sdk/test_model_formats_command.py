@@ -235,7 +235,7 @@ def test_a_package_that_is_not_installed_is_named_with_its_command(
     assert f"`pip install '{command}'`" in caught.value.message
 
 
-def test_what_a_service_translates_needs_one_and_the_rest_does_not(kiln: Kiln, tmp_path: Path) -> None:
+def test_only_formats_translated_by_a_service_need_one(kiln: Kiln, tmp_path: Path) -> None:
     (tmp_path / "model.mlir").write_text(DOUBLED)
     (tmp_path / "model.pt2").write_bytes(torch_program().content)
     (tmp_path / "model.jax").write_bytes((FILES / "shapes" / "trees.jax").read_bytes())

@@ -66,7 +66,7 @@ def test_a_file_keeps_its_permissions_and_a_new_one_has_those_of_the_user(
     assert json.loads((tmp_path / "old.json").read_text())["programs"]
 
 
-def test_what_is_no_regular_file_is_written_to_as_it_is(kiln: Kiln, graph_file: Path, tmp_path: Path) -> None:
+def test_special_files_are_written_in_place(kiln: Kiln, graph_file: Path, tmp_path: Path) -> None:
     printed = kiln("compile", graph_file.name, "-o", "/dev/stdout")
     assert printed.returncode == 0, printed.stderr
     programs, _ = json.JSONDecoder().raw_decode(printed.stdout)

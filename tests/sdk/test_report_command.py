@@ -38,7 +38,7 @@ def test_a_stored_program_and_a_bundle_are_reported(
     assert carried["this", "signature"] == carried["against", "signature"]
 
 
-def test_what_cannot_be_reported_is_said(kiln: Kiln, graph_file: Path) -> None:
+def test_programs_without_a_report_are_refused(kiln: Kiln, graph_file: Path) -> None:
     assert "the URL of a program" in kiln("report", "nothing.onnx").stderr
     three = [word for target in ("x86-64-v2", "x86-64-v3", "x86-64-v4") for word in ("-t", f"cpu:{target}")]
     refused = kiln("report", graph_file.name, *three)

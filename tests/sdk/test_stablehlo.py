@@ -50,7 +50,7 @@ def test_a_module_is_compiled_validated_and_explained_like_its_graph(home: Path)
         assert outcome.compiled.digest == program.compiled.digest
 
 
-def test_what_was_translated_is_kept_for_offline_use(home: Path) -> None:
+def test_translations_are_kept_for_offline_use(home: Path) -> None:
     with Client(cache_dir=home) as client:
         digest = client.compile(DOUBLED).compiled.digest
     with Client(cache_dir=home, offline=True) as client:

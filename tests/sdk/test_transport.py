@@ -74,7 +74,7 @@ def test_a_busy_service_is_given_up_after_five_attempts_with_its_own_error(ask: 
 
 
 @pytest.mark.parametrize("stated", [{"retryable": False}, {"retry_after": "3600"}], ids=str)
-def test_what_says_that_it_is_for_good_or_beyond_the_deadline_is_not_tried_again(
+def test_permanent_errors_and_late_retries_are_not_retried(
     ask: Ask, scripted: ScriptedServer, waits: list[float], stated: dict[str, Any]
 ) -> None:
     scripted.refuses_with(503, "infra.unavailable", "draining", **stated)

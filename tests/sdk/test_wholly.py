@@ -77,7 +77,7 @@ def after(
     return run(BlockingRunner().in_loop(tasks.wholly(work(), undo)))
 
 
-def test_who_is_not_interrupted_gets_the_result() -> None:
+def test_an_uninterrupted_call_returns_the_result() -> None:
     undone: list[str] = []
     assert after(0.0, undone) == "done"
     with pytest.raises(ZeroDivisionError):
@@ -86,16 +86,14 @@ def test_who_is_not_interrupted_gets_the_result() -> None:
 
 
 @pytest.mark.parametrize("error", [None, ZeroDivisionError()], ids=["what is done", "what fails"])
-def test_who_is_interrupted_waits_until_what_is_done_is_undone(
-    interrupting: Interrupting, error: Exception | None
-) -> None:
+def test_an_interrupted_call_waits_for_its_cleanup(interrupting: Interrupting, error: Exception | None) -> None:
     undone: list[str] = []
     with pytest.raises(KeyboardInterrupt):
         after(0.3, undone, error, interrupting)
     assert undone == (["done"] if error is None else [])
 
 
-def test_what_takes_too_long_to_wait_for_is_undone_later(
+def test_slow_cleanup_is_finished_in_the_background(
     interrupting: Interrupting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "SETTLE_S", 0.05)

@@ -61,9 +61,7 @@ async def test_two_may_be_at_a_compile_and_a_third_waits_until_both_have_crashed
     assert (await begun(third)).number == 1
 
 
-async def test_whoever_meets_a_known_crash_tries_for_one_place(
-    crashes: Crashes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_known_crash_is_tried_again_by_one_member(crashes: Crashes, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
 
     async def refuse(_: Records, path: str, __: object) -> bool:
@@ -92,9 +90,7 @@ async def test_a_compile_that_does_not_crash_gives_its_place_back(stocked: Stock
     assert not [path for path in (stocked.root / "crashes").rglob("*") if path.is_file()]
 
 
-async def test_whoever_dies_at_an_attempt_does_not_count_once_the_lease_is_over(
-    crashes: Crashes, clock: HandClock
-) -> None:
+async def test_attempts_of_the_dead_expire_with_their_lease(crashes: Crashes, clock: HandClock) -> None:
     dead = await begun(Attempts(crashes, "key"))
     async with await begun(Attempts(crashes, "key")) as attempt:
         await attempt.crash(problem(PROBLEM))
@@ -119,7 +115,7 @@ def places(stocked: Stocked) -> list[str]:
     return [path.read_text() for path in sorted(stocked.root.glob("crashes/*/*")) if "#" not in path.name]
 
 
-async def test_whoever_says_that_it_lives_keeps_its_place(
+async def test_a_heartbeat_renews_an_attempt(
     stocked: Stocked, crashes: Crashes, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("service.store.attempts.BEAT_S", 0.01)
@@ -244,7 +240,7 @@ async def test_a_place_that_nobody_with_a_key_holds_is_free(
     assert "forged" not in (await scene.record(first))["holder"]
 
 
-async def test_what_the_dead_have_said_keeps_no_place(scene: Scene) -> None:
+async def test_attempts_of_dead_members_hold_no_place(scene: Scene) -> None:
     for _ in range(2):
         await begun(Attempts(scene.crashes, "key"))
     path = scene.places[0]

@@ -66,7 +66,7 @@ def test_a_request_of_a_batch_is_the_same_request_alone(server: Server) -> None:
         (b'{"requests": %b}' % (b"[" * 1000 + b"]" * 1000), 413, "limit.exceeded"),
     ],
 )
-def test_what_is_no_batch_is_refused_as_a_whole(server: Server, body: bytes, status: int, code: str) -> None:
+def test_invalid_batches_are_refused_as_a_whole(server: Server, body: bytes, status: int, code: str) -> None:
     answer = server.post("/jobs:batch", body)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
 

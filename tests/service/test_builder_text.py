@@ -72,7 +72,7 @@ def test_the_request_of_the_manual_is_taken(server: Server) -> None:
         (3, 400, "request.invalid", None),
     ],
 )
-def test_what_is_no_such_line_is_refused_where_it_stands(
+def test_invalid_lines_are_refused_by_line_and_column(
     server: Server, text: Any, status: int, code: str, place: tuple[int, int] | None
 ) -> None:
     answer = post(server, text, "/validate")

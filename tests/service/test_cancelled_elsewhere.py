@@ -87,7 +87,7 @@ async def told(jobs: Jobs, identifier: str, last: str = "") -> list[Event]:
 
 
 @pytest.mark.parametrize("who", ["gives it up", "ends it"])
-async def test_who_listens_hears_every_event_once_and_the_end(
+async def test_followers_get_every_event_once_and_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str
 ) -> None:
     if who == "ends it":
@@ -112,7 +112,7 @@ async def test_who_listens_hears_every_event_once_and_the_end(
             assert await told(jobs, job, heard[-1].id) == []
 
 
-async def test_who_goes_on_to_listen_elsewhere_hears_nothing_again(
+async def test_events_resume_at_another_service_without_repetition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two = Two(tmp_path)

@@ -88,7 +88,7 @@ async def test_a_lock_that_is_taken_again_is_not_that_of_before(tmp_path: Path) 
     assert await Records(store).get(PATH) == {"holder": "one"}
 
 
-async def test_whoever_lives_keeps_its_claim_and_a_store_that_says_nothing_is_away(tmp_path: Path) -> None:
+async def test_live_workers_keep_claims_while_the_store_is_away(tmp_path: Path) -> None:
     records = Records(open_store(str(tmp_path)))
     claims = Claims(records)
     assert await claims.take(PATH, lambda: {"holder": "one"}, living) is None

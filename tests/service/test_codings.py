@@ -74,7 +74,7 @@ def refused(content: bytes, coding: str) -> dict[str, int]:
 @pytest.mark.parametrize("coder", ENCODERS)
 @pytest.mark.parametrize("chunk", [1, 7, 1 << 14])
 @pytest.mark.parametrize("content", [b"", b"a", b"abc" * 1000, NOISE[:5000]], ids=["empty", "one", "alike", "noise"])
-def test_what_was_coded_comes_back(coder: str, chunk: int, content: bytes) -> None:
+def test_codings_round_trip(coder: str, chunk: int, content: bytes) -> None:
     coding, code = ENCODERS[coder]
     assert read(code(content), coding, chunk=chunk) == content
 
@@ -92,7 +92,7 @@ def test_a_skippable_frame_is_skipped() -> None:
 
 
 @pytest.mark.parametrize("coding", CODERS)
-def test_what_is_not_in_its_coding_is_refused(coding: str) -> None:
+def test_bodies_not_in_their_coding_are_refused(coding: str) -> None:
     coded = CODERS[coding](b"content" * 100)
     for broken in (b"", b"{}", b"\x00" * 100, coded[:-1], coded[:10], coded[:3], coded + b"more bytes than a header"):
         with pytest.raises(RequestError):
@@ -110,14 +110,14 @@ def test_damaged_bytes_are_read_or_refused(coding: str, damage: bytes, place: in
 
 
 @pytest.mark.parametrize("coder", ENCODERS)
-def test_what_swells_too_much_is_given_up_early(coder: str) -> None:
+def test_decompression_bombs_are_stopped_early(coder: str) -> None:
     coding, code = ENCODERS[coder]
     details = refused(code(bytes(64 << 20)), coding)
     assert (details["limit"], details["maximum"]) == ("body_ratio", MAX_RATIO)
     assert read(code(bytes(FREE_BYTES)), coding) == bytes(FREE_BYTES)
 
 
-def test_what_is_too_long_is_refused_whatever_it_states() -> None:
+def test_long_bodies_are_refused_whatever_length_they_state() -> None:
     dense = os.urandom(1 << 16) * (LIMIT // (1 << 16)) + b"x"
     details = refused(streamed(dense + NOISE[: 1 << 20]), "zstd")
     assert details["limit"] in ("body_bytes", "body_ratio")

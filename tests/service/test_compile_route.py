@@ -144,7 +144,7 @@ def check_answer(server: Server, answer: httpx2.Response, kernels: list[Any]) ->
         assert sha256(content.content).hexdigest() == kernel["artifact"]
 
 
-def test_whatever_is_damaged_in_the_store_is_made_again(home: Path) -> None:
+def test_damaged_entries_are_compiled_again(home: Path) -> None:
     body = encoded(compile_body())
     with Server(home) as server:
         kernels = server.compile(body).json()["programs"][0]["kernels"]

@@ -157,7 +157,7 @@ def test_bodies_that_are_held_back_take_a_bounded_part_of_the_memory(tmp_path: P
 
 
 @pytest.mark.parametrize("most", [20, 100, 1000])
-def test_whoever_comes_last_finds_room(most: int) -> None:
+def test_the_newest_connection_is_accepted(most: int) -> None:
     taken: list[int] = []
     for _ in range(3):
         own = 0

@@ -105,7 +105,7 @@ def until_waiting(server: Server, requests: int) -> None:
         time.sleep(0.01)
 
 
-def test_what_outlives_the_grace_is_told_to_come_again_however_far_it_has_come(home: Path) -> None:
+def test_requests_beyond_the_grace_period_get_retry_after(home: Path) -> None:
     settings: dict[str, Any] = {"concurrency": 1, "compile_deadline_s": 60, "shutdown_grace_s": 1}
     with (
         Server(home, fails=True, **settings) as server,

@@ -97,7 +97,7 @@ def test_validation_refuses_the_same_graphs(server: Server) -> None:
         ("DELETE", f"/artifacts/{'0' * 64}", 405, "request.invalid"),
     ],
 )
-def test_what_the_framework_refuses_is_a_problem_too(
+def test_errors_of_the_framework_are_problem_documents(
     server: Server, method: str, path: str, status: int, code: str
 ) -> None:
     answer = server.http.request(method, path)

@@ -61,7 +61,7 @@ def test_an_explanation_says_what_the_compile_after_it_says(server: Server) -> N
 
 
 @pytest.mark.xdist_group("pair")
-def test_what_differs_is_told_with_its_values(patient: Server, unusual: Server) -> None:
+def test_differences_are_explained_with_values(patient: Server, unusual: Server) -> None:
     mine = graph(rows=82)
     v3 = compiled(patient, compile_body(mine))
     v4 = explained(patient, compile_body(mine, target="cpu:x86-64-v4"))
@@ -161,7 +161,7 @@ async def test_nothing_is_near_where_graph_and_target_are_new(stocked: Stocked) 
     assert await stocked.nearest.to(of_graph(action(2), 2), "") is None
 
 
-async def test_what_another_namespace_stores_is_near_to_nothing(stocked: Stocked) -> None:
+async def test_programs_of_another_namespace_are_near_to_nothing(stocked: Stocked) -> None:
     stored = await stocked.save(1)
     stocked.nearest.add(replace(stored, abi=3), "another's")
     for scope in ("mine", ""):

@@ -45,7 +45,7 @@ def test_a_compile_that_dies_gives_its_error_with_stage_signal_and_reproducer(
     assert cache(server.compile(encoded(body)))[0] in ("hit", "miss")
 
 
-def test_what_kills_the_reading_of_a_request_is_contained_as_well(server: Server) -> None:
+def test_crashes_while_reading_a_request_are_contained(server: Server) -> None:
     body = failing(encoded(compile_body()), "prepare:segfault")
     problem = server.compile(body).json()
     assert (problem["code"], problem["details"]["signal"]) == ("compile.crashed", "SIGSEGV")

@@ -110,7 +110,7 @@ async def service(tmp_path: Path) -> AsyncGenerator[Service]:
     assert (made.lane.load().waiting, made.lane.load().running) == (0, 0)
 
 
-async def test_who_has_its_turn_first_compiles_for_those_who_wait_for_theirs(service: Service) -> None:
+async def test_one_compile_serves_callers_in_the_queue(service: Service) -> None:
     async with service.busy("a"):
         news, late = list[object](), list[object]()
         first = await service.ask("a", news.append)
@@ -141,7 +141,7 @@ async def test_the_limit_of_one_tenant_refuses_no_other(service: Service) -> Non
     assert service.spent == [("b", CPU_S)]
 
 
-async def test_who_asked_first_may_leave_and_pays_for_what_it_began(service: Service) -> None:
+async def test_the_first_caller_pays_for_a_compile_that_it_leaves(service: Service) -> None:
     first = await service.ask("a")
     second = await service.ask("b")
     first.cancel()
@@ -152,7 +152,7 @@ async def test_who_asked_first_may_leave_and_pays_for_what_it_began(service: Ser
     assert service.spent == [("a", CPU_S)]
 
 
-async def test_what_is_given_up_is_nobodys_to_wait_for(service: Service) -> None:
+async def test_a_cancelled_compile_has_no_followers(service: Service) -> None:
     first = await service.ask("a")
     first.cancel()
     await asyncio.wait({first})

@@ -134,11 +134,11 @@ def test_a_request_that_a_proxy_may_read_differently_is_refused(server: Server, 
 
 
 @pytest.mark.parametrize("line", [b"\x16\x03\x01", b"GET", b"GET / HTTP/1.1 x", b"GET /\xff HTTP/1.1"])
-def test_what_is_no_http_is_told_so_by_a_problem(server: Server, line: bytes) -> None:
+def test_invalid_http_is_answered_with_a_problem(server: Server, line: bytes) -> None:
     assert_problem(raw(server, line + b"\r\nHost: localhost\r\n\r\n"), 400)
 
 
-def test_what_is_no_http_after_the_head_of_a_head_is_told_so_without_a_body(server: Server) -> None:
+def test_invalid_http_after_a_head_request_is_answered_without_a_body(server: Server) -> None:
     answer = raw(server, HEAD.replace(b"POST", b"HEAD") + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n")
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")

@@ -18,7 +18,7 @@ def test_fork_servers_are_begun_before_anything_is_loaded_that_takes_long() -> N
     assert loaded("import service.server.command", heavy) == []
 
 
-def test_what_answers_loads_neither_the_compiler_nor_models_nor_needlessly_what_verifies_tokens() -> None:
+def test_the_service_loads_neither_the_compiler_nor_models_and_token_libraries_only_if_asked() -> None:
     script = """
 from service.server.serve import create_app
 from service.settings import Settings
@@ -32,7 +32,7 @@ create_app(Settings())
     assert loaded(script, ("numpy", "ml_dtypes", *COMPILER, *models)) == []
 
 
-def test_what_compiles_for_gpus_and_what_translates_is_loaded_once_a_fork_server_is_ready() -> None:
+def test_gpu_back_end_and_translator_are_loaded_once_a_fork_server_is_ready() -> None:
     rest = ("passes.gpu", "passes.codegen.nvptx", "stablehlo.translate", "tensorkiln.build")
     drawn = ("yaml", *(f"{bindings}.dialects.linalg.opdsl.lang" for bindings in ("mlir", "torch_mlir")))
     script = f"""

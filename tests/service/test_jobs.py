@@ -281,7 +281,7 @@ def test_jobs_beyond_the_queue_are_refused_before_they_are_accepted(short: Serve
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_what_was_accepted_is_done_after_a_restart(home: Path, number: signal.Signals) -> None:
+def test_accepted_jobs_run_after_a_restart(home: Path, number: signal.Signals) -> None:
     bodies = [encoded(compile_body(graph("exp2", rows=rows))) for rows in range(20, 24)]
     server = Server(home, fails=True, concurrency=1)
     hanging = accepted(server, encoded(compile_body()), "hang")

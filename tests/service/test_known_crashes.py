@@ -40,7 +40,7 @@ def asked(known: KnownCrashes, request: str, outcome: TensorkilnError | None = N
     return "", bool(went)
 
 
-def test_what_the_store_remembered_is_told_again_to_the_same_request_until_it_is_old(clock: HandClock) -> None:
+def test_a_stored_crash_answers_the_same_request_until_it_expires(clock: HandClock) -> None:
     known = KnownCrashes()
     told = repr(REMEMBERED.to_problem())
     assert asked(known, "a", REMEMBERED) == (told, True)
@@ -62,7 +62,7 @@ def test_nothing_else_is_told_again(outcome: TensorkilnError) -> None:
         assert asked(known, "a", outcome) == (repr(outcome.to_problem()), True)
 
 
-def test_what_is_old_is_not_kept(clock: HandClock) -> None:
+def test_old_crashes_are_forgotten(clock: HandClock) -> None:
     known = KnownCrashes()
     asked(known, "a", REMEMBERED)
     clock.at += KNOWN_S
@@ -123,7 +123,7 @@ def test_a_graph_that_is_poison_crashes_twice_and_never_again(pair: tuple[Server
 
 
 @pytest.mark.xdist_group("pair")
-def test_what_is_no_crash_is_begun_once_and_not_remembered(patient: Server) -> None:
+def test_results_other_than_crashes_are_not_remembered(patient: Server) -> None:
     body, before = encoded(compile_body(graph("exp2", rows=42))), attempts(patient)
     for count in (1, 2):
         problem = patient.compile(body, "always:refuse").json()

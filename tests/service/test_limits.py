@@ -120,7 +120,7 @@ def test_every_limit_of_the_capabilities_is_tested(server: Server) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_at_a_limit_is_taken(server: Server, name: str) -> None:
+def test_values_at_a_limit_are_accepted(server: Server, name: str) -> None:
     maximum, path, make = CASES[name]
     answer = server.post(path, make(maximum))
     if name == "json_depth":
@@ -130,7 +130,7 @@ def test_what_is_at_a_limit_is_taken(server: Server, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_one_beyond_a_limit_is_told_limit_maximum_and_actual(server: Server, name: str) -> None:
+def test_values_over_a_limit_get_limit_maximum_and_actual(server: Server, name: str) -> None:
     maximum, path, make = CASES[name]
     answer = server.post(path, make(maximum + 1))
     problem = answer.json()

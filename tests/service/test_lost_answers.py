@@ -31,7 +31,7 @@ def answer_of(path: Path) -> str:
 
 
 @pytest.mark.parametrize("lost", ["answer", "artifact", "program"])
-def test_what_a_job_with_a_key_came_to_is_made_again_when_it_is_lost(server: Server, lost: str) -> None:
+def test_a_lost_result_of_an_idempotent_job_is_compiled_again(server: Server, lost: str) -> None:
     body, headers = encoded(compile_body(graph("log2", rows=61))), {"Prefer": "wait=30", "Idempotency-Key": lost}
     first = server.post("/compile", body, **headers).json()
     assert server.post("/compile", body, **headers).json()["id"] == first["id"]

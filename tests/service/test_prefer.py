@@ -51,7 +51,7 @@ def test_a_preference_is_understood(headers: list[str], wait_s: int, applied: st
         ['foo="x, respond-async'],
     ],
 )
-def test_what_is_not_understood_changes_nothing(headers: list[str]) -> None:
+def test_unknown_preferences_change_nothing(headers: list[str]) -> None:
     assert parse_prefer(headers) is None
 
 

@@ -50,7 +50,7 @@ def post(client: httpx2.Client, body: bytes, **headers: str) -> httpx2.Response:
     return client.post("/compile", content=body, headers={**JSON, **headers})
 
 
-def test_what_one_has_compiled_and_accepted_the_other_has(two: Server) -> None:
+def test_processes_share_programs_and_jobs(two: Server) -> None:
     with closing(asked_of(two, "0")) as first, closing(asked_of(two, "1")) as second:
         body = encoded(compile_body(graph("sin")))
         assert cache(post(first, body)) == ("miss", "first request")
@@ -115,7 +115,7 @@ def _command(pid: int) -> bytes:
     return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-def test_what_keeps_them_from_starting_is_told_once(home: Path) -> None:
+def test_an_error_at_the_start_is_reported_once(home: Path) -> None:
     home.mkdir()
     (home / "file").write_text("")
     (line,) = failed(home, (*SERVICE, "--workers", "2"), KILN_STORE=str(home / "file" / "store"))

@@ -86,7 +86,7 @@ def test_only_what_holds_all_of_the_work_up_counts(monkeypatch: pytest.MonkeyPat
     assert counted.milliseconds == 2500.0
 
 
-def test_whoever_follows_others_counts_what_they_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queue_time_of_shared_compiles_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     mine, other = QueueTime(), QueueTime()
@@ -97,7 +97,7 @@ def test_whoever_follows_others_counts_what_they_count_once(monkeypatch: pytest.
     assert (mine.seconds, other.seconds) == (1.0, 2.0)
 
 
-async def test_whoever_joins_the_work_of_another_waits_as_long_from_then_on() -> None:
+async def test_queue_time_of_a_follower_starts_when_it_joins() -> None:
     flights: Flights[str, str] = Flights()
     may_go_on = asyncio.Event()
 

@@ -28,7 +28,7 @@ def test_answers_are_safe_in_a_browser(server: Server) -> None:
         assert is_safe(dict(server.http.get(path).headers)), path
 
 
-def test_what_is_no_http_is_answered_safely(server: Server) -> None:
+def test_answers_to_invalid_http_have_the_safe_headers(server: Server) -> None:
     with connected(server) as connection:
         connection.sendall(b"no http at all\r\n\r\n")
         head = said(connection).partition(b"\r\n\r\n")[0].decode().lower()

@@ -39,7 +39,7 @@ def test_the_nearest_setting_is_named(name: str, meant: str) -> None:
     assert misspelt({name: "5", "PATH": "", "KILN_QUEUE": "7"}) == {name: meant}
 
 
-def test_what_others_set_is_not_theirs_to_be_told() -> None:
+def test_foreign_variables_are_not_in_error_messages() -> None:
     cluster = ("KILN_SERVICE_HOST", "KILN_SERVICE_PORT", "KILN_PORT", "KILN_PORT_8080_TCP_ADDR", "kiln_queue")
     assert misspelt(dict.fromkeys(cluster, "")) == {}
 

@@ -108,7 +108,7 @@ def test_a_graph_and_a_module_are_not_sent_together(server: Server) -> None:
         ("a version to come", b"ML\xefR\x0dStableHLO_v99.0.0\x00" + bytes(64)),
     ],
 )
-def test_what_is_no_artifact_is_an_invalid_graph(server: Server, name: str, kind: bytes) -> None:
+def test_bytes_other_than_an_artifact_are_an_invalid_graph(server: Server, name: str, kind: bytes) -> None:
     answer = post(server, {"artifact": b64encode(kind).decode()})
     assert (name, answer.status_code, answer.json()["code"]) == (name, 422, "graph.invalid")
 

@@ -151,7 +151,7 @@ async def test_a_folder_of_blobs_that_cannot_be_looked_into_makes_the_store_unav
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
-async def test_what_is_no_file_is_no_record_and_is_not_waited_for(tmp_path: Path, make: Callable[[Path], None]) -> None:
+async def test_special_files_in_the_store_are_no_records(tmp_path: Path, make: Callable[[Path], None]) -> None:
     records = Records(open_store(str(tmp_path)))
     await records.put("a/b", {"n": 1})
     (tmp_path / "a" / "b").unlink()

@@ -42,7 +42,7 @@ def test_the_time_outs_rise_whatever_the_deadline_and_the_queue(compile_s: float
     assert queue_s + ATTEMPTS * (compile_s + OVERDUE_S) < timeouts.answer_s
 
 
-def test_what_stands_around_the_service_fits_the_defaults() -> None:
+def test_timeouts_of_proxies_and_clients_fit_the_defaults() -> None:
     settings = Settings()
     timeouts = Timeouts.of(settings.compile_deadline_s, settings.queue_age_s)
     assert timeouts.client_s <= client_settings.TIMEOUT_S
@@ -63,7 +63,7 @@ def test_no_answer_is_held_back_longer_than_a_proxy_waits(server: Server) -> Non
     assert answer.headers["Preference-Applied"] == f"wait={longest:g}"
 
 
-async def test_what_is_late_is_told_by_the_service() -> None:
+async def test_the_deadline_is_reported_by_the_service() -> None:
     async def never() -> bytes:
         await asyncio.Event().wait()
         return b""

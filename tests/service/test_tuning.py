@@ -89,7 +89,7 @@ def test_measurements_are_part_of_what_was_asked_for_and_can_be_named(pair: tupl
         *((word, NATIVE, 400, "request.invalid", []) for word in ("", "always", "F" * 64, "0" * 63)),
     ],
 )
-def test_what_was_not_measured_or_cannot_be_is_refused(
+def test_unmeasured_programs_are_refused_if_required(
     patient: Server, word: str, target: dict[str, Any], status: int, code: str, said: list[str]
 ) -> None:
     answer = asked(patient, layer(72), word, target)
@@ -126,7 +126,7 @@ def test_an_explanation_says_of_each_target_whether_it_was_measured(patient: Ser
     assert "kiln tune" in other["cache"]["reason"]
 
 
-def test_who_may_not_read_what_is_stored_measures_nothing_for_all(tmp_path: Path) -> None:
+def test_callers_without_cache_read_share_no_measurements(tmp_path: Path) -> None:
     with Guarded(tmp_path / "kiln") as server:
         reads, writes = server.key("one"), server.key("one", Scope.COMPILE, Scope.CACHE_WRITE)
 

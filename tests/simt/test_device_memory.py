@@ -23,7 +23,7 @@ def test_an_array_comes_back_as_it_was(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
-def test_what_was_never_written_is_no_number(dtype: str) -> None:
+def test_unwritten_device_memory_is_nan(dtype: str) -> None:
     memory = DeviceMemory()
     kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
     for _ in range(100):

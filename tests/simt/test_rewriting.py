@@ -25,7 +25,7 @@ from .kernels import GLOBAL_INDEX, TID, element, kernel
         ("  %v = add i32 1\n", r"no LLVM IR that this LLVM reads"),
     ],
 )
-def test_what_has_no_equivalent_is_refused_by_name(body: str, message: str) -> None:
+def test_functions_without_an_equivalent_are_refused_by_name(body: str, message: str) -> None:
     outside = ["@s = internal addrspace(3) global [4 x i32] undef", "declare float @__nv_expf(float)"]
     with pytest.raises(UnsupportedKernel, match=message):
         SimtModule(kernel("", body, globals_=outside if "__nv" in body else outside[:1]))
@@ -79,7 +79,7 @@ def test_address_spaces_are_flat() -> None:
     assert result.numpy().tolist() == [10, 21, 32, 43]
 
 
-def test_what_is_meant_for_the_device_only_is_dropped() -> None:
+def test_device_only_annotations_are_dropped() -> None:
     text = kernel("ptr %y", "  store i32 5, ptr %y\n").replace(
         " {\n", ' "target-cpu"="sm_90" "target-features"="+ptx80" "nvvm.maxnreg"="32" {\n', 1
     )

@@ -141,7 +141,7 @@ def test_allocations_are_no_more_aligned_than_asked_for(aligned: int) -> None:
         assert address % (2 * aligned) != 0
 
 
-def test_what_a_watch_cannot_follow_is_refused_by_name() -> None:
+def test_unwatchable_operations_are_refused_by_name() -> None:
     memory = DeviceMemory()
     y = memory.fresh((64,), np.int32)
     text = kernel("ptr %y", "  call void @llvm.memset.p0.i64(ptr %y, i8 0, i64 256, i1 false)\n")

@@ -313,7 +313,7 @@ def test_arguments_and_results_are_pairs_on_a_last_axis() -> None:
         ),
     ],
 )
-def test_what_is_not_done_with_them_is_refused_by_name(line: str, message: str) -> None:
+def test_unsupported_operations_on_complex_numbers_are_refused_by_name(line: str, message: str) -> None:
     with pytest.raises(UnsupportedGraphError) as caught:
         translate(of(["4x"], "f32", line, "4x"))
     assert message in re.sub(r" at [^:]*:\d+:\d+", "", caught.value.message)

@@ -114,7 +114,7 @@ def _asserted(direction: str, other: str) -> str:
     )
 
 
-def test_what_is_asserted_to_be_equal_is_one_symbol() -> None:
+def test_sizes_asserted_equal_are_one_symbol() -> None:
     graph = Graph.model_validate(translate(_asserted("EQ", "%k"), ROWS).document)
     assert dict(graph.symbols) == {"d0_0": (1, 64)}
     (found,) = evaluate(graph, np.ones((2, 3), np.float32), np.ones(4, np.float32), d0_0=2)

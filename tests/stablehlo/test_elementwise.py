@@ -125,7 +125,7 @@ def test_a_comparison_in_the_total_order(direction: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", FLOATS)
-def test_what_is_finite(kind: str) -> None:
+def test_is_finite(kind: str) -> None:
     text = module([f"4x{kind}"], f"%r0 = stablehlo.is_finite %a0 : (tensor<4x{kind}>) -> tensor<4xi1>", "4xi1")
     dtype = arguments(text)[0].dtype
     agree(text, [np.array([np.nan, np.inf, -np.inf, 3.0]).astype(dtype)])

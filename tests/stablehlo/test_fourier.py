@@ -111,6 +111,6 @@ def test_rows_may_be_a_symbol() -> None:
         (2 * 16411, "a transform of 32822 elements, which has the prime factor 16411: the largest is 16384"),
     ],
 )
-def test_what_is_too_long_is_refused_by_name(length: int, message: str) -> None:
+def test_transforms_that_are_too_long_are_refused_by_name(length: int, message: str) -> None:
     with pytest.raises(UnsupportedGraphError, match=message):
         translate(transformed("f32", f"{length}", f"{length}", "FFT", f"{length}", (False, False)))

@@ -135,7 +135,7 @@ def test_brackets_are_counted_outside_of_strings_and_comments() -> None:
         ),
     ],
 )
-def test_what_is_no_module_of_ours_is_refused(text: str, error: type[Exception], message: str) -> None:
+def test_modules_of_other_dialects_are_refused(text: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         translate(text)
 

@@ -55,6 +55,6 @@ def test_signed_integers_have_the_same_bits() -> None:
         ("THREE_FRY", "2xui64", "4xf32", "bits are drawn as integers, not as float32"),
     ],
 )
-def test_what_is_not_drawn_is_refused(algorithm: str, state: str, kind: str, message: str) -> None:
+def test_unsupported_distributions_are_refused(algorithm: str, state: str, kind: str, message: str) -> None:
     with pytest.raises(UnsupportedGraphError, match=message):
         translate(generator(algorithm, state, kind))

@@ -163,7 +163,7 @@ def test_windows_of_other_types(kind: str) -> None:
         ),
     ],
 )
-def test_what_windows_select_gets_their_source(attributes: str, shape: str) -> None:
+def test_elements_selected_by_windows_get_their_source(attributes: str, shape: str) -> None:
     text = module(
         ["2x6x7xf32", f"{shape}xf32"],
         f"""

@@ -35,7 +35,7 @@ def test_a_function_of_what_one_of_several_devices_has_is_refused_by_name() -> N
         translate((EXPORTED / "mapped.mlirbc").read_bytes())
 
 
-def test_what_has_no_such_dialect_stays_as_it_is() -> None:
+def test_modules_without_shardings_are_unchanged() -> None:
     with reading.context():
         plain = stablehlo.serialize_portable_artifact_str(
             module(["4xf32"], '%r0 = stablehlo.tanh %a0 {note = "sdy"} : tensor<4xf32>', "4xf32"), "1.0.0"

@@ -80,7 +80,7 @@ def test_offline_may_be_said_in_the_environment(
         Client(gone)
 
 
-def test_what_is_not_kept_is_named_offline(gone: str, small: Graph, tmp_path: Path) -> None:
+def test_missing_programs_are_named_offline(gone: str, small: Graph, tmp_path: Path) -> None:
     with Client(gone, cache_dir=tmp_path / "mine", offline=True) as client:
         with pytest.raises(NotFoundError, match="The cache has no program of this graph for"):
             client.compile(Graph.model_validate(graph("sin")))
@@ -97,7 +97,7 @@ def test_what_is_not_kept_is_named_offline(gone: str, small: Graph, tmp_path: Pa
 
 @pytest.mark.parametrize("damage", [flip, truncate, Path.unlink])
 @pytest.mark.parametrize("folder", ["artifacts", "programs", "records"])
-def test_what_is_damaged_on_disk_is_not_run(
+def test_damaged_cache_entries_are_not_run(
     gone: str, small: Graph, tmp_path: Path, folder: str, damage: Callable[[Path], None]
 ) -> None:
     for path in (tmp_path / "mine" / folder).iterdir():

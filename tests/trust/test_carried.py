@@ -91,9 +91,7 @@ def test_isolation_below_the_demanded_level_is_refused(kept: Path, pin: str) -> 
         Program.from_bundle(kept, min_isolation="external")
 
 
-def test_nobody_is_believed_where_the_keys_to_believe_are_none(
-    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_set_of_keys_trusts_no_program(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "none").write_text('{"keys": []}')
     monkeypatch.setenv("KILN_TRUSTED_KEYS", str(tmp_path / "none"))
     with pytest.raises(RequestError, match="list of trusted keys is empty"):

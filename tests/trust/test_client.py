@@ -96,7 +96,7 @@ def test_the_true_program_of_another_graph_is_refused(server: Server, small: Gra
         assert client.compile_for(other, ["cpu:x86-64-v3"])
 
 
-def test_what_an_answer_says_beside_its_record_counts_for_nothing(server: Server, small: Graph, tmp_path: Path) -> None:
+def test_fields_outside_the_signed_record_are_not_trusted(server: Server, small: Graph, tmp_path: Path) -> None:
     def swap_outputs(answer: Any) -> None:
         answer["programs"][0]["outputs"].reverse()
 

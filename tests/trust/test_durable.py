@@ -138,7 +138,7 @@ async def test_an_accept_synchronises_two_files_and_their_folders_and_not_in_the
     assert all(name.startswith("kiln-disk") for name in power.threads)
 
 
-async def test_what_is_compiled_again_when_it_tears_is_not_synchronised(power: Power) -> None:
+async def test_recomputable_entries_are_not_synchronised(power: Power) -> None:
     store = open_store(str(power.root))
     power.synchronised.clear()
     await Blobs(store).put(b"artifact")

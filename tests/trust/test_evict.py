@@ -125,7 +125,7 @@ async def test_a_job_that_has_ended_is_kept_with_its_programs_and_goes_with_them
     assert stocked.files() == []
 
 
-async def test_what_a_job_names_outlives_the_record_of_its_program(stocked: Stocked) -> None:
+async def test_programs_of_jobs_outlive_their_records(stocked: Stocked) -> None:
     await job_with(stocked, 1)
     entry = await stocked.entry(action(1).digest)
     stocked.path(action(1)).unlink()

@@ -135,7 +135,7 @@ async def test_a_forged_sign_is_nobodys(farm: Farm, forge: Callable[[Farm], Awai
     assert await farm.workers() == 1
 
 
-async def test_what_is_refused_is_counted_once_and_told_to_the_operator(farm: Farm) -> None:
+async def test_refused_members_are_counted_once_and_logged(farm: Farm) -> None:
     before = refused()
     await signed_with_a_key_of_its_own(farm)
     for _ in range(3):
@@ -228,7 +228,7 @@ async def test_a_clock_that_is_set_back_takes_nobody_away(farm: Farm) -> None:
     assert await farm.workers() == 1
 
 
-async def test_whoever_does_not_sign_again_is_no_more_after_a_lease(farm: Farm) -> None:
+async def test_members_expire_a_lease_after_their_last_signature(farm: Farm) -> None:
     roster, member = farm.roster, farm.member()
     await member.register("worker", "one")
     await member.register("worker", "two")

@@ -119,7 +119,7 @@ async def with_a_seal_that_is_none(ledgers: Ledgers) -> None:
         with_a_seal_that_is_none,
     ],
 )
-async def test_what_no_worker_states_of_the_order_is_as_if_it_were_not_there(tmp_path: Path, forge: Forge) -> None:
+async def test_statements_of_strangers_about_an_order_are_ignored(tmp_path: Path, forge: Forge) -> None:
     ledgers, task = Ledgers(tmp_path), order()
     await forge(ledgers)
     service = ledgers.of("shown")

@@ -122,7 +122,7 @@ async def test_old_signs_of_life_do_not_keep_the_order_of_a_worker_that_is_lost(
     assert (await scene.outcome()).program == b"program"
 
 
-async def test_what_has_passed_is_not_made_to_pass_again(scene: Scene) -> None:
+async def test_replayed_statements_are_ignored(scene: Scene) -> None:
     ledger, task = scene.rig.ledger, scene.task
     assert await ledger.claim(task, "one")
     await ledger.finish(task, Result("one", problem=PASSING))

@@ -29,7 +29,7 @@ def holds_secrets(directory: Path) -> bool:
     return any("d" in json.loads(path.read_text()) for path in files(directory))
 
 
-def test_what_is_made_rotated_and_revoked_is_copied_without_the_private_half(tmp_path: Path) -> None:
+def test_new_rotated_and_revoked_keys_are_copied_without_the_private_half(tmp_path: Path) -> None:
     private, public = tmp_path / "keys", tmp_path / "shown" / "keys"
     signing = Keyring(private, public_directory=public)
 
@@ -45,7 +45,7 @@ def test_what_is_made_rotated_and_revoked_is_copied_without_the_private_half(tmp
     assert stat.S_IMODE((private / f"{second.kid}.jwk").stat().st_mode) == 0o600
 
 
-def test_what_was_done_without_the_public_directory_is_copied_when_a_worker_starts(tmp_path: Path) -> None:
+def test_missing_public_keys_are_copied_when_a_worker_starts(tmp_path: Path) -> None:
     private, public = tmp_path / "keys", tmp_path / "shown"
     elsewhere = Keyring(private)
     first, second = elsewhere.signer(), elsewhere.rotate()

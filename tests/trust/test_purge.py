@@ -96,7 +96,7 @@ def test_all_of_a_build_goes_and_all_of_another_stays(scrubbed: Scrubbed, stocke
     assert scrubbed("--purge-build", BAD)[1]["purged"] == asdict(Purged())
 
 
-async def test_what_nobody_believes_and_what_is_damaged_is_no_obstacle(stocked: Stocked) -> None:
+async def test_untrusted_and_damaged_entries_do_not_stop_a_purge(stocked: Stocked) -> None:
     for number, signed in enumerate(("", "[]", '{"record":[]}', '{"record":{"build_id":1}}', [1], None)):
         await stocked.records.put(f"programs/ab/{number}", {"signed": signed})
     await stocked.records.put("programs/ab/x", {"signed": json.dumps({"record": {"build_id": BAD}})})
@@ -221,7 +221,7 @@ def test_the_operators_salt_says_which_of_a_tenants_entries_go(
     assert scrubbed("--purge-tenant", "acme", "--dry-run")[1]["purged"]["programs"] == 0
 
 
-async def test_what_is_under_way_stays(home: Home) -> None:
+async def test_running_jobs_survive_a_purge(home: Home) -> None:
     stocked = home.stocked
     wanted, body = home.action("acme", 1), await stocked.blobs.put(b"body")
     who = home.caller("acme")
@@ -259,7 +259,7 @@ def _request(wanted: Action) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("tenants", ["shared", "none"])
-def test_who_has_no_part_of_the_store_alone_is_refused(ran: Ran, tmp_path: Path, tenants: str) -> None:
+def test_a_purge_by_tenant_needs_a_store_by_tenant(ran: Ran, tmp_path: Path, tenants: str) -> None:
     home = Home(tmp_path)
     if tenants == "shared":
         home.keyring.set_tenant("friends", TenantRecord(shared=True))
@@ -274,7 +274,7 @@ def test_who_has_no_part_of_the_store_alone_is_refused(ran: Ran, tmp_path: Path,
 
 
 @pytest.mark.parametrize("name", ["", " ", "-", "a b"])
-def test_what_no_tenant_is_called_is_refused_and_not_taken_for_everybody(home: Home, name: str) -> None:
+def test_an_invalid_tenant_is_refused_and_does_not_purge_all(home: Home, name: str) -> None:
     assert len(home.keyring.secret) == 32
     with pytest.raises(RequestError, match="No tenant"):
         tenant_data(home.keyring, name, "")

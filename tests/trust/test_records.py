@@ -30,7 +30,7 @@ def test_a_signed_record_is_believed() -> None:
     assert verify(signed(KEY, good), KEYS, action=ACTION, now=time.time(), minimum_isolation="process") == good
 
 
-def test_what_is_sent_and_stored_is_the_record() -> None:
+def test_sent_and_stored_bytes_are_the_record() -> None:
     sent = signed(KEY, record(KEY))
     assert SignedRecord.model_validate_json(sent.to_json()) == sent
     assert sent.to_json() == canonical_json(json.loads(sent.to_json()))

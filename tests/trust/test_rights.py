@@ -89,7 +89,7 @@ async def test_a_right_to_what_a_record_names_stays_though_the_bytes_are_gone_fo
     assert await may_read(stocked.store, ANN, named) == [True] * 4
 
 
-async def test_what_is_compiled_again_after_it_went_may_be_read_again_through_every_service(
+async def test_rights_return_when_an_evicted_program_is_compiled_again(
     stocked: Stocked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     access = Access(stocked.records)

@@ -129,7 +129,7 @@ async def test_a_job_that_has_ended_is_kept_for_a_day_and_then_like_a_program(
     assert {job for job, answer in answers.items() if await stocked.blobs.get(answer)} == left
 
 
-async def test_whoever_reads_while_the_store_is_emptied_finds_all_or_nothing(stocked: Stocked) -> None:
+async def test_reads_during_an_eviction_find_all_or_nothing(stocked: Stocked) -> None:
     before, found = counted("blob", "record", "program", "answer"), 0
 
     async def read(number: int) -> None:

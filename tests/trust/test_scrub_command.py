@@ -149,7 +149,7 @@ def test_a_bound_of_0_is_none_whatever_the_settings_say(scrub: Ran, tmp_path: Pa
     assert (ended.returncode, json.loads(ended.stdout)["evicted"]) == (0, None)
 
 
-def test_what_is_no_file_is_not_taken_for_what_a_writer_left(scrubbed: Scrubbed, stocked: Stocked) -> None:
+def test_special_files_are_not_unfinished_writes(scrubbed: Scrubbed, stocked: Stocked) -> None:
     folder, loop, left = (stocked.root / name for name in ("folder#1", "loop#2", "left#3"))
     folder.mkdir()
     loop.symlink_to(loop)

@@ -40,7 +40,7 @@ async def test_jobs_and_crashes_that_are_whole_are_counted_and_kept(tmp_path: Pa
     assert stocked.files() == before
 
 
-async def test_what_is_damaged_of_them_is_told_and_removed_but_for_open_jobs(tmp_path: Path) -> None:
+async def test_damaged_job_records_are_reported_and_removed_except_open_jobs(tmp_path: Path) -> None:
     stocked, jobs = await stock(tmp_path / "store")
     folders = ("jobs/ended", "jobs/progress", "jobs/owners", "crashes")
     damaged = [path for folder in folders for path in stocked.files(folder)]
@@ -60,9 +60,7 @@ async def test_what_is_damaged_of_them_is_told_and_removed_but_for_open_jobs(tmp
 
 
 @pytest.mark.parametrize("quarantine", [False, True])
-async def test_what_was_written_anew_while_a_scrub_ran_stays(
-    stocked: Stocked, tmp_path: Path, quarantine: bool
-) -> None:
+async def test_records_written_during_a_scrub_are_kept(stocked: Stocked, tmp_path: Path, quarantine: bool) -> None:
     class Meanwhile(Notary):
         """Judges as others do, and by then the blob that was met is whole."""
 

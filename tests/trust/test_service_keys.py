@@ -129,7 +129,7 @@ def test_a_client_that_was_away_while_keys_were_followed_and_ended_believes_the_
     assert scene.believes(newest.kid)
 
 
-def test_what_is_kept_can_be_read_as_the_answer_that_it_was(scene: Scene) -> None:
+def test_remembered_answers_can_be_read(scene: Scene) -> None:
     kept = KeySet.model_validate_json(scene.client().path.read_bytes())
     assert kept == scene.keyring.published()
 

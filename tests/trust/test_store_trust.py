@@ -191,7 +191,7 @@ def signers(server: Server, body: bytes) -> list[str]:
     return [signed["record"]["key"] for signed in server.compile(body).json()["signatures"]]
 
 
-def test_what_a_key_signed_is_compiled_again_after_its_end_however_it_was_asked_for(tmp_path: Path) -> None:
+def test_programs_of_an_ended_key_are_compiled_again_on_every_route(tmp_path: Path) -> None:
     with Server(tmp_path / "kiln") as server:
         (first,) = signers(server, PLAIN)
         second = Keyring(server.home / "keys").rotate().kid

@@ -21,7 +21,7 @@ def test_a_walk_that_takes_too_long_fails_and_says_so(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_where_there_is_a_browser_the_tests_of_pages_are_not_skipped(tmp_path: Path) -> None:
+def test_page_tests_are_not_skipped_with_a_browser(tmp_path: Path) -> None:
     found = BROWSERS.search((ROOT / ".ci/run").read_text("utf-8"))
     assert found is not None
     assert tuple(found[1].split()) == NAMES

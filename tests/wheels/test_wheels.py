@@ -162,7 +162,7 @@ def test_the_first_release_has_a_page_by_area() -> None:
     assert all(area.count("\n- ") >= 2 for area in areas)
 
 
-def test_what_names_a_release_names_this_one() -> None:
+def test_release_names_are_those_of_this_version() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     named = {
         path.relative_to(ROOT): re.findall(

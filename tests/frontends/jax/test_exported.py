@@ -105,7 +105,7 @@ def test_a_tree_that_names_its_parts_again_and_again_is_over_a_limit(levels: int
     assert caught.value.details["limit"] == limit
 
 
-def test_what_is_too_large_is_over_a_limit() -> None:
+def test_a_module_that_is_too_large_is_over_a_limit() -> None:
     with pytest.raises(LimitExceededError, match="limit is"):
         read_exported(bytes((64 << 20) + 1))
 
@@ -132,7 +132,7 @@ def test_a_dim_is_what_jax_writes(text: str, dim: object) -> None:
     "text",
     ["", "n n", "n/2", "__import__('os')", "floordiv(n)", "n**99", "n.real", "True", "1.5", "(" * 500, "n" * 1001],
 )
-def test_what_is_no_dim_is_refused(text: str) -> None:
+def test_an_invalid_dim_is_refused(text: str) -> None:
     with pytest.raises((InvalidGraphError, UnsupportedGraphError)):
         parse_dim(text)
 

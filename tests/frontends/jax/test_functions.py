@@ -85,7 +85,7 @@ def test_an_argument_that_does_not_fit_is_not_bound(arguments: tuple[Any, ...], 
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_translated_is_refused_by_its_name(name: str, client: Client) -> None:
+def test_functions_without_a_translation_are_refused_by_name(name: str, client: Client) -> None:
     function = next(each for each in EXPORTED if each.name == name)
     with pytest.raises(UnsupportedGraphError, match=REFUSED[name]):
         loaded(function, client)

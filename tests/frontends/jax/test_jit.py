@@ -95,7 +95,7 @@ def test_static_arguments_that_are_equal_and_not_the_same_are_other_signatures(c
     assert zero(X[0] ** 2, -0.0).tolist() == (-(X[0] ** 2)).tolist()
 
 
-def test_what_a_function_closes_over_is_bound_and_no_constant(client: Client) -> None:
+def test_closed_over_arrays_are_bound_parameters(client: Client) -> None:
     weight = jax.random.normal(jax.random.key(0), (4, 300))
     bias = np.arange(3, dtype=np.float32)[:, None]
     inner = jax.jit(lambda x: x @ weight)
@@ -178,7 +178,7 @@ def test_a_loop_goes_on_as_long_as_its_data_says(client: Client) -> None:
             near(one, other)
 
 
-def test_what_cannot_be_compiled_says_so(client: Client) -> None:
+def test_functions_that_cannot_be_compiled_are_refused(client: Client) -> None:
     double = kiln_jax.jit(lambda x: x * 2, client=client)
     with pytest.raises(CallInputError, match="transform the function before"):
         jax.grad(lambda x: double(x).sum())(jnp.asarray(X))

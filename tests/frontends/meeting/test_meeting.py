@@ -45,7 +45,7 @@ def test_a_network_is_one_graph_from_all_formats(name: str, client: Client) -> N
             np.testing.assert_allclose(result, np.load(FILES / f"{name}.{other}.npy"), 2e-5, 2e-6, err_msg=door)
 
 
-def test_what_was_compiled_from_one_format_is_there_for_another(client: Client) -> None:
+def test_a_program_of_one_format_is_a_hit_for_another(client: Client) -> None:
     found = graphs("block", client)
     first, *others = [client.compile(graph) for graph, _ in found.values()]
     assert [each.compiled.cache.status for each in others] == ["hit", "hit"]

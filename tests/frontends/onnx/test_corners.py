@@ -116,7 +116,7 @@ def test_a_range_of_floats_counts_in_wider_ones() -> None:
     assert y.shape == (4,)
 
 
-def test_what_is_sampled_is_rounded_before_it_is_reflected() -> None:
+def test_sample_positions_are_rounded_before_reflection() -> None:
     x = np.arange(8, dtype=np.float32).reshape(1, 1, 4, 2)
     grid = np.array([[[[-2.0, 0.0], [2.0, 0.0]]]], np.float32)
     (y,) = run("GridSample", {"x": x, "g": grid}, mode="nearest", padding_mode="reflection", opset=20)
@@ -167,7 +167,7 @@ def test_an_equation_is_read_in_time_that_grows_with_its_length() -> None:
     ],
     ids=["linear", "nearest", "frames", "no frame", "prime"],
 )
-def test_what_would_take_a_large_table_is_refused(op: str, shape: tuple[int, ...], rest: Any, message: str) -> None:
+def test_large_tables_are_refused(op: str, shape: tuple[int, ...], rest: Any, message: str) -> None:
     with pytest.raises(UnsupportedGraphError, match=message):
         run(op, {"x": np.ones(shape, np.float32)}, **rest)
 
@@ -218,7 +218,7 @@ def test_channels_become_blocks_and_blocks_channels_in_every_opset(opset: int) -
     ],
     ids=["norm", "tuples", "scale", "diagonal", "letters"],
 )
-def test_what_does_not_fit_is_no_number(op: str, inputs: Any, rest: Any, message: str) -> None:
+def test_values_out_of_range_are_no_numbers(op: str, inputs: Any, rest: Any, message: str) -> None:
     with pytest.raises(TensorkilnError, match=message):
         run(op, inputs, **rest)
 

@@ -59,7 +59,7 @@ def test_members_of_a_pool_are_counted_in_rows_of_any_length(mode: str, least: i
         ({"mode": "IDF", "weights": [1.0]}, "1 weights do not fit 8 members"),
     ],
 )
-def test_what_does_not_fit_is_refused(changed: dict[str, Any], message: str):
+def test_counts_out_of_range_are_refused(changed: dict[str, Any], message: str):
     with pytest.raises(TensorkilnError, match=message):
         load(of_nodes([_node(1, 2, 0, **changed)], {"x": ROWS}, opset=21))
 

@@ -97,7 +97,7 @@ def test_a_comparison_that_symbols_leave_open_is_refused() -> None:
         load(model(nodes), symbols=SYMBOLS)
 
 
-def test_what_is_known_is_computed_by_the_operator_itself() -> None:
+def test_known_values_are_folded_by_the_operator() -> None:
     nodes = (
         "a = Constant<value_floats = [2.0, 9.0]>() r = Sqrt(a) f = Floor(r) i = Cast<to = 7>(f) "
         "p = ReduceProd(i) w = Div(p, p) o = Constant<value_ints = [2]>() z = Expand(w, o) y = Tile(x, z)"

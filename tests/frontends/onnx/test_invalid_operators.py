@@ -46,7 +46,7 @@ BYTES = np.array([1, 200], np.uint8)
         ("Split", [ROW[:5]], {"num_outputs": 4}, "does not split"),
     ],
 )
-def test_what_onnx_does_not_allow_is_refused(op: str, arrays: list[Any], attributes: dict[str, Any], message: str):
+def test_nodes_that_violate_onnx_are_refused(op: str, arrays: list[Any], attributes: dict[str, Any], message: str):
     named = {f"in{place}": np.asarray(array) for place, array in enumerate(arrays)}
     first = {"in0": named.pop("in0")}
     proto = of_nodes([helper.make_node(op, [*first, *named], ["y"], name="it", **attributes)], first, named)

@@ -207,7 +207,7 @@ def test_an_operator_agrees_with_the_evaluator_of_onnx(
         ("LabelEncoder", {"classes_strings": ["a"]}, "gives strings"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_name(op: str, attributes: dict[str, Any], message: str):
+def test_mismatched_estimators_are_refused_by_name(op: str, attributes: dict[str, Any], message: str):
     x = np.array([[1]], np.int64) if op == "LabelEncoder" else X
     version = 5 if op == "TreeEnsemble" else 1
     with pytest.raises(TensorkilnError, match=message) as caught:

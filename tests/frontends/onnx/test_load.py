@@ -94,7 +94,7 @@ def test_an_input_may_have_the_name_of_a_parameter_of_python():
     np.testing.assert_array_equal(evaluate(loaded.graph, *loaded.arguments(self=X))[0], 2 * X)
 
 
-def test_what_depends_on_weights_alone_is_folded():
+def test_nodes_of_weights_alone_are_folded():
     loaded = load(
         model(
             node("Unsqueeze", "w", "u", axes=[0, 2]),
@@ -209,7 +209,7 @@ def test_auto_padding_gives_one_window_a_stride(mode: str, stride: int, width: i
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_not_supported_is_refused_by_node_and_name(proto: ModelProto, message: str):
+def test_unsupported_nodes_are_refused_by_kind_and_name(proto: ModelProto, message: str):
     if message == "":
         proto.graph.node[0].input[0] = "w"
         message = "the output 'y': strings are used as data"

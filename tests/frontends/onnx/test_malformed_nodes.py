@@ -94,7 +94,7 @@ def test_a_constant_beyond_the_limits_is_refused_before_it_is_made():
 
 
 @pytest.mark.parametrize("op", ["Add", "Gather", "Concat", "ConcatFromSequence"])
-def test_what_small_weights_would_make_large_is_left_to_the_graph(op: str):
+def test_large_results_of_small_weights_are_not_folded(op: str):
     weights: dict[str, Array] = {
         "Add": {"a": np.ones((1 << 15, 1), np.int8), "b": np.ones((1, 1 << 15), np.int8)},
         "Gather": {"a": np.ones((1, 1 << 15), np.int8), "b": np.zeros(1 << 15, np.int32)},

@@ -170,7 +170,7 @@ def test_inputs_that_are_sequences_are_fixed():
         ),
     ],
 )
-def test_what_is_not_known_or_does_not_fit_is_refused(nodes: list[NodeProto], message: str):
+def test_unknown_or_mismatched_sequences_are_refused(nodes: list[NodeProto], message: str):
     inputs = [_tensor("x", "rows", 6), _tensor("i", kind=TensorProto.INT64)]
     with pytest.raises(TensorkilnError, match=message):
         load(_model(nodes, inputs, "y"), symbols={"rows": (1, 8)})

@@ -60,7 +60,7 @@ def test_a_family_of_functions_gives_what_tinygrad_gives(family: str) -> None:
 
 
 @pytest.mark.parametrize(("family", "name"), [("elements", "odd_trunc"), ("networks", "linear"), ("drawn", "rand")])
-def test_what_was_recorded_is_what_this_tinygrad_gives(family: str, name: str) -> None:
+def test_the_recorded_graphs_are_those_of_this_tinygrad(family: str, name: str) -> None:
     for each, expected in zip(called(family, name)[1], recorded_of(family, name), strict=True):
         assert difference(array_of(each), expected) == ""
 

@@ -115,7 +115,7 @@ def _kept(x: Any, kept: list[Any] = []) -> Any:  # noqa: B006  # the very thing 
         (lambda x: 3, "gives no tensor"),
     ],
 )
-def test_what_a_compiled_function_cannot_do_is_refused(client: Client, function: Any, message: str) -> None:
+def test_unsupported_functions_are_refused(client: Client, function: Any, message: str) -> None:
     compiled = jit(function, client=client)
     with pytest.raises(CallInputError, match=message):
         compiled(tensor(X))

@@ -113,7 +113,7 @@ def test_sizes_outside_of_torchs_ranges_are_refused(client: Client) -> None:
         documented(np.ones((1, 6), np.float32))
 
 
-def test_what_is_no_array_is_refused_before_anything_runs(client: Client) -> None:
+def test_arguments_other_than_arrays_are_refused_before_the_call(client: Client) -> None:
     writer, counter = module(client, "writer"), module(client, "counter")
     with pytest.raises(CallInputError, match="must be an array; given is a list"):
         counter([[1.0, 2.0, 3.0]])

@@ -156,7 +156,7 @@ def test_arguments_that_no_torch_would_write_are_refused() -> None:
         load(changed("conv2d", missing))
 
 
-def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+def test_files_other_than_archives_are_refused(tmp_path: Path) -> None:
     text = tmp_path / "text.pt2"
     text.write_text("no archive")
     with pytest.raises(InvalidGraphError, match=r"text\.pt2 cannot be read as an exported program"):

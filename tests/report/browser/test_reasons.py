@@ -84,7 +84,7 @@ def test_vectors_and_loops_without_them_are_those_of_the_schedule(browser: Any, 
     assert stated == SCALAR.keys()
 
 
-def test_what_was_packed_is_said_on_both_sides_and_leads_to_the_other(browser: Any, tmp_path: Path) -> None:
+def test_packs_and_their_readers_link_to_each_other(browser: Any, tmp_path: Path) -> None:
     made = compiled_reasons()
     program = made.program
     (pack,) = program.prepare

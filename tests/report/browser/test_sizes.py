@@ -178,7 +178,7 @@ def test_a_slider_moves_the_value_over_its_whole_range(browser: Any, tmp_path: P
         becomes(value.input_value, "4096")
 
 
-def test_what_was_measured_is_shown_at_its_sizes_alone(browser: Any, tmp_path: Path) -> None:
+def test_measured_times_are_shown_at_their_sizes_only(browser: Any, tmp_path: Path) -> None:
     taken = [ItemProfile(at, "kernel", f"kernel_{at}", 1000 * (at + 1), None, 2) for at in range(2)]
     report = Report.of(compiled_layer().program, graph=layer(), profile=taken, sizes={"n": 77})
     with opened(browser, report.html(), tmp_path) as page:

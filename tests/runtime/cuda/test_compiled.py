@@ -52,7 +52,7 @@ def test_a_graph_gives_what_the_reference_gives(case: Case) -> None:
             assert difference(one.numpy(), other, case.bound(other)) is None
 
 
-def test_what_is_carried_to_a_gpu_is_complete(tmp_path: Path) -> None:
+def test_bundles_for_a_gpu_are_complete(tmp_path: Path) -> None:
     chosen = [case for case in CASES if case.name in ("softmax", "bfloat", "sorted", "gather")]
     make_bundles(tmp_path, ARCH, cases=chosen)
     assert names(tmp_path) == [case.name for case in chosen]

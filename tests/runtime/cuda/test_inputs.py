@@ -209,7 +209,7 @@ def test_an_empty_array_needs_no_memory() -> None:
     assert program(WithDlpack(driver, VALUES[:0]), n=0)[0].numpy().shape == (0,)
 
 
-def test_what_is_no_capsule_is_refused() -> None:
+def test_objects_other_than_capsules_are_refused() -> None:
     program, driver = doubling()
 
     class NoCapsule(WithDlpack):

@@ -45,7 +45,7 @@ def loaded_on(sketch: CudaSketch, capability: tuple[int, int]) -> list[bytes]:
     return driver.log.loaded
 
 
-def test_what_was_assembled_for_the_device_is_preferred() -> None:
+def test_a_cubin_of_the_device_is_preferred() -> None:
     assert loaded_on(with_binary("cuda:sm_90"), (9, 0)) == [CUBIN]
     assert loaded_on(with_binary("cuda:sm_90a"), (9, 0)) == [CUBIN]
 
@@ -236,7 +236,7 @@ def test_a_stream_may_be_given_by_a_program_to_another() -> None:
         (CoreStream(5, 1), "version 1 of the CUDA stream"),
     ],
 )
-def test_what_is_no_stream_is_refused(given: object, message: str) -> None:
+def test_objects_other_than_streams_are_refused(given: object, message: str) -> None:
     with pytest.raises(CallInputError, match=message):
         one_kernel().gpu_program().on(given)
 

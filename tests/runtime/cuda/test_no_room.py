@@ -17,7 +17,7 @@ from tests.runtime.cuda.test_memory import chain
         (13_000, r"output 0 \(var 106\) takes", 52_000),
     ],
 )
-def test_what_a_gpu_has_no_room_for_is_named_with_its_size(count: int, what: str, size: int) -> None:
+def test_a_buffer_without_room_on_the_gpu_is_named_with_its_size(count: int, what: str, size: int) -> None:
     sketch = chain()
     program = sketch.gpu_program(sketch.driver(capacity=200_000))
     with pytest.raises(OutOfDeviceMemoryError, match=f"^{what} [0-9]+ bytes, for which the GPU has no room") as caught:

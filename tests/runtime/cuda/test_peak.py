@@ -43,7 +43,7 @@ def test_the_compiler_counts_as_many_products_per_cycle(name: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["multiprocessors", "clock_khz", "memory_khz", "memory_bits"])
-def test_what_the_driver_leaves_out_is_not_guessed(field: str) -> None:
+def test_figures_missing_from_the_driver_are_not_guessed(field: str) -> None:
     assert replace(HOPPER, **{field: 0}).peak is None
 
 

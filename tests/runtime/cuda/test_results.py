@@ -140,7 +140,7 @@ def test_an_8_bit_float_has_a_name_in_dlpack_and_none_in_the_interface(name: str
 
 
 @pytest.mark.parametrize("name", ["int4", "uint2", "float4_e2m1fn"])
-def test_what_is_packed_in_dlpack_goes_by_numpy(name: str) -> None:
+def test_packed_types_are_exchanged_through_numpy(name: str) -> None:
     result, _ = copied(np.array([1, 0], getattr(ml_dtypes, name)))
     with pytest.raises(BufferError, match=f"no element type for {name}"):
         result.__dlpack__()
@@ -236,7 +236,7 @@ def test_an_array_says_what_it_is() -> None:
         len(scalar)
 
 
-def test_what_another_library_writes_into_a_result_is_what_the_next_call_reads() -> None:
+def test_writes_of_another_library_into_a_result_are_read_by_the_next_call() -> None:
     sketch = CudaSketch(symbols={"n": (1, 100)})
     x, out = sketch.buffer([N], "input"), sketch.buffer([N], "output")
     sketch.elementwise(DOUBLE, "double_it", [x, out])
