@@ -14,7 +14,7 @@ from tensorkiln.expr import Dim
 
 from .frame import Frame
 
-GROUP, FIRST, ROW, LINE, PLACE = "group", "first", "row", "line", "place"
+GROUP, FIRST, ROW, LINE, PLACE = "group", "first", "row", "row_line", "row_place"
 RowEmission = Callable[[Index, IndexEmitter], None]
 """Emits one row, given its position in each of the row loops."""
 Reduction = Callable[[Index, Sequence[IndexEmitter]], Sequence[ir.Value]]

@@ -31,7 +31,9 @@ SYMBOLIC_EXTENT = 256
 TRANSPOSE_TILE = 32
 """Rows and columns of a tile of a transposition: two cache lines of float32."""
 LEAST_ACROSS = 8
-"""Least points along which a transposition reads contiguous elements: those of a block of channels."""
+"""Least points along which a transposition reads contiguous elements: those of a block of channels. One that writes so
+few is left to loops: weights are stored in such blocks once, and its code takes longer to compile.
+"""
 
 
 ROW = 0
@@ -128,7 +130,7 @@ def read_across(body: KernelBody) -> int | None:
             continue
         across = access.strides.index(1)
         largest = [body.space.largest(body.rows[number].extent) for number in (across, -1)]
-        if min(largest) >= LEAST_ACROSS and max(largest) > TRANSPOSE_TILE:
+        if largest[0] >= LEAST_ACROSS and largest[1] > TRANSPOSE_TILE:
             return across
     return None
 

@@ -129,7 +129,7 @@ def test_a_transpose_is_cut_in_square_tiles() -> None:
     assert [expr.evaluate(loop.extent, corner) for loop in (row, column)] == [70 - 64, 100 - 96]
 
 
-@pytest.mark.parametrize("shape", [(LEAST_ACROSS - 1, 100), (100, LEAST_ACROSS - 1), (TRANSPOSE_TILE,) * 2])
+@pytest.mark.parametrize("shape", [(100, LEAST_ACROSS - 1), (TRANSPOSE_TILE, 100)])
 def test_a_small_transpose_is_not_cut(shape: tuple[int, int]) -> None:
     assert TRANSPOSE_TILE not in first_rows(transposed(*shape))
 
