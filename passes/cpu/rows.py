@@ -14,6 +14,7 @@ from tensorkiln.expr import Dim
 
 from .frame import Frame
 
+# No emission of a row names a loop or a value like these: the same name would be taken for the row's position.
 GROUP, FIRST, ROW, LINE, PLACE = "group", "first", "row", "row_line", "row_place"
 RowEmission = Callable[[Index, IndexEmitter], None]
 """Emits one row, given its position in each of the row loops."""
