@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import pytest
 
-from tensorkiln import expr
 from tensorkiln.build import Builder, Tensor, conv2d, max_pool2d, relu
 from tensorkiln.graph import Graph
-from tensorkiln.reference import evaluate
 from tests import checked, emulated
 from tests.compiled import compiled, runs_here
+from tests.numerics.against_reference import compare, normal_arrays
 
 
 def image(b: Builder, channels: int, batch: bool = False) -> Tensor:
@@ -53,17 +49,6 @@ def graph_of(name: str) -> Graph:
     return b.graph()
 
 
-def arrays_for(graph: Graph, **symbols: int) -> list[np.ndarray]:
-    rng = np.random.default_rng(4)
-    shapes = [[expr.evaluate(dim, symbols) for dim in graph.types[var].shape] for var in graph.input_vars]
-    return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
-
-
-def compare(found: Sequence[np.ndarray], graph: Graph, arrays: Sequence[np.ndarray], **symbols: int) -> None:
-    for one, other in zip(found, evaluate(graph, *arrays, **symbols), strict=True):
-        np.testing.assert_allclose(one, other, 1e-4, 1e-4)
-
-
 @pytest.mark.parametrize("isa", ["cpu:x86-64-v3", "cpu:x86-64-v4"])
 @pytest.mark.parametrize("name", CASES)
 def test_a_convolution_of_images_of_any_size_is_a_contraction(name: str, isa: str) -> None:
@@ -75,7 +60,7 @@ def test_a_convolution_of_images_of_any_size_is_a_contraction(name: str, isa: st
         pytest.skip(f"this processor lacks instructions of {isa}")
     for size in SIZES:
         symbols = {key: value for key, value in size.items() if key in graph.symbols}
-        arrays = arrays_for(graph, **symbols)
+        arrays = normal_arrays(graph, 4, **symbols)
         compare(checked.run(made, *arrays, threads=2, **symbols), graph, arrays, **symbols)
 
 
@@ -83,5 +68,5 @@ def test_a_convolution_of_images_of_any_size_is_a_contraction(name: str, isa: st
 def test_a_gpu_computes_convolutions_of_images_of_any_size(name: str) -> None:
     graph = graph_of(name)
     symbols = {key: value for key, value in {"n": 2, "h": 9, "w": 7}.items() if key in graph.symbols}
-    arrays = arrays_for(graph, **symbols)
+    arrays = normal_arrays(graph, 4, **symbols)
     compare(emulated.run(graph, *arrays, **symbols), graph, arrays, **symbols)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import product
 from typing import Literal
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,10 +18,10 @@ from tensorkiln import expr
 from tensorkiln.build import Builder, Tensor, relu
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
-from tensorkiln.reference import evaluate
 from tests import checked, emulated
 from tests.compiled import compiled, runs_here, target, with_texts
 from tests.filecheck import check_ir
+from tests.numerics.against_reference import compare, normal_arrays
 from tests.numerics.cases.turns import EXAMPLES
 
 
@@ -65,17 +63,6 @@ def graph_of(name: str) -> Graph:
     return b.graph()
 
 
-def arrays_for(graph: Graph, **symbols: int) -> list[np.ndarray]:
-    rng = np.random.default_rng(3)
-    shapes = [[expr.evaluate(dim, symbols) for dim in graph.types[var].shape] for var in graph.input_vars]
-    return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
-
-
-def compare(found: Sequence[np.ndarray], graph: Graph, arrays: Sequence[np.ndarray], **symbols: int) -> None:
-    for one, other in zip(found, evaluate(graph, *arrays, **symbols), strict=True):
-        np.testing.assert_allclose(one, other, 1e-4, 1e-4)
-
-
 @pytest.mark.parametrize("isa", ["cpu:x86-64-v3", "cpu:x86-64-v4"])
 @pytest.mark.parametrize("name", CASES)
 def test_a_product_of_merged_dimensions_is_a_contraction(name: str, isa: str) -> None:
@@ -86,7 +73,7 @@ def test_a_product_of_merged_dimensions_is_a_contraction(name: str, isa: str) ->
         pytest.skip(f"this processor lacks instructions of {isa}")
     for size in (1, 5):
         symbols = dict.fromkeys(graph.symbols, size)
-        arrays = arrays_for(graph, **symbols)
+        arrays = normal_arrays(graph, 3, **symbols)
         compare(checked.run(made, *arrays, threads=2, **symbols), graph, arrays, **symbols)
 
 
@@ -94,7 +81,7 @@ def test_a_product_of_merged_dimensions_is_a_contraction(name: str, isa: str) ->
 def test_a_gpu_computes_a_product_of_merged_dimensions(name: str) -> None:
     graph = graph_of(name)
     symbols = dict.fromkeys(graph.symbols, 3)
-    arrays = arrays_for(graph, **symbols)
+    arrays = normal_arrays(graph, 3, **symbols)
     compare(emulated.run(graph, *arrays, **symbols), graph, arrays, **symbols)
 
 
@@ -133,7 +120,7 @@ def merged(draw: st.DrawFn) -> Graph:
 def test_any_merged_dimensions_give_what_the_reference_gives(
     graph: Graph, isa: str, schedule: Literal["auto", "none"]
 ) -> None:
-    arrays = arrays_for(graph)
+    arrays = normal_arrays(graph, 3)
     made = with_texts(CompileRequest(graph, target(isa), CompileOptions(schedule=schedule)))
     compare(checked.run(made, *arrays, threads=3), graph, arrays)
 
