@@ -1,4 +1,4 @@
-"""Who may begin a compile that may crash: two who crash at most, whatever becomes of them and whatever others say."""
+"""Attempts at a compile that may crash: at most two members crash, however they end and whatever others claim."""
 
 from __future__ import annotations
 
