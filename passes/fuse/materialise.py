@@ -15,6 +15,7 @@ from tensorkiln import expr
 from tensorkiln.dtypes import DType
 
 from ..loops.contraction import is_exact_widening
+from ..loops.domain import MOST_WINDOW
 from ..loops.index_space import IndexSpace
 from ..values import Function, Value, users_of
 from .costs import MOVEMENT, Costs
@@ -33,9 +34,6 @@ MAX_INDEX = 64
 """Most occurrences of the index of one axis in an address: each reshape that merges and splits may double it."""
 RELOAD = 6
 """The cost of storing an element and loading it again on a CPU core, in additions."""
-MOST_WINDOW = 64
-"""Most points of a window of one channel that reads padding under conditions: as many as a strip of vectors reduces in
-registers."""
 _HOISTED_RELOADS = 10
 """Reloads that a value invariant in the inner loops may cost before it is stored."""
 

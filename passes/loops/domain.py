@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
 from ..values import Value
 from .index_space import Index, IndexSpace, rejoin
+
+MOST_WINDOW: Final = 64
+"""Most points of a window that a strip of vectors reduces in registers: longer reductions sum columns in memory, and
+read a padded image that is stored.
+"""
 
 
 @dataclass(frozen=True, slots=True)

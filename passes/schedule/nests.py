@@ -23,7 +23,7 @@ from tensorkiln.schedule import KernelItem, Vectorize
 
 from ..loops.accesses import loads
 from ..loops.body import KernelBody, Stage, inner_loops
-from ..loops.domain import Loop, extent_of
+from ..loops.domain import MOST_WINDOW, Loop, extent_of
 from ..loops.index_space import linear_form
 from ..loops.scalar_dag import Apply, Choose, Guard, Interner, Load, Node, conditions_of, indices, walk
 from ..loops.substitution import over
@@ -42,8 +42,6 @@ PLAIN: Final = frozenset(
     | {("ternary", kind) for kind in ("where", "mulacc")}
 )
 """Operations that take a few instructions on vectors and scalars alike. Stages with others are left to linalg."""
-MOST_TERMS: Final = 64
-"""Most points of a window: longer reductions sum columns in memory."""
 MOST_STEP: Final = 1 << 24
 """Largest step of an index between two points: the offsets of a vector's lanes must fit 32 bits."""
 
@@ -120,7 +118,7 @@ def _strip_loop(stage: Stage, loops: Sequence[Loop], nodes: Interner) -> Loop | 
     """
     parallel = [loop for loop in loops if not loop.is_reduction]
     reduced = extent_of(loop for loop in loops if loop.is_reduction)
-    if not parallel or not isinstance(reduced, int) or reduced > MOST_TERMS:
+    if not parallel or not isinstance(reduced, int) or reduced > MOST_WINDOW:
         return None
     last = parallel[-1]
     if isinstance(last.extent, int) and last.extent < LEAST_EXTENT:
