@@ -150,7 +150,8 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
             if number in results:
                 emit_result(emit, results[number], here)
             elif number in sums:
-                emit_sum(emit, sums[number], totals[number], here)
+                (nest,) = nests[number]
+                emit_sum(emit, sums[number], totals[number], here, nest.strip)
             elif streams := ahead.get(number):
                 emit_beside(emit, body, nests[number][0], streams, here)
             else:

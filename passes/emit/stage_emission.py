@@ -23,9 +23,10 @@ from ..loops.index_space import linear_form
 from ..loops.scalar_dag import Apply, Interner, Load, Node, walk
 from ..origins import at_stage
 from ..scalar.registers import from_memory, register_type, stored_type, to_memory
-from ..schedule.nests import PLAIN, Strip
+from ..schedule.nests import PLAIN, Strip, is_window
 from ..to_linalg.write_kernel import iterator_types
 from .accumulation import Accumulation, LikelyMaximum, Maximum, accumulation_of, combined, identity
+from .column_emission import ColumnEmitter
 from .emission import Emitter, Reciprocals
 from .index_emission import IndexEmitter
 from .memory import Memory, register, strided_view
@@ -49,7 +50,8 @@ class StageEmitter:
         """Emit `stage`; `loops` are those inside the row, outermost first, and `strip` the one in masked vectors."""
         with at_stage(self.nodes, stage):
             if strip is not None:
-                StripEmitter(self.nodes, self.memory, self.traits, strip.lanes)(stage, loops, strip.loop, index)
+                emitter = StripEmitter if is_window(loops) else ColumnEmitter
+                emitter(self.nodes, self.memory, self.traits, strip.lanes)(stage, loops, strip.loop, index)
             elif stage.combine is None:
                 self._map(stage, loops, index)
             elif any(not loop.is_reduction for loop in loops):

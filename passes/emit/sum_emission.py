@@ -8,6 +8,7 @@ from dialect.mlir import arith, ir, linalg, memref
 from passes import scalar
 
 from ..loops.domain import extent_of
+from ..schedule.nests import Strip
 from ..schedule.sum_blocks import TOTAL, Blocks
 from .accumulation import identity
 from .index_emission import IndexEmitter
@@ -16,10 +17,14 @@ from .regions import nest
 from .stage_emission import Generic, StageEmitter, Target
 
 
-def emit_sum(emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexEmitter) -> None:
-    """Emit a sum for the current row; `totals` has room for a float64 for each sum of the row."""
+def emit_sum(
+    emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexEmitter, strip: Strip | None = None
+) -> None:
+    """Emit a sum for the current row; `totals` has room for a float64 for each sum of the row, and `strip` is the loop
+    in masked vectors.
+    """
     if blocks.columns:
-        _columns(emit, blocks, totals, index)
+        _columns(emit, blocks, totals, index, strip)
         return
     (value,) = row_sums(emit, blocks, [totals], [index])
     emit.keep(value, blocks.stage, index)
@@ -39,7 +44,9 @@ def row_sums(
     return [scalar.cast(TOTAL, dtype, memref.load(total, []), traits=traits) for total in totals]
 
 
-def _columns(emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexEmitter) -> None:
+def _columns(
+    emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexEmitter, strip: Strip | None
+) -> None:
     """Sum a block in the memory of the results, then replace it by the rounded totals so far."""
     columns, dtype, traits = blocks.columns, blocks.stage.elements[0].dtype, emit.traits
     strides = [extent_of(columns[number + 1 :]) for number in range(len(columns))]
@@ -50,7 +57,7 @@ def _columns(emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexE
     with Generic(emit, (), columns, targets, [index]):
         linalg.yield_([identity("sum", TOTAL), identity("sum", dtype)])
     with nest(blocks.over, index) as (here,):
-        emit(blocks.stage, blocks.within, here)
+        emit(blocks.stage, blocks.within, here, strip)
         with Generic(emit, (), columns, targets, [here]) as (_, (before, block)):
             total = arith.addf(before, scalar.cast(dtype, TOTAL, block, traits=traits))
             linalg.yield_([total, scalar.cast(TOTAL, dtype, total, traits=traits)])

@@ -8,7 +8,7 @@ from dialect.mlir import arith, ir, vector
 from passes import scalar
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
-from tensorkiln.expr import Dim, free_symbols, substitute, symbol
+from tensorkiln.expr import Dim, substitute, symbol
 
 from ..loops.index_space import linear_form
 from ..loops.scalar_dag import (
@@ -21,8 +21,7 @@ from ..loops.scalar_dag import (
     IsTrue,
     Load,
     Node,
-    indices,
-    walk,
+    depends_on,
 )
 from ..scalar.form import form_of
 from ..scalar.number import literal
@@ -100,7 +99,7 @@ class VectorEmitter(NodeWriter):
         return VectorEmitter(self.nodes, self.memory, self.traits, (self.loop, lanes), points, index, self.register)
 
     def _write(self, node: Node) -> ir.Value:
-        if any(self.loop in free_symbols(dim) for each in walk([node], self.nodes) for dim in indices(each)):
+        if depends_on(node, self.loop, self.nodes):
             return super()._write(node)
         if isinstance(node, Constant):
             return literal(form_of(node.dtype).over(self.lanes), node.value).value

@@ -6,15 +6,19 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tensorkiln import expr
 from tensorkiln.canonical.rename import dims_of
+from tensorkiln.expr import Dim
 
 from ..loops.contraction import is_exact_widening
-from ..values import Function, Value
+from ..values import Function, Value, users_of
 from .costs import LITERAL, MOVEMENT
 
 _FREE_ELEMENTS = 65536
 """A value with at most so many elements is kept even if it is larger than the parameters it is computed from."""
 
 
+_LEAST_WIDENING = 2
+"""How many times as large as its narrow operands a matrix is at least that is computed where it is read."""
+_STEADY = frozenset({"reshape", "permute", "expand", "detach", "fuse"})
 _AT_EACH_CALL = frozenset({"custom", "copy", "while", "while_result", *LITERAL})
 
 
@@ -36,7 +40,7 @@ def prepared_values(function: Function, live: Sequence[Value]) -> frozenset[Valu
         is_ours = bool(value.operands) and value.kind not in _AT_EACH_CALL
         if is_ours and all(each in literals or each in prepared for each in value.operands) and _is_static(value):
             prepared.add(value)
-    return frozenset(prepared)
+    return frozenset(prepared - _widened_where_read(live, prepared))
 
 
 def stored_before(
@@ -61,6 +65,74 @@ def stored_before(
     return stored
 
 
+def _widened_where_read(live: Sequence[Value], prepared: Collection[Value]) -> set[Value]:
+    """Prepared values that the product of a vector and a matrix computes from narrower ones, such as weights of a byte.
+
+    Such a product reads each element once, so memory limits it, and not arithmetic.
+    """
+    users = users_of(live)
+    narrow = _Narrow()
+    found: set[Value] = set()
+    for value in live:
+        is_product = value.kind == "binop" and value.text("op") == "mul" and value not in prepared
+        if is_product and any(user.kind == "reduce_axis" for user in users[value]):
+            for factor in value.operands:
+                *moved, matrix = _moved(factor)
+                is_matrix = matrix in prepared and _elements(matrix) == _elements(value)
+                if is_matrix and narrow.bytes_of(matrix) * _LEAST_WIDENING <= matrix.dtype.itemsize:
+                    chain = narrow.above(matrix).union(moved)
+                    if not any(user in prepared and user not in chain for each in chain for user in users[each]):
+                        found |= chain
+    return found
+
+
+class _Narrow:
+    """Bytes to read for an element of a value, if the arithmetic behind it may run where it is read."""
+
+    def __init__(self) -> None:
+        self._known: dict[Value, int] = {}
+
+    def bytes_of(self, value: Value) -> int:
+        """The bytes of the value itself or, if these are fewer, of the values that it is computed from."""
+        if value not in self._known:
+            own = value.dtype.itemsize
+            self._known[value] = min(own, self._behind(value)) if _is_widening(value) else own
+        return self._known[value]
+
+    def above(self, value: Value) -> set[Value]:
+        """The values to compute where `value` is read."""
+        if not _is_widening(value) or self._behind(value) > self.bytes_of(value):
+            return set()
+        return {value}.union(*map(self.above, _as_large(value)))
+
+    def _behind(self, value: Value) -> int:
+        return sum(map(self.bytes_of, _as_large(value)))
+
+
+def _is_widening(value: Value) -> bool:
+    """Whether the value may be part of a dequantisation."""
+    is_plain = value.kind == "binop" and value.text("op") in ("add", "sub", "mul")
+    return is_plain or value.kind == "cast" or value.kind in _STEADY
+
+
+def _moved(value: Value) -> list[Value]:
+    """The value and those behind movement ops that keep each element once, to the last one."""
+    found = [value]
+    while value.kind in _STEADY and _as_large(value):
+        (value,) = value.operands
+        found.append(value)
+    return found
+
+
+def _as_large(value: Value) -> list[Value]:
+    """The operands with as many elements; others are expanded, such as scales."""
+    return [operand for operand in value.operands if _elements(operand) == _elements(value)]
+
+
+def _elements(value: Value) -> Dim:
+    return expr.product(value.shape)
+
+
 def _is_static(value: Value) -> bool:
     return all(isinstance(dim, int) for dim in value.shape) and not any(dims_of(tuple(value.fields.values())))
 
@@ -81,7 +153,14 @@ def _computed(value: Value) -> list[Value]:
 def _is_worth(value: Value, parameters: Collection[Value]) -> bool:
     if not parameters or (value.kind == "cast" and is_exact_widening(value.operands[0].dtype, value.dtype)):
         return False
-    elements = expr.product(value.shape)
-    most = expr.add(*(expr.product(parameter.shape) for parameter in parameters))
+    elements = _known_elements(value)
+    room = sum(map(_known_elements, parameters))
+    # Numbers of less than a byte take a byte each once they are unpacked.
+    bits = sum(8 * parameter.dtype.itemsize * _known_elements(parameter) for parameter in parameters)
+    return elements <= max(_FREE_ELEMENTS, room) or elements * value.dtype.bits <= bits
+
+
+def _known_elements(value: Value) -> int:
+    elements = _elements(value)
     assert isinstance(elements, int), "what is prepared has a static shape"
-    return elements <= _FREE_ELEMENTS or (isinstance(most, int) and elements <= most)
+    return elements

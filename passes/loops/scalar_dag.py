@@ -298,6 +298,11 @@ def indices(node: Node) -> Iterator[Dim]:
     yield from conditions_on_indices(node)
 
 
+def depends_on(node: Node, name: str, nodes: Interner) -> bool:
+    """Whether an index in the program of `node` contains the name of a loop."""
+    return any(name in free_symbols(dim) for each in walk([node], nodes) for dim in indices(each))
+
+
 def conditions_on_indices(node: Node) -> Iterator[Dim]:
     """The conditions of `node` itself that are index expressions."""
     return (condition for condition in conditions_of(node) if isinstance(condition, int | Expr))

@@ -10,7 +10,7 @@ the choice back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import count, pairwise
@@ -25,7 +25,7 @@ from ..loops.accesses import loads
 from ..loops.body import KernelBody, Stage, inner_loops
 from ..loops.domain import MOST_WINDOW, Loop, extent_of
 from ..loops.index_space import linear_form
-from ..loops.scalar_dag import Apply, Choose, Guard, Interner, Load, Node, conditions_of, indices, walk
+from ..loops.scalar_dag import Apply, Choose, Guard, Interner, Load, Node, conditions_of, depends_on, indices, walk
 from ..loops.substitution import over
 from .choice import bounded
 from .record import PlacedAxis, nested
@@ -117,15 +117,35 @@ def _strip_loop(stage: Stage, loops: Sequence[Loop], nodes: Interner) -> Loop | 
     it. Maps without conditions and long reductions are left to linalg.
     """
     parallel = [loop for loop in loops if not loop.is_reduction]
-    reduced = extent_of(loop for loop in loops if loop.is_reduction)
-    if not parallel or not isinstance(reduced, int) or reduced > MOST_WINDOW:
+    if not parallel:
         return None
     last = parallel[-1]
     if isinstance(last.extent, int) and last.extent < LEAST_EXTENT:
         return None
+    if not is_window(loops):
+        is_product = len(parallel) == 1 and _multiplies_matrix(stage, last, nodes)
+        return last if is_product and takes_vectors(stage, last, nodes) else None
     if stage.combine is None and not any(asks(load, last) for load in loads(stage.elements, nodes)):
         return None
     return last if takes_vectors(stage, last, nodes) else None
+
+
+def is_window(loops: Iterable[Loop]) -> bool:
+    """Whether the reduction loops have so few points that a sum stays in registers."""
+    points = extent_of(loop for loop in loops if loop.is_reduction)
+    return isinstance(points, int) and points <= MOST_WINDOW
+
+
+def _multiplies_matrix(stage: Stage, column: Loop, nodes: Interner) -> bool:
+    """Whether the stage sums products of floats of which one factor is shared by all columns, and
+    the others are in lines."""
+    element, *others = stage.elements
+    if others or stage.combine != "sum" or not isinstance(element, Apply) or not element.dtype.is_float:
+        return False
+    is_product = (element.op, *element.attributes[:1]) == ("binop", "mul")
+    is_shared = [not depends_on(factor, column.name, nodes) for factor in element.args]
+    are_lines = all(_step(load.address, column) in (0, 1) for load in loads(stage.elements, nodes))
+    return is_product and are_lines and sum(is_shared) == 1
 
 
 def takes_vectors(stage: Stage, along: Loop, nodes: Interner, loaded: AbstractSet[Load] = frozenset()) -> bool:
