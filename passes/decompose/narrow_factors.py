@@ -54,11 +54,12 @@ def _widened(value: ir.Value) -> ir.Value | None:
 
 
 def _is_factor(op: Any) -> bool:
-    """Whether the result is used once, as a factor, though it may be moved or made smaller by a zero point before."""
-    uses = list(op.operation.results[0].uses)
-    if len(uses) != 1:
-        return False
-    user = uses[0].owner
+    """Whether all uses of the result are factors, though it may be moved or made smaller by a zero point before."""
+    users = [use.owner for use in op.operation.results[0].uses]
+    return bool(users) and all(map(_takes_factor, users))
+
+
+def _takes_factor(user: Any) -> bool:
     if isinstance(user, BinopOp):
         return user.op is BinopKind.MUL or (user.op in (BinopKind.ADD, BinopKind.SUB) and _is_factor(user))
     return user.operation.name in _MOVES and _is_factor(user)
