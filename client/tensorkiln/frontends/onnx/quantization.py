@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from onnx.helper import tensor_dtype_to_np_dtype
 
@@ -15,6 +17,10 @@ from .elementwise import saturates
 from .node import Node
 from .parameters import element_type
 from .value import Value
+
+
+_WHOLE: Final = MappingProxyType({DType.FLOAT32: 1.5 * 2.0**23, DType.FLOAT64: 1.5 * 2.0**52})
+"""Between this and a third more or less, floats are the whole numbers."""
 
 
 def _aligned(node: Node, parameter: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
@@ -50,9 +56,20 @@ def _quantized(
         shifted = quotient if zero is None else quotient + zero.cast(kind)
         return shifted.cast(dtype, saturate=saturate)
     wide = DType.FLOAT64 if kind is DType.FLOAT64 else DType.FLOAT32
-    ratio = build.rint((x.cast(kind) / scale.cast(kind)).cast(wide))
-    shifted = ratio if zero is None else ratio + zero.cast(wide)
-    return shifted.clip(float(dtype.min), float(dtype.max)).cast(dtype)
+    return _rounded((x.cast(kind) / scale.cast(kind)).cast(wide), zero, dtype)
+
+
+def _rounded(x: Tensor, zero: Tensor | None, dtype: DType) -> Tensor:
+    """`x`, float32 or float64, rounded to even, plus the zero point, in the range of an integer `dtype` of up to 16
+    bits.
+
+    It is limited first, so that adding and subtracting _WHOLE rounds it.
+    """
+    low, high, whole = float(dtype.min), float(dtype.max), _WHOLE[x.dtype]
+    if zero is None:
+        return (x.clip(low, high) + whole - whole).cast(dtype)
+    shift = zero.cast(x.dtype)
+    return (x.clip(low - shift, high - shift) + whole - whole + shift).cast(dtype)
 
 
 def quantize(node: Node) -> Value:
@@ -117,7 +134,8 @@ def qlinear_matmul(node: Node) -> Value:
     rows, zero = _rows(node.tensor(0)), node.tensor(7)
     total = _centred(node, 0, 2, rows) @ _centred(node, 3, 5, _one)
     scale = rows(node.tensor(1)).cast(DType.FLOAT32) * _one(node.tensor(4)).cast(DType.FLOAT32)
-    return _quantized(total.cast(DType.FLOAT32) * scale, rows(node.tensor(6)), rows(zero), zero.dtype)
+    factor = scale / rows(node.tensor(6)).cast(DType.FLOAT32)
+    return _rounded(total.cast(DType.FLOAT32) * factor, rows(zero), zero.dtype)
 
 
 def _by_channel(rank: int) -> Callable[[Tensor], Tensor]:
@@ -132,7 +150,7 @@ def conv_integer(node: Node) -> Value:
 
 
 def qlinear_conv(node: Node) -> Value:
-    """An integer convolution; a float factor per output channel rescales the sums to the result's scale."""
+    """An integer convolution; a float factor per output channel brings the sums to the result's scale."""
     rank = node.tensor(3).rank
     x, weight = _centred(node, 0, 2, _one), _centred(node, 3, 5, _by_channel(rank))
     total = convolved(node, x, weight, None)
@@ -142,8 +160,9 @@ def qlinear_conv(node: Node) -> Value:
     weight_scale = node.tensor(4)
     factor = weight_scale.reshape([-1, *spatial]) if weight_scale.rank else weight_scale
     zero = node.tensor(7)
-    scaled = total.cast(DType.FLOAT32) * (_one(node.tensor(1)).cast(DType.FLOAT32) * factor.cast(DType.FLOAT32))
-    return _quantized(scaled, _one(node.tensor(6)), _one(zero), zero.dtype)
+    scale = _one(node.tensor(1)).cast(DType.FLOAT32) * factor.cast(DType.FLOAT32)
+    ratio = scale / _one(node.tensor(6)).cast(DType.FLOAT32)
+    return _rounded(total.cast(DType.FLOAT32) * ratio, _one(zero), zero.dtype)
 
 
 OPERATORS: dict[str, Callable[[Node], Value]] = {
