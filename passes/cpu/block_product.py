@@ -21,11 +21,12 @@ from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
 
-from . import pairs
+from . import narrow_products
 from .blocking import Blocking
 from .few_rows import FEW_ROWS, multiply_few_rows
 from .frame import Frame
 from .micro_kernel import LeftSteps, Prefetches, Results, micro_kernel
+from .narrow_products import product_of
 from .offset_table import fill_tables
 from .pack_function import Panels, pack
 from .packing import SHORT_RUN, InPlace, InRows, Packed, Source, in_place, in_runs, packed_of, source_of
@@ -49,13 +50,8 @@ class Factors:
     parts: Contraction
     left: Source | Packed | InRows | InPlace
     right: Source | Packed
-    are_pairs: bool = False
-    """Whether both are packed as pairs of 16-bit integers."""
-
-    @property
-    def steps(self) -> int:
-        """Steps of the depth in an element of a packed operand."""
-        return pairs.STEPS if self.are_pairs else 1
+    steps: int = 1
+    """Steps of the depth in an element of a packed operand: several if both are packed narrow integers."""
 
     @property
     def streams(self) -> bool | None:
@@ -70,11 +66,11 @@ class Factors:
         return rows <= FEW_ROWS if isinstance(rows, int) else None
 
 
-def factors_of(parts: Contraction, names: Sequence[str], lanes: int, *, has_pairs: bool = False) -> Factors | None:
+def factors_of(parts: Contraction, names: Sequence[str], lanes: int, *, together: int = 1) -> Factors | None:
     """The operands of a contraction with loops called `names`; None if an operand is in panels of other loops.
 
-    A right operand in contiguous runs of whole vectors of `lanes` elements is read as panels. A target that `has_pairs`
-    multiplies narrow integers in pairs.
+    A right operand in contiguous runs of whole vectors of `lanes` elements is read as panels. A target adds
+    the products of so many narrow integers `together`.
     """
     left = _operand(parts.left, parts, parts.rows, (parts.rows, parts.depth), names)
     right = in_runs(parts.right, parts, names, lanes)
@@ -82,8 +78,9 @@ def factors_of(parts: Contraction, names: Sequence[str], lanes: int, *, has_pair
         right = _operand(parts.right, parts, parts.columns, (parts.depth, parts.columns), names)
     if left is None or right is None:
         return None
-    are_narrow = all(isinstance(each, Source) and each.dtype in pairs.NARROW for each in (left, right))
-    return Factors(parts, left, right, has_pairs and are_narrow and parts.dtype in pairs.SUMS)
+    if isinstance(left, Source) and isinstance(right, Source) and parts.dtype in narrow_products.SUMS:
+        return Factors(parts, left, right, narrow_products.together(left.dtype, right.dtype, together))
+    return Factors(parts, left, right)
 
 
 def prefetches(factors: Factors) -> Prefetches:
@@ -179,8 +176,8 @@ class BlockProduct:
         self.module, self.traits = module_of(frame.entry), frame.machine.traits
         self.right_memory = bases[right.operand]
         product = Product(dtype, factors.parts.rounding, self.traits)
-        if factors.are_pairs:
-            product = pairs.PairProduct(dtype, None, self.traits, self.module)
+        if factors.steps > 1:
+            product = product_of(dtype, factors.parts.left.load.dtype, factors.steps, self.traits, self.module)
         self.of = product
         columns = extent_of(factors.parts.columns)
         rest = columns % blocking.tile_columns if isinstance(columns, int) else 1
@@ -356,8 +353,8 @@ class BlockProduct:
         fill_tables(self.module, tables[len(forms) :], forms, source.inner, start, count, index)
 
     def _pack_right(self, source: Source, index: IndexEmitter) -> None:
-        """Pack as `[column tile][step][tile_columns]`. A step that pads the last pair repeats the last one: on the left
-        it is zero.
+        """Pack as `[column tile][step][tile_columns]`. A step that pads the last element repeats the last step: on
+        the left it is zero.
         """
         tile = self.blocking.tile_columns
         padded = expr.mul(expr.ceildiv(symbol("columns"), tile), tile)
@@ -384,6 +381,6 @@ class BlockProduct:
         index: IndexEmitter,
     ) -> None:
         memory = self.bases[source.operand]
-        paired = ("inner" if packed is self.left else "outer") if self.factors.are_pairs else None
-        panels = Panels(self.factors.parts.dtype, layout, self.blocking.lanes, self.traits, paired)
+        joined = "inner" if packed is self.left else "outer"
+        panels = Panels(self.factors.parts.dtype, layout, self.blocking.lanes, self.traits, joined, self.factors.steps)
         pack(self.module, source, memory, packed, tables, counts, symbol(first), panels, index)

@@ -72,7 +72,7 @@ class Problem:
 
     def _packed(self, lanes: int, machine: Machine) -> Factors:
         names = [loop.name for loop in self.body.stages[0].domain.loops]
-        factors = factors_of(self.parts, names, lanes, has_pairs=machine.vectors.has_pairs)
+        factors = factors_of(self.parts, names, lanes, together=machine.vectors.together)
         assert factors is not None, "operands in panels of other loops are not found"
         return factors
 

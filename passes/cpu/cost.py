@@ -25,7 +25,7 @@ from tensorkiln.dtypes import DType
 from .block_product import Factors
 from .blocking import Blocking
 from .few_rows import FEW_ROWS, STEPS
-from .machine import CACHE_LINE, Machine
+from .machine import CACHE_LINE, PAIR, Machine
 from .packing import InPlace, InRows, Packed, Source
 
 OPERATION: Final = 0.26
@@ -129,8 +129,9 @@ def product_cycles(factors: Factors, blocking: Blocking, machine: Machine, at: E
     row_tiles, column_tiles = ceil(rows / blocking.tile_rows), ceil(columns / blocking.tile_columns)
     vectors = ceil(columns / blocking.lanes)
     steps = batch * row_tiles * ceil(depth / factors.steps)
-    # An instruction for each step of an element: the addition to the accumulator is one of its own.
-    products = steps * vectors * blocking.tile_rows * factors.steps / machine.core.products
+    # The products of pairs are added to the accumulator by an instruction of its own.
+    instructions = 2 if factors.steps == PAIR else 1
+    products = steps * vectors * blocking.tile_rows * instructions / machine.core.products
     side_by_side = blocking.tile_columns // factors.right.tile if isinstance(factors.right, Packed) else 1
     around = STEP + PANEL * max(side_by_side - 1, 0)
     products += steps * (column_tiles * (blocking.tile_rows * LOADED + around) + vectors * LOADED)

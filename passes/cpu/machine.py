@@ -17,19 +17,21 @@ MASKED_BITS: Final = 256
 """Bits of the narrowest vectors with masked load and store instructions."""
 CACHE_LINE: Final = 64
 """Bytes of a cache line."""
+PAIR, QUAD = 2, 4
+"""Products of narrow integers that an instruction adds: of 16 bits, and of bytes."""
 LAUNCH_NS: Final = 900
 """Nanoseconds between two kernels of a program."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorUnit:
-    """The number of vector `registers`, the `bits` of each, and whether an instruction multiplies pairs of 16-bit
-    integers and adds the two products.
+    """The number of vector `registers`, the `bits` of each, and how many products of narrow integers are added
+    `together` by an instruction.
     """
 
     bits: int
     registers: int
-    has_pairs: bool = False
+    together: int = 1
 
     def lanes(self, dtype: DType) -> int:
         """Elements of `dtype` in a register."""
@@ -45,12 +47,13 @@ def vector_unit(target: Target) -> VectorUnit:
     """The widest vectors that the target's features allow."""
     features = frozenset(target.features)
     if "avx512f" in features and "avx512vl" in features:
-        return VectorUnit(512, 32, has_pairs="avx512bw" in features)
+        most = QUAD if "avx512vnni" in features else PAIR
+        return VectorUnit(512, 32, together=most if "avx512bw" in features else 1)
     if "avx2" in features:
-        return VectorUnit(256, 16, has_pairs=True)
+        return VectorUnit(256, 16, together=QUAD if "avxvnni" in features else PAIR)
     if target.triple is not None and target.triple.startswith("aarch64"):
         return VectorUnit(128, 32)
-    return VectorUnit(128, 16, has_pairs="sse2" in features)
+    return VectorUnit(128, 16, together=PAIR if "sse2" in features else 1)
 
 
 @dataclass(frozen=True, slots=True)

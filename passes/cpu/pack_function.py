@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Literal
 
 from dialect.mlir import arith, func, ir, memref, scf, vector
@@ -19,10 +20,11 @@ from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
 
+from .machine import PAIR
+from .narrow_products import WORD_BITS
 from .packing import Source
 from .shared_functions import shared_function
 
-WORD_BITS = 32
 MASKED_BYTES = 32
 """Bytes of the narrowest vector with masked load instructions."""
 
@@ -34,20 +36,26 @@ class Panels:
     Inner entry `i` of outer entry `o` is at `o * outer stride + (i // tile) * panel + i % tile`, with `layout` being
     `(outer stride, tile, panel)`. They are stored `lanes` at a time.
 
-    An element may hold a `pair` of consecutive entries as 16-bit integers, of the inner or the outer index: strides
-    then count pairs.
+    An element may hold several consecutive entries `together`, of the index `joined`, as integers of so many times
+    fewer bits: strides then count elements.
     """
 
     dtype: DType
     layout: tuple[int, int, int]
     lanes: int
     traits: Traits
-    pair: Literal["inner", "outer"] | None = None
+    joined: Literal["inner", "outer"] = "inner"
+    together: int = 1
 
     @property
     def entries(self) -> int:
         """Inner entries in a vector."""
-        return self.lanes * (2 if self.pair == "inner" else 1)
+        return self.lanes * (self.together if self.joined == "inner" else 1)
+
+    @property
+    def outer(self) -> int:
+        """Outer entries in an element."""
+        return self.together if self.joined == "outer" else 1
 
 
 def pack(
@@ -71,9 +79,9 @@ def pack(
     layout = "x".join(map(str, panels.layout))
     transposes = source.is_transposed and source.dtype.itemsize >= WORD_BITS // 8
     how = "transposed" if transposes else f"{forms}_{inner}"
-    name = f"pack_{source.dtype}_{panels.dtype}_{layout}_{how}_{panels.lanes}" + (
-        f"_{panels.pair}" if panels.pair else ""
-    )
+    name = f"pack_{source.dtype}_{panels.dtype}_{layout}_{how}_{panels.lanes}"
+    if panels.together > 1:
+        name += f"_{panels.joined}_{panels.together}"
     word = ir.MemRefType.get([], ir.IntegerType.get_signless(WORD_BITS))
     elements = [ir.MemRefType.get([], stored_type(dtype)) for dtype in (source.dtype, panels.dtype)]
     types = [*elements, *[word] * (forms + inner), *[ir.IndexType.get()] * 4]
@@ -110,7 +118,7 @@ class _PackFunction:
 
     def _vectors(self, first: Dim, last: Dim, index: IndexEmitter) -> None:
         """Copy the inner elements of these outer ones, a vector at a time."""
-        outer = 2 if self.panels.pair == "outer" else 1
+        outer = self.panels.outer
         with loop("outer", first, expr.floordiv(last, outer), 1, index) as here:
             places = [expr.add(expr.mul(symbol("outer"), outer), number) for number in range(outer)]
             parts = [[self._part(table, place, here) for table in self.outer_tables] for place in places]
@@ -172,7 +180,7 @@ class _PackFunction:
         return self._elements(parts[0], kind, mask, zero, index)
 
     def _store(self, loaded: Sequence[ir.Value], outer: Dim, index: IndexEmitter) -> None:
-        """Store a vector of inner elements, or the pairs of two."""
+        """Store a vector of inner elements, or those of several outer ones together."""
         outer_stride, tile, panel = self.panels.layout
         quotient, lane = index.space.divide(symbol("place"), tile)
         lane = expr.floordiv(lane, self.lanes // self.panels.lanes)
@@ -183,15 +191,24 @@ class _PackFunction:
     def _packed(self, loaded: Sequence[ir.Value]) -> ir.Value:
         """A vector of elements as they are packed."""
         dtype, traits = self.panels.dtype, self.panels.traits
-        narrow = DType.INT16 if self.panels.pair == "inner" else dtype
+        together, words = self.panels.together, ir.VectorType.get([self.panels.lanes], self.word)
+        is_inner = together > 1 and self.panels.joined == "inner"
+        # A byte is as wide as a quarter of an element.
+        narrow = dtype if not is_inner else DType.INT16 if together == PAIR else self.source
         values = [cast(self.source, narrow, to_scalar(self.source, each), traits=traits) for each in loaded]
-        if self.panels.pair is None:
+        if together == 1:
             return values[0]
-        words = ir.VectorType.get([self.panels.lanes], self.word)
-        if self.panels.pair == "inner":
+        if is_inner:
             return vector.BitCastOp(words, values[0]).result
-        low, high = (vector.BroadcastOp(words, arith.constant(self.word, each)).result for each in (0xFFFF, 16))
-        return arith.ori(arith.andi(values[0], low), arith.shli(values[1], high))
+        bits = WORD_BITS // together
+        parts: list[ir.Value] = []
+        for number, value in enumerate(values):
+            low, shift = (
+                vector.BroadcastOp(words, arith.constant(self.word, each)).result
+                for each in ((1 << bits) - 1, number * bits)
+            )
+            parts.append(arith.shli(arith.andi(value, low), shift))
+        return reduce(arith.ori, parts)
 
     def _elements(self, part: ir.Value, kind: ir.Type, mask: ir.Value, zero: ir.Value, index: IndexEmitter) -> ir.Value:
         first = arith.index_cast(ir.IndexType.get(), part)

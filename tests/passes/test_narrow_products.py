@@ -1,4 +1,4 @@
-"""Products of narrow integers: pairs of 16-bit integers in one instruction, with the sums of any other order."""
+"""Products of narrow integers: pairs or quads of them in one instruction, with the sums of any other order."""
 
 from __future__ import annotations
 
@@ -40,16 +40,17 @@ def drawn(seed: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]
 NARROW = ("int8", "uint8", "int16")
 
 
-@settings(max_examples=20)
+@settings(max_examples=40)
 @given(
     st.sampled_from(NARROW),
     st.sampled_from(NARROW),
     st.tuples(st.integers(1, 40), st.integers(1, 300), st.integers(1, 70)),
     st.booleans(),
     st.booleans(),
+    st.sampled_from(["cpu:x86-64-v3", "cpu:native"]),
 )
 def test_a_product_of_narrow_integers_is_numpys(
-    left: str, right: str, sizes: tuple[int, int, int], transposed: bool, symbolic: bool
+    left: str, right: str, sizes: tuple[int, int, int], transposed: bool, symbolic: bool, target: str
 ) -> None:
     rows, depth, columns = sizes
     extents = ("m", "k") if symbolic else (rows, depth)
@@ -57,7 +58,7 @@ def test_a_product_of_narrow_integers_is_numpys(
     x = drawn(1, left, (rows, depth))
     y = drawn(2, right, (columns, depth) if transposed else (depth, columns))
     symbols = {"m": rows, "k": depth} if symbolic else {}
-    (made,) = checked.run_graph(graph, x, y, **symbols)
+    (made,) = checked.ready(graph, target)(x, y, **symbols)
     # Sums of int16 wrap around.
     expected = (x.astype(np.int64) @ (y.T if transposed else y).astype(np.int64)).astype(np.int32)
     np.testing.assert_array_equal(made, expected)
@@ -83,21 +84,23 @@ def test_a_convolution_of_bytes_without_their_zero_point_is_exact(padding: int, 
 
 
 @pytest.mark.parametrize(
-    ("level", "more", "instruction"),
+    ("level", "more", "left", "instruction"),
     [
-        ("x86-64-v2", (), "\tpmaddwd"),
-        ("x86-64-v3", (), "vpmaddwd"),
-        ("x86-64-v3", ("avxvnni",), "vpdpwssd"),
-        ("x86-64-v4", (), "vpmaddwd"),
-        ("x86-64-v4", ("avx512vnni",), "vpdpwssd"),
+        ("x86-64-v2", (), "int8", "\tpmaddwd"),
+        ("x86-64-v3", (), "int8", "vpmaddwd"),
+        ("x86-64-v3", ("avxvnni",), "int8", "vpdpbusd"),
+        ("x86-64-v3", ("avxvnni",), "uint8", "vpdpwssd"),
+        ("x86-64-v4", (), "int8", "vpmaddwd"),
+        ("x86-64-v4", ("avx512vnni",), "int8", "vpdpbusd"),
+        ("x86-64-v4", ("avx512vnni",), "int16", "vpdpwssd"),
     ],
 )
 def test_a_product_of_bytes_uses_the_instruction_of_its_target(
-    level: str, more: tuple[str, ...], instruction: str
+    level: str, more: tuple[str, ...], left: str, instruction: str
 ) -> None:
     known = Target.parse(level)
     target = known.model_copy(update={"features": tuple(sorted((*known.features, *more)))})
-    made = with_texts(CompileRequest(product("int8", "uint8", 64, 128, 64), target), "translate")
+    made = with_texts(CompileRequest(product(left, "uint8", 64, 128, 64), target), "translate")
     assert instruction in assembly(made.dumps["translate"], target)
 
 
