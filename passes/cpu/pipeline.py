@@ -22,7 +22,7 @@ from tensorkiln.dtypes import DType
 from tensorkiln.options import CompileOptions
 
 from .long_reductions import split_of
-from .machine import Machine
+from .machine import QUAD, Machine
 from .realise import add_entries, realise_kernels
 from .strategies import STRATEGIES, UNSCHEDULED
 
@@ -40,7 +40,7 @@ def cpu_pipeline(
     lanes = machine.vectors.lanes(DType.FLOAT32)
     reuse = Reuse.ROWS if options.fusion and is_scheduled else None
     return (
-        Stage("decompose", decompose, KILN),
+        Stage("decompose", partial(decompose, multiplies_bytes=machine.vectors.together == QUAD), KILN),
         *((Stage("split-reductions", partial(split_reductions, split_of=split_of), KILN),) if packs else ()),
         *(
             (Stage("block-channels", partial(block_channels, block=lanes), KILN),)

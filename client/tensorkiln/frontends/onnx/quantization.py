@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Final
 
+import numpy as np
 from onnx.helper import tensor_dtype_to_np_dtype
 
 from ... import build
@@ -17,7 +18,6 @@ from .elementwise import saturates
 from .node import Node
 from .parameters import element_type
 from .value import Value
-
 
 _WHOLE: Final = MappingProxyType({DType.FLOAT32: 1.5 * 2.0**23, DType.FLOAT64: 1.5 * 2.0**52})
 """Between this and a third more or less, floats are the whole numbers."""
@@ -111,7 +111,13 @@ def _centred(node: Node, place: int, zero: int, aligned: Callable[[Tensor], Tens
     """An operand without its zero point: integers in int32, narrow floats in float32."""
     x = node.tensor(place)
     wide = DType.FLOAT32 if x.dtype.wide.is_float else DType.INT32
-    return x.cast(wide) - aligned(node.tensor(zero).cast(wide)) if node.has(zero) else x.cast(wide)
+    return x.cast(wide) - aligned(node.tensor(zero).cast(wide)) if _has_zero(node, zero) else x.cast(wide)
+
+
+def _has_zero(node: Node, place: int) -> bool:
+    """Whether a zero point is given and may be other than 0. That of weights mostly is 0."""
+    known = node.value(place) if node.has(place) else None
+    return known is not None and (isinstance(known, Tensor) or bool(np.any(known != 0)))
 
 
 def _rows(operand: Tensor) -> Callable[[Tensor], Tensor]:
