@@ -16,11 +16,11 @@ STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True, version=3),
     chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=10),
     contraction.NAME: Strategy(
-        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=9
+        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=10
     ),
     winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise),
     transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise, version=3),
-    loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=9),
+    loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=10),
 }
 UNSCHEDULED: Strategies[Machine, Frame] = upstream.strategies(
     lambda name, _: kernel_item(name, (), on_processors(1)),

@@ -108,9 +108,7 @@ class ColumnEmitter:
 
         self._each(column, index, add)
 
-    def _shared(
-        self, stage: Stage, terms: Sequence[Node], column: Loop, index: IndexEmitter
-    ) -> Mapping[int, ir.Value]:
+    def _shared(self, stage: Stage, terms: Sequence[Node], column: Loop, index: IndexEmitter) -> Mapping[int, ir.Value]:
         """Vectors of the values that all columns share, by the `id` of their nodes."""
         emit, kinds = Emitter(self.nodes, index, self.memory, self.traits), self._vectors(stage)
         varying = {id(node) for node in walk(terms, self.nodes) if depends_on(node, column.name, self.nodes)}

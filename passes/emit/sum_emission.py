@@ -44,9 +44,7 @@ def row_sums(
     return [scalar.cast(TOTAL, dtype, memref.load(total, []), traits=traits) for total in totals]
 
 
-def _columns(
-    emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexEmitter, strip: Strip | None
-) -> None:
+def _columns(emit: StageEmitter, blocks: Blocks, totals: ir.Value, index: IndexEmitter, strip: Strip | None) -> None:
     """Sum a block in the memory of the results, then replace it by the rounded totals so far."""
     columns, dtype, traits = blocks.columns, blocks.stage.elements[0].dtype, emit.traits
     strides = [extent_of(columns[number + 1 :]) for number in range(len(columns))]

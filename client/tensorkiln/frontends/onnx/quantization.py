@@ -51,20 +51,19 @@ def _quantized(
     For a narrow float, the cast of the quotient does the rounding.
     """
     kind = scale.dtype if precision is None else precision
-    if dtype.wide.is_float:
-        quotient = x.cast(kind) / scale.cast(kind)
-        shifted = quotient if zero is None else quotient + zero.cast(kind)
-        return shifted.cast(dtype, saturate=saturate)
-    wide = DType.FLOAT64 if kind is DType.FLOAT64 else DType.FLOAT32
-    return _rounded((x.cast(kind) / scale.cast(kind)).cast(wide), zero, dtype)
+    quotient = x.cast(kind) / scale.cast(kind)
+    if dtype.wide.is_integer and kind is not DType.FLOAT64:
+        quotient = quotient.cast(DType.FLOAT32)
+    return _rounded(quotient, zero, dtype, saturate=saturate)
 
 
-def _rounded(x: Tensor, zero: Tensor | None, dtype: DType) -> Tensor:
-    """`x`, float32 or float64, rounded to even, plus the zero point, in the range of an integer `dtype` of up to 16
-    bits.
+def _rounded(x: Tensor, zero: Tensor | None, dtype: DType, *, saturate: bool = True) -> Tensor:
+    """`x` rounded to even, plus the zero point, in the range of `dtype`: a float, or an integer of up to 16 bits.
 
-    It is limited first, so that adding and subtracting _WHOLE rounds it.
+    For an integer, `x` is float32 or float64, and limited first: then adding and subtracting _WHOLE rounds it.
     """
+    if dtype.wide.is_float:
+        return (x if zero is None else x + zero.cast(x.dtype)).cast(dtype, saturate=saturate)
     low, high, whole = float(dtype.min), float(dtype.max), _WHOLE[x.dtype]
     if zero is None:
         return (x.clip(low, high) + whole - whole).cast(dtype)
