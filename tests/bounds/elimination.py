@@ -140,7 +140,7 @@ class _Elimination:
             if least >= 0 or most < 0:
                 yield 0 if least >= 0 else -1
                 return
-        name = self._latest(target)
+        name = self.facts.latest(target)
         if name is None:
             yield target
             if self.is_goal:
@@ -171,10 +171,6 @@ class _Elimination:
             yield from self._by_facts(target, name, slope, "later")
             self.is_detour = False
 
-    def _latest(self, target: Expr) -> str | None:
-        names = expr.free_symbols(target) & self.unknowns.keys()
-        return max(names, key=lambda name: self.unknowns[name].rank, default=None)
-
     def _has_sign(self, slope: Dim, sign: int) -> bool:
         wanted = slope if sign > 0 else expr.neg(slope)
         if isinstance(wanted, int):
@@ -190,7 +186,7 @@ class _Elimination:
         a later unknown.
         """
         for fact in self.scope.given:
-            latest = None if isinstance(fact, int) else self._latest(fact)
+            latest = None if isinstance(fact, int) else self.facts.latest(fact)
             if latest is None or (latest != name) != (which == "later"):
                 continue
             form = linear_in(fact, name)

@@ -54,6 +54,7 @@ class Facts:
     """Upper bounds of quotients by the facts of a scope."""
     _samples: dict[object, list[Sample]] = field(default_factory=dict[object, list[Sample]])
     _intervals: dict[Atom, Interval] = field(default_factory=dict[Atom, Interval])
+    _latest: dict[Expr, str | None] = field(default_factory=dict[Expr, "str | None"])
 
     def new(self, lowers: Iterable[Dim] = (), uppers: Iterable[Dim] = (), definition: Dim | None = None) -> Dim:
         """Create an unknown with these lower and upper bounds, and equal to `definition` if given."""
@@ -63,6 +64,13 @@ class Facts:
         most = min((self.interval(bound)[1] for bound in above), default=inf)
         self.unknowns[name] = Unknown(len(self.unknowns), below, above, (least, most), definition)
         return expr.symbol(name)
+
+    def latest(self, dim: Expr) -> str | None:
+        """The unknown in `dim` that was created last; None if it has none."""
+        if dim not in self._latest:
+            names = expr.free_symbols(dim) & self.unknowns.keys()
+            self._latest[dim] = max(names, key=lambda name: self.unknowns[name].rank, default=None)
+        return self._latest[dim]
 
     def samples(self, scope: Scope) -> Sequence[Sample]:
         """Sample values of the symbols that satisfy the scope's facts of symbols only."""

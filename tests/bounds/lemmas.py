@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final
 
 from tensorkiln import expr
@@ -12,6 +13,7 @@ from tensorkiln.expr import Dim, Expr
 
 from .elimination import holds
 from .facts import Facts
+from .polynomials import without_constant
 from .scope import Scope
 
 MAX_LEMMAS: Final = 16
@@ -24,6 +26,8 @@ class Lemmas:
 
     facts: Facts
     _proven: dict[object, deque[Expr]] = field(default_factory=dict[object, "deque[Expr]"])
+    _least: dict[object, int] = field(default_factory=dict[object, int])
+    """The least constant that is proven beside the other terms of a polynomial."""
 
     def prove(self, scope: Scope, targets: Iterable[Dim], steps: int) -> bool:
         """Whether all `targets` are proven to be nonnegative, each within `steps` eliminations."""
@@ -35,13 +39,17 @@ class Lemmas:
         if self.facts.interval(target)[0] >= 0:
             return True
         # The ranges of a scope follow from its facts.
-        known = self._proven.setdefault((scope.given, scope.is_reached), deque(maxlen=MAX_LEMMAS))
-        if any(self._is_above(target, lemma) for lemma in known):
+        facts = scope.given, scope.is_reached
+        terms, constant = without_constant(target)
+        if self._least.get((facts, terms), inf) <= constant:
             return True
-        is_proven = holds(self.facts, target, scope, steps)
-        if is_proven:
+        known = self._proven.setdefault(facts, deque(maxlen=MAX_LEMMAS))
+        if not any(self._is_above(target, lemma) for lemma in known):
+            if not holds(self.facts, target, scope, steps):
+                return False
             known.appendleft(target)
-        return is_proven
+        self._least[facts, terms] = constant
+        return True
 
     def _is_above(self, target: Expr, lemma: Expr) -> bool:
         try:

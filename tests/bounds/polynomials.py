@@ -50,6 +50,12 @@ def linear_in_atom(dim: Expr, atom: Atom) -> tuple[Dim, Dim] | None:
     return slope, rest
 
 
+def without_constant(dim: Expr) -> tuple[tuple[tuple[Monomial, int], ...], int]:
+    """The terms of `dim` but its constant, and that, which is the last of the terms."""
+    *others, (monomial, constant) = dim.terms
+    return (dim.terms, 0) if monomial else (tuple(others), constant)
+
+
 def common_factor(dim: Dim, limit: int) -> int:
     """The greatest common divisor of `limit` and all coefficients of `dim`; `limit` 0 means no limit."""
     coefficients = [dim] if isinstance(dim, int) else [count for _, count in dim.terms]

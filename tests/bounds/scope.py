@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from tensorkiln import expr
 from tensorkiln.expr import Atom, Dim, Expr
 
-from .polynomials import Range, degree
+from .polynomials import Range, degree, without_constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,7 @@ class Scope:
                 continue
             if fact in given:
                 continue
-            sums = (expr.add(fact, other) for other in given)
-            is_reached = is_reached and not any(isinstance(sum_, int) and sum_ < 0 for sum_ in sums)
+            is_reached = is_reached and not _is_denied(fact, given)
             given.append(fact)
             _narrow(fact, ranges)
             positive = tuple(_positive_symbols(fact))
@@ -64,6 +63,14 @@ class Scope:
         is_reached = is_reached and all(low <= high for low, high in ranges.values())
         bounds = self._bounds if ranges == self.ranges else {}
         return replace(self, ranges=ranges, given=tuple(given), is_reached=is_reached, _bounds=bounds)
+
+
+def _is_denied(fact: Expr, given: Iterable[Dim]) -> bool:
+    """Whether the sum of `fact` and one of `given` is a negative number."""
+    terms, constant = without_constant(fact)
+    opposite = tuple((monomial, -coefficient) for monomial, coefficient in terms)
+    others = (without_constant(other) for other in given if isinstance(other, Expr))
+    return any(theirs == opposite and constant + number < 0 for theirs, number in others)
 
 
 def _narrow(fact: Expr, ranges: dict[str, Range]) -> None:

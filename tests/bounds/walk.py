@@ -63,7 +63,7 @@ class Walk:
         self.facts = Facts(scope.ranges)
         self.integers = Integers(self.facts, scope, self._loaded)
         self._unproven: list[tuple[Access, Scope]] = []
-        self._loads = loads
+        self.loads = loads
         self.stored: dict[str, list[Bounds]] = {}
         self._ranges = integers
         self._views: list[dict[Any, View]] = [{}]
@@ -129,7 +129,7 @@ class Walk:
     def access(self, op: Any, view: View, index: tuple[Dim, ...], *, is_store: bool) -> Dim:
         """Record an access of `view` at `index`; returns the address in the buffer."""
         address, elements = view.address(index), view.buffer.elements
-        if is_store or self._loads:
+        if is_store or self.loads:
             node = next(iter(node_pointers(op.location)), "")
             access = Access(self.kernel, node, view.buffer.name, is_store, address, elements, is_proven=False)
             self._unproven.append((access, self.integers.scope))
@@ -288,6 +288,8 @@ def _lanes(walk: Walk, op: Any, view: View, indices: Sequence[Any], kind: Any, *
 
 
 def _masked_load(walk: Walk, op: Any) -> None:
+    if not walk.loads:
+        return
     memory, *indices, mask, _ = op.operands
     loaded = op.results[0]
     _masked(walk, loaded, mask, lambda: _lanes(walk, op, walk.view(memory), indices, loaded.type, is_store=False))
@@ -299,6 +301,8 @@ def _masked_store(walk: Walk, op: Any) -> None:
 
 
 def _gather(walk: Walk, op: Any) -> None:
+    if not walk.loads:
+        return
     memory, first, offsets, mask, _ = op.operands
 
     def access() -> None:
