@@ -7,7 +7,7 @@ symbols of the graph, whose ranges are numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from math import inf
 from typing import Literal
@@ -16,7 +16,7 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim, Expr
 
 from .facts import Facts, tightest
-from .polynomials import is_sum_of_products, linear_in, linear_in_atom, long_division, value_at
+from .polynomials import Sample, is_sum_of_products, linear_in, linear_in_atom, long_division
 from .scope import Scope
 
 MAX_STEPS = 80
@@ -79,7 +79,7 @@ class _Elimination:
         self.steps, self.is_detour = steps, False
         self.failed: set[Dim] = set()
         self.ended: dict[Dim, bool] = {}
-        self._samples: Sequence[Mapping[str, int]] | None = None
+        self._samples: Sequence[Sample] | None = None
 
     def holds(self, target: Dim) -> bool:
         return any(self._follows(end) for end in self.ends(target))
@@ -87,7 +87,7 @@ class _Elimination:
     def _follows(self, end: Dim) -> bool:
         """Whether `end`, of symbols only, is nonnegative, directly or after subtracting known facts."""
         if end not in self.ended:
-            self.ended[end] = expr.is_nonnegative(end, self.scope.ranges) or (
+            self.ended[end] = self.scope.is_nonnegative(end) or (
                 not self._is_refuted(end)
                 and any(self._is_nonnegative(less) for less in (end, *self._less_what_is_given(end)))
             )
@@ -97,7 +97,7 @@ class _Elimination:
         """Whether `end` is negative for sample values of the symbols that are possible here."""
         if self._samples is None:
             self._samples = self.facts.samples(self.scope)
-        return any(value_at(end, sample) < 0 for sample in self._samples)
+        return any(sample[end] < 0 for sample in self._samples)
 
     def _less_what_is_given(self, end: Dim) -> Iterator[Dim]:
         """`end - k * fact` for facts of symbols only, where `k >= 0` is 1 or removes a symbol."""
@@ -122,7 +122,7 @@ class _Elimination:
                     yield expr.sub(end, expr.mul(times, fact))
 
     def _is_nonnegative(self, end: Dim) -> bool:
-        return expr.is_nonnegative(end, self.scope.ranges) or is_sum_of_products(end, self.scope.ranges)
+        return self.scope.is_nonnegative(end) or is_sum_of_products(end, self.scope.ranges)
 
     def ends(self, target: Dim) -> Iterator[Dim]:
         """Lower bounds of `target`, as polynomials over the graph's symbols, one per choice of bounds."""
@@ -140,7 +140,7 @@ class _Elimination:
             if least >= 0 or most < 0:
                 yield 0 if least >= 0 else -1
                 return
-        name = self._latest(target)
+        name = self.facts.latest(target)
         if name is None:
             yield target
             if self.is_goal:
@@ -171,10 +171,6 @@ class _Elimination:
             yield from self._by_facts(target, name, slope, "later")
             self.is_detour = False
 
-    def _latest(self, target: Expr) -> str | None:
-        names = expr.free_symbols(target) & self.unknowns.keys()
-        return max(names, key=lambda name: self.unknowns[name].rank, default=None)
-
     def _has_sign(self, slope: Dim, sign: int) -> bool:
         wanted = slope if sign > 0 else expr.neg(slope)
         if isinstance(wanted, int):
@@ -190,7 +186,7 @@ class _Elimination:
         a later unknown.
         """
         for fact in self.scope.given:
-            latest = None if isinstance(fact, int) else self._latest(fact)
+            latest = None if isinstance(fact, int) else self.facts.latest(fact)
             if latest is None or (latest != name) != (which == "later"):
                 continue
             form = linear_in(fact, name)

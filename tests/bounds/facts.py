@@ -15,7 +15,7 @@ from math import inf
 from tensorkiln import expr
 from tensorkiln.expr import Atom, Dim, Expr
 
-from .polynomials import Range, value_at
+from .polynomials import Range, Sample
 from .scope import Scope
 
 SAMPLES = (0, 1, 2, 5, 40)
@@ -52,7 +52,9 @@ class Facts:
     """Of unknowns that are quotients: the dividend and the divisor."""
     quotients: dict[object, Sequence[Dim]] = field(default_factory=dict[object, Sequence[Dim]])
     """Upper bounds of quotients by the facts of a scope."""
-    _samples: dict[object, list[dict[str, int]]] = field(default_factory=dict[object, list[dict[str, int]]])
+    _samples: dict[object, list[Sample]] = field(default_factory=dict[object, list[Sample]])
+    _intervals: dict[Atom, Interval] = field(default_factory=dict[Atom, Interval])
+    _latest: dict[Expr, str | None] = field(default_factory=dict[Expr, "str | None"])
 
     def new(self, lowers: Iterable[Dim] = (), uppers: Iterable[Dim] = (), definition: Dim | None = None) -> Dim:
         """Create an unknown with these lower and upper bounds, and equal to `definition` if given."""
@@ -63,14 +65,22 @@ class Facts:
         self.unknowns[name] = Unknown(len(self.unknowns), below, above, (least, most), definition)
         return expr.symbol(name)
 
-    def samples(self, scope: Scope) -> Sequence[Mapping[str, int]]:
+    def latest(self, dim: Expr) -> str | None:
+        """The unknown in `dim` that was created last; None if it has none."""
+        if dim not in self._latest:
+            names = expr.free_symbols(dim) & self.unknowns.keys()
+            self._latest[dim] = max(names, key=lambda name: self.unknowns[name].rank, default=None)
+        return self._latest[dim]
+
+    def samples(self, scope: Scope) -> Sequence[Sample]:
         """Sample values of the symbols that satisfy the scope's facts of symbols only."""
         known = tuple(fact for fact in scope.given if expr.free_symbols(fact).isdisjoint(self.unknowns))
         key = known, tuple(scope.ranges.items())
         if key not in self._samples:
             few = [dict.fromkeys(min(low + more, high) for more in SAMPLES) for low, high in scope.ranges.values()]
-            found = (dict(zip(scope.ranges, values, strict=True)) for values in islice(product(*few), MAX_SAMPLES))
-            self._samples[key] = [one for one in found if all(value_at(fact, one) >= 0 for fact in known)]
+            drawn = islice(product(*few), MAX_SAMPLES)
+            found = (Sample(dict(zip(scope.ranges, values, strict=True))) for values in drawn)
+            self._samples[key] = [sample for sample in found if all(sample[fact] >= 0 for fact in known)]
         return self._samples[key]
 
     def of_symbols(self, fact: Dim) -> Dim | None:
@@ -99,7 +109,7 @@ class Facts:
             least: float = coefficient
             most: float = coefficient
             for atom in monomial:
-                left, right = self._interval_of(atom)
+                left, right = self._intervals.get(atom) or self._interval_of(atom)
                 corners = [_times(a, b) for a in (least, most) for b in (left, right)]
                 least, most = min(corners), max(corners)
             low, high = low + least, high + most
@@ -107,11 +117,13 @@ class Facts:
 
     def _interval_of(self, atom: Atom) -> Interval:
         known = self.unknowns.get(atom.key)
+        found: Interval = -inf, inf
         if known is not None:
-            return known.interval
-        if atom.symbols <= self.ranges.keys():
-            return expr.bounds(Expr((((atom,), 1),)), self.ranges)
-        return -inf, inf
+            found = known.interval
+        elif atom.symbols <= self.ranges.keys():
+            found = expr.bounds(Expr((((atom,), 1),)), self.ranges)
+        self._intervals[atom] = found
+        return found
 
 
 def tightest(bounds: Iterable[Dim], best: Callable[[Iterable[int]], int]) -> tuple[Dim, ...]:

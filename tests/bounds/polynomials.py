@@ -50,18 +50,46 @@ def linear_in_atom(dim: Expr, atom: Atom) -> tuple[Dim, Dim] | None:
     return slope, rest
 
 
+def without_constant(dim: Expr) -> tuple[tuple[tuple[Monomial, int], ...], int]:
+    """The terms of `dim` but its constant, and that, which is the last of the terms."""
+    *others, (monomial, constant) = dim.terms
+    return (dim.terms, 0) if monomial else (tuple(others), constant)
+
+
 def common_factor(dim: Dim, limit: int) -> int:
     """The greatest common divisor of `limit` and all coefficients of `dim`; `limit` 0 means no limit."""
     coefficients = [dim] if isinstance(dim, int) else [count for _, count in dim.terms]
     return gcd(limit, *coefficients)
 
 
-def value_at(dim: Dim, values: Mapping[str, int]) -> int:
-    """`dim` at these values of its symbols; 0 if it cannot be evaluated or overflows 64 bits."""
-    try:
-        return expr.evaluate(dim, values)
-    except expr.ExprError:
-        return 0
+class Sample:
+    """Values of symbols, with those of the atoms over them, which many polynomials share."""
+
+    def __init__(self, values: Mapping[str, int]) -> None:
+        self._values = values
+        self._atoms: dict[Atom, int | None] = {}
+
+    def __getitem__(self, dim: Dim) -> int:
+        """`dim` at these values; 0 if a division by zero or over 64 bits is in it."""
+        if isinstance(dim, int):
+            return dim
+        total = 0
+        for monomial, coefficient in dim.terms:
+            for atom in monomial:
+                factor = self._atom(atom)
+                if factor is None:
+                    return 0
+                coefficient *= factor
+            total += coefficient
+        return total
+
+    def _atom(self, atom: Atom) -> int | None:
+        if atom not in self._atoms:
+            try:
+                self._atoms[atom] = expr.evaluate(Expr((((atom,), 1),)), self._values)
+            except expr.ExprError:
+                self._atoms[atom] = None
+        return self._atoms[atom]
 
 
 @lru_cache(REMEMBERED)

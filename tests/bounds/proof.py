@@ -94,9 +94,10 @@ def _in_scope(
     function: Any, functions: Mapping[str, Any], memory: KernelMemory, scope: Scope, groups: Dim, loads: bool
 ) -> list[Access]:
     first = _walk(function, functions, memory, scope, groups, {}, loads)
-    if all(access.is_proven for access in first.accesses):
-        return first.accesses
-    return _walk(function, functions, memory, scope, groups, _ranges(first, scope), loads).accesses
+    accesses = first.proven()
+    if all(access.is_proven for access in accesses):
+        return accesses
+    return _walk(function, functions, memory, scope, groups, _ranges(first, scope), loads).proven()
 
 
 def _ranges(walk: Walk, scope: Scope) -> dict[str, Bounds]:

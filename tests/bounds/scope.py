@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tensorkiln import expr
-from tensorkiln.expr import Dim, Expr
+from tensorkiln.expr import Atom, Dim, Expr
 
-from .polynomials import Range, degree
+from .polynomials import Range, degree, without_constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,26 @@ class Scope:
     ranges: Mapping[str, Range]
     given: tuple[Dim, ...] = ()
     is_reached: bool = True
+    _bounds: dict[Atom, Range] = field(default_factory=dict[Atom, Range], compare=False, repr=False)
+    """Of atoms over symbols, which many polynomials share."""
+
+    def is_nonnegative(self, dim: Dim) -> bool:
+        """Whether `dim`, of symbols only, is nonnegative by interval arithmetic."""
+        if isinstance(dim, int):
+            return dim >= 0
+        low = 0
+        for monomial, coefficient in dim.terms:
+            least = most = coefficient
+            for atom in monomial:
+                left, right = self._bounds.get(atom) or self._bounds_of(atom)
+                corners = least * left, least * right, most * left, most * right
+                least, most = min(corners), max(corners)
+            low += least
+        return low >= 0
+
+    def _bounds_of(self, atom: Atom) -> Range:
+        found = self._bounds[atom] = expr.bounds(Expr((((atom,), 1),)), self.ranges)
+        return found
 
     def where(self, facts: Iterable[Dim]) -> Scope:
         """The scope with `facts` as further nonnegative facts."""
@@ -33,8 +53,7 @@ class Scope:
                 continue
             if fact in given:
                 continue
-            sums = (expr.add(fact, other) for other in given)
-            is_reached = is_reached and not any(isinstance(sum_, int) and sum_ < 0 for sum_ in sums)
+            is_reached = is_reached and not _is_denied(fact, given)
             given.append(fact)
             _narrow(fact, ranges)
             positive = tuple(_positive_symbols(fact))
@@ -42,7 +61,16 @@ class Scope:
             if all(name in ranges and ranges[name][0] >= 0 for name in positive):
                 ranges |= {name: (max(ranges[name][0], 1), ranges[name][1]) for name in positive}
         is_reached = is_reached and all(low <= high for low, high in ranges.values())
-        return replace(self, ranges=ranges, given=tuple(given), is_reached=is_reached)
+        bounds = self._bounds if ranges == self.ranges else {}
+        return replace(self, ranges=ranges, given=tuple(given), is_reached=is_reached, _bounds=bounds)
+
+
+def _is_denied(fact: Expr, given: Iterable[Dim]) -> bool:
+    """Whether the sum of `fact` and one of `given` is a negative number."""
+    terms, constant = without_constant(fact)
+    opposite = tuple((monomial, -coefficient) for monomial, coefficient in terms)
+    others = (without_constant(other) for other in given if isinstance(other, Expr))
+    return any(theirs == opposite and constant + number < 0 for theirs, number in others)
 
 
 def _narrow(fact: Expr, ranges: dict[str, Range]) -> None:

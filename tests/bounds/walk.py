@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dialect.locations import node_pointers
@@ -14,6 +14,7 @@ from tensorkiln.expr import Dim
 
 from .facts import Facts
 from .integers import EVALUATIONS, Integers, truths
+from .lemmas import Lemmas
 from .memory import Entries, Memory, Table, View, cast_view
 from .scope import Scope
 
@@ -61,8 +62,8 @@ class Walk:
         self.kernel, self.functions = kernel, functions
         self.facts = Facts(scope.ranges)
         self.integers = Integers(self.facts, scope, self._loaded)
-        self.accesses: list[Access] = []
-        self._loads = loads
+        self._unproven: list[tuple[Access, Scope]] = []
+        self.loads = loads
         self.stored: dict[str, list[Bounds]] = {}
         self._ranges = integers
         self._views: list[dict[Any, View]] = [{}]
@@ -128,19 +129,31 @@ class Walk:
     def access(self, op: Any, view: View, index: tuple[Dim, ...], *, is_store: bool) -> Dim:
         """Record an access of `view` at `index`; returns the address in the buffer."""
         address, elements = view.address(index), view.buffer.elements
-        if not (is_store or self._loads):
-            return address
-        is_proven = self._is_within(address, elements, STORE_STEPS if is_store else LOAD_STEPS)
-        node = next(iter(node_pointers(op.location)), "")
-        self.accesses.append(Access(self.kernel, node, view.buffer.name, is_store, address, elements, is_proven))
+        if is_store or self.loads:
+            node = next(iter(node_pointers(op.location)), "")
+            access = Access(self.kernel, node, view.buffer.name, is_store, address, elements, is_proven=False)
+            self._unproven.append((access, self.integers.scope))
         return address
 
-    def _is_within(self, address: Dim, elements: Dim, steps: int) -> bool:
-        least, most = self.facts.interval(address)
-        if least >= 0 and most < self.facts.interval(elements)[0]:
-            return True
-        holds = self.integers.holds
-        return holds(address, steps) and holds(expr.add(elements, -1, expr.neg(address)), steps)
+    def proven(self) -> list[Access]:
+        """The accesses, in order, each with the result of its proof.
+
+        The last come first: copies of one store are in the order of their addresses, and in the same scope those below
+        a proven one need no proof of their own.
+        """
+        lemmas = Lemmas(self.facts)
+        results = [
+            lemmas.prove(
+                scope,
+                (access.address, expr.add(access.elements, -1, expr.neg(access.address))),
+                STORE_STEPS if access.is_store else LOAD_STEPS,
+            )
+            for access, scope in reversed(self._unproven)
+        ]
+        return [
+            replace(access, is_proven=is_proven)
+            for (access, _), is_proven in zip(self._unproven, reversed(results), strict=True)
+        ]
 
     def lane(self, kind: Any) -> Dim:
         """The unknown lane of a vector of this type."""
@@ -275,6 +288,8 @@ def _lanes(walk: Walk, op: Any, view: View, indices: Sequence[Any], kind: Any, *
 
 
 def _masked_load(walk: Walk, op: Any) -> None:
+    if not walk.loads:
+        return
     memory, *indices, mask, _ = op.operands
     loaded = op.results[0]
     _masked(walk, loaded, mask, lambda: _lanes(walk, op, walk.view(memory), indices, loaded.type, is_store=False))
@@ -286,6 +301,8 @@ def _masked_store(walk: Walk, op: Any) -> None:
 
 
 def _gather(walk: Walk, op: Any) -> None:
+    if not walk.loads:
+        return
     memory, first, offsets, mask, _ = op.operands
 
     def access() -> None:

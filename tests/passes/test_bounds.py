@@ -14,6 +14,7 @@ from tensorkiln.graph import Graph
 from tests.bounds import Realised, accesses
 from tests.bounds.elimination import holds, quotients
 from tests.bounds.facts import Facts
+from tests.bounds.lemmas import Lemmas
 from tests.bounds.scope import Scope
 from tests.bounds.walk import Access
 from tests.passes.modules import output, realised
@@ -71,6 +72,17 @@ def test_a_difference_of_products_has_the_sign_of_what_is_given() -> None:
     row = facts.new([0])
     assert holds(facts, row * (floordiv(n + 1, 2) - 3), SCOPE.where([floordiv(n + 1, 2) - 3]))
     assert not holds(facts, row * (floordiv(n + 1, 2) - 3), SCOPE)
+
+
+def test_a_lemma_holds_in_its_scope_only_and_for_what_is_above_it() -> None:
+    lemmas = Lemmas(Facts(SCOPE.ranges))
+    scope = SCOPE.where([m * n - 16 * n])
+    assert lemmas.prove(scope, [m * n - 16 * n], steps=80)
+    # Without an elimination: these follow from the lemma.
+    assert lemmas.prove(scope, [m * n - 16 * n + 3, m * n - 15 * n], steps=0)
+    assert not lemmas.prove(scope, [m * n - 16 * n - 1], steps=80)
+    assert not lemmas.prove(scope, [m * n - 17 * n], steps=80)
+    assert not lemmas.prove(SCOPE, [m * n - 16 * n], steps=80)
 
 
 def test_a_scope_without_values_is_never_reached() -> None:
