@@ -304,9 +304,9 @@ def test_blocks_of_rows_are_of_nearly_equal_size(rows: int, columns: int, dtype:
 @pytest.mark.parametrize(
     ("target", "unit"),
     [
-        ("cpu:x86-64-v2", VectorUnit(128, 16, has_pairs=True)),
-        ("cpu:x86-64-v3", VectorUnit(256, 16, has_pairs=True)),
-        ("cpu:x86-64-v4", VectorUnit(512, 32, has_pairs=True)),
+        ("cpu:x86-64-v2", VectorUnit(128, 16, together=2)),
+        ("cpu:x86-64-v3", VectorUnit(256, 16, together=2)),
+        ("cpu:x86-64-v4", VectorUnit(512, 32, together=2)),
         ("cpu:aarch64", VectorUnit(128, 32)),
     ],
 )
