@@ -21,8 +21,8 @@ from passes.loops.index_space import Index, IndexSpace
 from passes.loops.scatter import at, init_of, lines_of, place_of_index, root_of, takes_rows
 from passes.scalar.registers import stored_type, zero
 from passes.schedule.choice import Choice
-from passes.schedule.cost import Cost, Evaluate
-from passes.schedule.record import kernel_item, nested, on_processors, placed
+from passes.schedule.cost import Cost, Evaluate, at_typical
+from passes.schedule.record import constant_extent, kernel_item, nested, on_processors, placed
 from passes.schedule.work import moved_bytes
 from passes.to_linalg.node_writer import as_index
 from passes.values import Value
@@ -39,9 +39,13 @@ NAME = "scatter"
 GROUP_POINTS = 16384
 SIDE_BY_SIDE: Final = 128
 """Most lines of a row."""
-BEGUN, UPDATE, ROW_UPDATE, VECTOR_UPDATE = 0.1, 4.0, 6.0, 1.0
-"""Cycles to begin an element of the result, to apply an update, to find the place of a row of updates, and to apply a
-vector of them."""
+MAX_PARTS, PART_POINTS = 4, 1 << 19
+"""Most parts of the lines, and the least updates of each."""
+PART: Final = "part"
+"""The loop over parts of the lines."""
+BEGUN, UPDATE, ROW_UPDATE, VECTOR_UPDATE, LOOK_UP = 0.1, 4.0, 6.0, 1.0, 2.0
+"""Cycles to begin an element of the result, to apply an update, to find the place of a row of updates, to apply a
+vector of them, and to see that a place belongs to another part."""
 BESIDE, VECTOR = "beside", "beside_first"
 """The loops over the lines of a row, and over vectors of them."""
 
@@ -49,10 +53,11 @@ BESIDE, VECTOR = "beside", "beside_first"
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     """The one candidate: work-groups of result lines along the axis, enough to amortise their start."""
     root = root_of(body)
-    rows, axis, side = _rows(root), root.int("axis"), _side(root)
+    axis, side, lanes = root.int("axis"), _side(root), _lanes(root, machine)
     length, updates = root.shape[axis], root.operands[1]
-    lanes = _lanes(root, machine)
-    per_group = max(1, GROUP_POINTS // max(length * side, 1)) if isinstance(length, int) else 1
+    parts = _parts(body, machine)
+    rows = _rows(root, parts)
+    per_group = max(1, GROUP_POINTS // max(length * side, 1)) if parts == 1 and isinstance(length, int) else 1
     groups = expr.ceildiv(extent_of(rows), per_group)
     beside = [] if side == 1 else [Loop(BESIDE, side)]
     steps = [Loop("update", updates.shape[axis]), *beside]
@@ -63,7 +68,8 @@ def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     def cost(at: Evaluate) -> Cost:
         begun, given = (at(expr.product(value.shape)) for value in (root, updates))
         per_update = (ROW_UPDATE / side + VECTOR_UPDATE / lanes) if lanes > 1 else UPDATE
-        return Cost(begun * BEGUN + given * per_update, moved_bytes(body, at))
+        looked_up = (parts - 1) * LOOK_UP * given / side
+        return Cost(begun * BEGUN + given * per_update + looked_up, moved_bytes(body, at))
 
     yield Choice(NAME, item, (), cost)
 
@@ -73,10 +79,12 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
     root, space = root_of(body), IndexSpace(body.function.symbols)
     memory = {value: frame.buffers[number] for number, value in enumerate(body.operands)}
 
-    def emit_row(row: Index, index: IndexEmitter) -> None:
-        _Row(root, row, space, memory, frame.machine).emit(index)
+    parts = constant_extent(item, PART)
 
-    for_each_row(frame, space, _rows(root), item.context.upcasted, emit_row)
+    def emit_row(row: Index, index: IndexEmitter) -> None:
+        _Row(root, row, space, memory, frame.machine, parts).emit(index)
+
+    for_each_row(frame, space, _rows(root, parts), item.context.upcasted, emit_row)
 
 
 def _side(root: Value) -> int:
@@ -96,23 +104,53 @@ def _lanes(root: Value, machine: Machine) -> int:
     return lanes if is_plain and takes_rows(root) and _side(root) >= lanes else 1
 
 
-def _rows(root: Value) -> list[Loop]:
-    """The loops over rows: those over lines, of which the last is over blocks of lines if these lie side by side."""
+def _parts(body: KernelBody, machine: Machine) -> int:
+    """The parts of the lines, each with a row of its own: several for few rows of many updates, if vectors are applied.
+
+    Each part looks up the places of all updates.
+    """
+    root = root_of(body)
+    if _lanes(root, machine) == 1:
+        return 1
+    typical = at_typical(body.function.symbols)
+    rows = max(1, typical(extent_of(_rows(root, 1))))
+    work = typical(expr.product(root.operands[1].shape)) // (rows * PART_POINTS)
+    return max(1, min(MAX_PARTS // rows, work, typical(root.shape[root.int("axis")])))
+
+
+def _rows(root: Value, parts: int) -> list[Loop]:
+    """The loops over rows: those over lines, of which the last is over blocks of lines if these lie side by side, and
+    over parts of the lines if there are several.
+    """
     lines, side = lines_of(root), _side(root)
     if side > 1:
         lines[-1] = Loop(lines[-1].name, expr.ceildiv(lines[-1].extent, side))
-    return lines
+    return [*lines, Loop(PART, parts)] if parts > 1 else lines
 
 
 class _Row:
     """Emits one row: `line` is its position, in which the last loop runs over the lines side by side."""
 
     def __init__(
-        self, root: Value, row: Index, space: IndexSpace, memory: Mapping[Value, ir.Value], machine: Machine
+        self,
+        root: Value,
+        row: Index,
+        space: IndexSpace,
+        memory: Mapping[Value, ir.Value],
+        machine: Machine,
+        parts: int = 1,
     ) -> None:
         self.root, self.space, self.memory, self.machine = root, space, memory, machine
         self.axis, self.side, self.lanes = root.int("axis"), _side(root), _lanes(root, machine)
         self.indices, self.updates = root.operands[:2]
+        length = root.shape[self.axis]
+        self.begin: Dim = 0
+        self.end: Dim = length
+        if parts > 1:
+            size = expr.ceildiv(length, parts)
+            self.begin = expr.mul(row[-1], size)
+            self.end = expr.minimum(expr.add(self.begin, size), length)
+            row = row[:-1]
         self.line: Index = row
         self.first: Dim = 0
         self.count: Dim = self.side
@@ -124,9 +162,8 @@ class _Row:
 
     def emit(self, index: IndexEmitter) -> None:
         """Emit the row at the current insertion point."""
-        length = self.root.shape[self.axis]
-        with loop("zero", 0, length, 1, index) as here:
-            place = self.space.add("zero", length)
+        with loop("zero", self.begin, self.end, 1, index) as here:
+            place = self.space.add("zero", self.root.shape[self.axis])
             self._over_lines(self.count, here, lambda lanes, inside: self._begin(place, lanes, inside))
         others = [extent for number, extent in enumerate(self.updates.shape) if number != self.axis]
         reach = [expr.sub(expr.sub(extent, 1), place) for place, extent in zip(self.line, others, strict=True)]
@@ -197,8 +234,13 @@ class _Row:
         """The region that runs if the index of an update is within the result; `place` is that index."""
         source = self.space.flatten(place_of_index(self.root, at(line, self.axis, step)), self.indices.shape)
         place = as_index(self.indices.dtype, load(self.indices.dtype, self.memory[self.indices], source, index))
-        # A negative index is a huge unsigned one.
-        is_inside = arith.cmpi(arith.CmpIPredicate.ult, place, index(self.root.shape[self.axis]))
+        if self.begin == 0:
+            # A negative index is a huge unsigned one.
+            is_inside = arith.cmpi(arith.CmpIPredicate.ult, place, index(self.end))
+        else:
+            # A part may begin beyond the end.
+            is_from = arith.cmpi(arith.CmpIPredicate.sge, place, index(self.begin))
+            is_inside = arith.andi(is_from, arith.cmpi(arith.CmpIPredicate.slt, place, index(self.end)))
         return where(is_inside, index.inside({"place": place}))
 
     def _update(self, step: Dim, lanes: int, index: IndexEmitter) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from passes.cpu import scatter as cpu_scatter
 from tensorkiln import expr
 from tensorkiln.build import Builder, Tensor, matmul, maximum, ones, relu, scatter, take
 from tensorkiln.dtypes import DType
@@ -14,6 +15,7 @@ from tensorkiln.expr import Dim
 from tensorkiln.graph import Graph
 from tensorkiln.nodes import ScatterKind
 from tensorkiln.reference import evaluate
+from tensorkiln.schedule import KernelItem
 from tests import checked, emulated
 from tests.compiled import proven, runs_here
 
@@ -100,6 +102,22 @@ def test_a_gpu_shares_the_elements_of_a_long_line_among_work_groups() -> None:
     arrays = arrays_for(b.graph(), 2000)
     (found,) = emulated.run(b.graph(), *arrays)
     np.testing.assert_array_equal(found, evaluate(b.graph(), *arrays)[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_work_groups_share_the_places_of_few_lines(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_scatter, "PART_POINTS", 64)
+    b = Builder("parts")
+    n, e = b.symbol("n", 1, 60), b.symbol("e", 0, 300)
+    for f in (16, 37):
+        index, given, x = b.input("int64", (e, 1)), b.input("float32", (e, f)), b.input("float32", (n, f))
+        b.output(scatter(index.expand(e, f), given, 0, into=x, reduction=kind))
+    graph = b.graph()
+    items = [each.operation for each in proven(graph).program.schedule.items]
+    extents = [{axis.name: axis.extent for axis in item.iter.axes} for item in items if isinstance(item, KernelItem)]
+    assert [found["part"] for found in extents if "part" in found] == [4, 4]
+    for nodes, edges in ((1, 9), (3, 300), (60, 200), (7, 0)):
+        check_here(graph, nodes, "cpu:x86-64-v3", n=nodes, e=edges)
 
 
 SIZES = ({"n": 1, "e": 1, "f": 1}, {"n": 30, "e": 200, "f": 17}, {"n": 7, "e": 40, "f": 130})
