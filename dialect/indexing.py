@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from .fields import integer, integers
+from tensorkiln.nodes import ScatterKind
+
+from .fields import enum, integer, integers
 from .mlir import ext, ir
 from .operation import KilnOp, MixedOperandsOp
 from .rules import distinct_axes, has_rank, same_dtype, same_shape, shape_text
@@ -86,18 +88,32 @@ class GatherOp(KilnOp, name="gather", traits=[ext.Pure]):
 
 
 class ScatterOp(KilnOp, name="scatter", traits=[ext.Pure]):
-    """Puts updates along `axis` into zeros; the last of several wins, an index out of range is dropped."""
+    """Puts updates along `axis` into a copy of `init`, or into zeros: replaces elements or combines with them.
+
+    Updates are applied in row-major order, and an index out of range is dropped. On other axes than `axis`, indices of
+    size 1 hold for all updates.
+    """
 
     indices: ext.Operand[Any]
     updates: ext.Operand[Any]
+    inits: Sequence[ext.Operand[Any]]
     axis = integer()
+    reduction = enum(ScatterKind)
     result: ext.Result[Any]
 
+    @property
+    def init(self) -> ir.Value | None:
+        """The initial values, if they are not zeros."""
+        return self.operands[2] if len(self.operands) > 2 else None
+
     def problem(self) -> str | None:
-        (indices, updates), result = self.inputs, self.tensor
+        (indices, updates, *inits), result = self.inputs, self.tensor
+        if len(inits) > 1:
+            return f"there are {len(inits)} initial values, not one or none"
         return (
             has_rank(updates, indices.rank, "updates")
             or has_rank(result, indices.rank, "the result")
-            or same_dtype(updates, result)
+            or same_dtype(updates, *inits, result)
+            or next(filter(None, (same_shape(init.shape, result.shape) for init in inits)), None)
             or distinct_axes([self.axis], result.rank, "axis")
         )

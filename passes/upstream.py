@@ -114,16 +114,19 @@ def _take_targets(function: ir.Operation, body: KernelBody) -> list[int]:
     returned = list(dict.fromkeys(block.operations[len(block.operations) - 1].operands))
     numbers = {value: len(body.function.arguments) + place for place, value in enumerate(returned)}
     made: dict[int, ir.Operation] = {}
-    for op in block.operations:
-        operation = op.operation
-        if operation.name in ("linalg.generic", "scf.for"):
-            count = len(operation.results)
-            for result, target in zip(operation.results, list(operation.operands)[-count:], strict=True):
-                empty = target.owner.operation
-                if empty.name == "linalg.fill":
-                    empty = empty.operands[1].owner.operation
-                number = numbers.setdefault(result, len(body.function.arguments) + len(numbers))
-                made[number] = empty
+    written = [op.operation for op in block.operations if op.operation.name in ("linalg.generic", "scf.for")]
+    # A loop begins with the result of a generic: both have one destination.
+    begun = {operand for operation in written if operation.name == "scf.for" for operand in operation.operands}
+    for operation in written:
+        count = len(operation.results)
+        for result, target in zip(operation.results, list(operation.operands)[-count:], strict=True):
+            if result in begun:
+                continue
+            empty = target.owner.operation
+            while empty.name != "tensor.empty":
+                empty = empty.operands[len(empty.operands) - 1].owner.operation
+            number = numbers.setdefault(result, len(body.function.arguments) + len(numbers))
+            made[number] = empty
     for empty in made.values():
         argument = block.add_argument(empty.results[0].type, empty.location)
         empty.results[0].replace_all_uses_with(argument)

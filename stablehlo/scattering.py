@@ -28,7 +28,6 @@ _COMBINED: Final = {
     "stablehlo.or": "max",
 }
 """The reduction of a scatter, by the operation of its region; `and` and `or` only for bools."""
-_OF_BOOLS: Final = {"add": "max", "mul": "min"}
 _OF_BOOLS_ALONE: Final = frozenset({"stablehlo.and", "stablehlo.or"})
 
 
@@ -101,16 +100,13 @@ def _placed(op: Op, x: Tensor, places: Tensor, updates: Tensor) -> Tensor:
     region = op.region(0)
     if is_second_argument(region):
         return put(x, places, updates, 0)
+    name = single_operation(region)
+    if name in _COMBINED and (x.dtype.is_bool or name not in _OF_BOOLS_ALONE):
+        return put(x, places, updates, 0, _COMBINED[name])
     if op.flag("unique_indices"):
         (combined,) = op.lifted(0, [build.gather(x, places, 0), updates])
         return put(x, places, op.whole(combined, updates.shape), 0)
-    name = single_operation(region)
-    if name not in _COMBINED or (name in _OF_BOOLS_ALONE and not x.dtype.is_bool):
-        op.fail("its region is not a sum, product, maximum or minimum, and its indices are not said to be unique")
-    how = _COMBINED[name]
-    if x.dtype.is_bool:
-        how = _OF_BOOLS.get(how, how)
-    return put(x, places, updates, 0, how, refuse=op.fail)
+    op.fail("its region is not a sum, product, maximum or minimum, and its indices are not said to be unique")
 
 
 def _dynamic_update_slice(op: Op) -> Value:

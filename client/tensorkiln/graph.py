@@ -197,6 +197,7 @@ def json_schema() -> dict[str, Any]:
         "dimensions": "expressions",
         "graph": ["parameter_vars"],
         "nodes": ["while"],
+        "scatter": ["init_var", "reduction"],
         "unary": [UnaryKind.TRUNC],
     }
     return schema

@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
 from dialect.mlir import ir
 from dialect.module import PARAMETER, graph_function
-from passes.values import marked_arguments
+from passes.loops.index_space import IndexSpace
+from passes.values import marked_arguments, read_symbols
 
 from . import builder
 from .contraction import CONTRACTION
 from .narrow_factors import NARROW_FACTORS
 from .narrow_sums import NARROW_SUMS
+from .scatter import scatters
 from .storage import STORAGE
 from .truth import make_truths_plain
 from .zero_points import take_zero_points_out
 
-DECOMPOSITIONS = (CONTRACTION, {**NARROW_SUMS, **STORAGE}, NARROW_FACTORS)
-"""Functions from an op to its replacement, or to None if it stays. Later tables see the results of earlier ones."""
+Decompositions = Mapping[str, Callable[[Any], "ir.Value | None"]]
+"""Functions from an op to its replacement, or to None if it stays, by the name of the op."""
 
 
 def decompose(module: ir.Module, *, multiplies_bytes: bool = False) -> ir.Module:
     """Replace every op of `@graph` that has a decomposition; the new ops get its location. Bools that would be passed
     on unchanged are stored. A target that `multiplies_bytes` gets products of bytes without zero points.
     """
-    function = graph_function(module)
-    block = function.regions[0].blocks[0]
-    first, *others = DECOMPOSITIONS
-    builder.replace(block, first)
-    if multiplies_bytes:
-        parameters = [block.arguments[at] for at in marked_arguments(function.operation, PARAMETER)]
-        builder.replace(block, {"kiln.reduce_axis": take_zero_points_out(parameters)})
-    for decompositions in others:
+    block = graph_function(module).regions[0].blocks[0]
+    for decompositions in _tables(module, multiplies_bytes=multiplies_bytes):
         builder.replace(block, decompositions)
     make_truths_plain(block)
     return module
+
+
+def _tables(module: ir.Module, *, multiplies_bytes: bool) -> Iterator[Decompositions]:
+    """The decompositions in order: later tables see the results of earlier ones."""
+    yield CONTRACTION
+    if multiplies_bytes:
+        function = graph_function(module)
+        arguments = function.regions[0].blocks[0].arguments
+        parameters = [arguments[at] for at in marked_arguments(function.operation, PARAMETER)]
+        yield {"kiln.reduce_axis": take_zero_points_out(parameters)}
+    yield {**NARROW_SUMS, **STORAGE}
+    yield NARROW_FACTORS
+    yield scatters(IndexSpace(read_symbols(module)))

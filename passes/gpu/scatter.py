@@ -1,4 +1,4 @@
-"""The strategy for scatter: a work-group per line along the axis; the last update of an element wins.
+"""The strategy for a scatter that replaces: a work-group per line along the axis; the last update of an element wins.
 
 The winning update is found before anything is stored: every thread does an atomic maximum of its update's number on the
 target element, so that the greatest number remains in whatever order the threads run.
@@ -15,7 +15,7 @@ from passes.emit.regions import loop
 from passes.loops.body import KernelBody
 from passes.loops.domain import extent_of
 from passes.loops.index_space import IndexSpace
-from passes.loops.scatter import at, lines_of, root_of
+from passes.loops.scatter import at, init_of, lines_of, place_of_index, root_of
 from passes.scalar.registers import zero
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate
@@ -26,6 +26,7 @@ from passes.values import Value
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
+from tensorkiln.nodes import ScatterKind
 from tensorkiln.schedule import KernelItem
 
 from .branch import Test, where
@@ -40,11 +41,17 @@ NONE = -1
 """The number of an element without an update."""
 
 
+def find(body: KernelBody) -> KernelBody | None:
+    """Match a scatter whose updates replace elements."""
+    return body if root_of(body).text("reduction") == ScatterKind.NONE else None
+
+
 def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
     """The one candidate: a work-group for each line of the result along the axis."""
     root = root_of(body)
     axis, groups = root.int("axis"), extent_of(lines_of(root))
-    length = expr.maximum(root.shape[axis], root.operands[0].shape[axis])
+    updates = root.operands[1].shape[axis]
+    length = expr.maximum(root.shape[axis], updates)
     lanes, most = machine.device.wave, IndexSpace(body.function.symbols).largest(length)
     while lanes < MAX_LANES and lanes < most:
         lanes *= 2
@@ -52,14 +59,14 @@ def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
         PlacedAxis("line", groups, "block"),
         PlacedAxis("lane", lanes, "thread"),
         PlacedAxis("element", root.shape[axis], "serial"),
-        PlacedAxis("update", root.operands[0].shape[axis], "serial"),
+        PlacedAxis("update", updates, "serial"),
     ]
     winners = Scratch(WINNER, expr.product(root.shape), is_private=False)
     item = kernel_item(body.function.name, axes, on_threads(groups, lanes, machine.runtime))
 
     def cost(at: Evaluate) -> Cost:
-        cleared, updates = (at(expr.product(value.shape)) for value in (root, root.operands[0]))
-        accesses = (3 * cleared + 3 * updates) * ACCESS
+        cleared, given = (at(expr.product(value.shape)) for value in (root, root.operands[1]))
+        accesses = (3 * cleared + 3 * given) * ACCESS
         return Cost(accesses / machine.device.lanes, moved_bytes(body, at) + 2 * cleared * WINNER.itemsize)
 
     yield Choice(NAME, item, (winners,), cost)
@@ -75,7 +82,7 @@ class _Emission:
         self.root, self.frame, self.lanes = root_of(body), frame, lanes
         self.memory = {value: frame.buffers[number] for number, value in enumerate(body.operands)}
         self.axis = self.root.int("axis")
-        self.indices, self.updates = self.root.operands
+        self.indices, self.updates = self.root.operands[:2]
         self.winners = frame.buffers[-1]
         self.space = IndexSpace(body.function.symbols)
 
@@ -101,7 +108,7 @@ class _Emission:
 
     def _settle(self, line: Sequence[Dim], index: IndexEmitter) -> None:
         """Find the number of the last update of each element."""
-        others = [extent for number, extent in enumerate(self.indices.shape) if number != self.axis]
+        others = [extent for number, extent in enumerate(self.updates.shape) if number != self.axis]
         tests: list[Test] = [
             ("ult", place, extent)
             for place, extent in zip(line, others, strict=True)
@@ -109,9 +116,8 @@ class _Emission:
         ]
 
         def update(position: Dim, here: IndexEmitter) -> None:
-            read = load(
-                self.indices.dtype, self.memory[self.indices], self._address(self.indices, line, position), here
-            )
+            source = self.space.flatten(place_of_index(self.root, at(line, self.axis, position)), self.indices.shape)
+            read = load(self.indices.dtype, self.memory[self.indices], source, here)
             found = here.inside({"place": as_index(self.indices.dtype, read)})
             extent = self.root.shape[self.axis]
             self.space.add("place", extent)
@@ -122,10 +128,10 @@ class _Emission:
                 memref.AtomicRMWOp(arith.AtomicRMWKind.maxs, number, target, [])
 
         with where(tests, index) as inside:
-            self._over("update", self.indices.shape[self.axis], inside, update)
+            self._over("update", self.updates.shape[self.axis], inside, update)
 
     def _store(self, line: Sequence[Dim], index: IndexEmitter) -> None:
-        dtype = self.root.dtype
+        dtype, init = self.root.dtype, init_of(self.root)
 
         def element(position: Dim, here: IndexEmitter) -> None:
             address = self._address(self.root, line, position)
@@ -134,11 +140,12 @@ class _Emission:
             branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ne, kept, none), [zero(dtype).type], has_else=True)
             with ir.InsertionPoint(branch.then_block):
                 winner = here.inside({"winner": arith.index_cast(ir.IndexType.get(), kept)})
-                self.space.add("winner", self.indices.shape[self.axis])
-                source = self._address(self.indices, line, symbol("winner"))
+                self.space.add("winner", self.updates.shape[self.axis])
+                source = self._address(self.updates, line, symbol("winner"))
                 scf.YieldOp([load(dtype, self.memory[self.updates], source, winner)])
             with ir.InsertionPoint(branch.else_block):
-                scf.YieldOp([zero(dtype)])
+                begun = zero(dtype) if init is None else load(dtype, self.memory[init], address, here)
+                scf.YieldOp([begun])
             store(dtype, branch.results[0], self.memory[self.root], address, here)
 
         self._over("stored", self.root.shape[self.axis], index, element)

@@ -6,14 +6,15 @@ from passes import upstream
 from passes.loops.collapse import collapse
 from passes.loops.contraction import contraction_of
 from passes.schedule.record import PlacedAxis, kernel_item, on_threads
-from passes.strategy import Strategies, Strategy, every
+from passes.strategy import Strategies, Strategy
 
-from . import contraction, points, rows, scatter
+from . import combining, contraction, points, rows, scatter
 from .frame import Frame
 from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
-    scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True),
+    scatter.NAME: Strategy(scatter.find, scatter.candidates, scatter.realise, scatters=True, version=2),
+    combining.NAME: Strategy(combining.find, combining.candidates, combining.realise, scatters=True),
     contraction.NAME: Strategy(contraction_of, contraction.candidates, contraction.realise),
     points.NAME: Strategy(points.find, points.candidates, points.realise),
     rows.NAME: Strategy(collapse, rows.candidates, rows.realise),

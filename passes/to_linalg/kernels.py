@@ -5,6 +5,7 @@ from __future__ import annotations
 from dialect.mlir import func, ir
 
 from ..loops.body import KernelBody
+from ..loops.scatter import is_scatter
 from ..origins import current
 from ..trace.kernel_body import kernel_body
 from ..values import ROWS, is_kernel, read_function, read_symbols
@@ -30,7 +31,9 @@ def kernels_to_linalg(module: ir.Module) -> ir.Module:
         if origins is not None:
             origins.settle(body)
         with ir.InsertionPoint(module.body), function.location:
-            _mark_stores(KernelWriter(body, scalars).write(), body)
+            made = KernelWriter(body, scalars).write()
+            if not is_scatter(body):
+                _mark_stores(made, body)
         with ir.InsertionPoint(function), function.location:
             kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
             declared = func.FuncOp(body.function.name, kind, visibility="private")

@@ -10,6 +10,7 @@ from dialect.remembered import Remembered
 from dialect.types import dtype_of, type_of
 from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
+from tensorkiln.nodes import ScatterKind
 from tensorkiln.types import TensorType
 
 from ..loops.body import KernelBody, Stage, Store
@@ -21,7 +22,7 @@ from ..values import ROWS, Function, Range, Value, kernel_text, marked_arguments
 from .read_element import ElementReader
 from .read_index import IndexReader, apply
 from .scalar_ops import combined_kind
-from .write_kernel import SCATTER, SUFFIX
+from .write_kernel import SCATTER, SCATTER_KIND, SUFFIX
 
 IN_PANELS = "kiln.in_panels"
 """The unit attribute of a kernel argument that was packed in panels."""
@@ -103,10 +104,12 @@ class _Reader:
         )
 
     def _scatter(self) -> KernelBody:
-        axis, indices, updates = ir.DenseI64ArrayAttr(self.defined.attributes[SCATTER])
+        axis, *numbers = ir.DenseI64ArrayAttr(self.defined.attributes[SCATTER])
+        kind = ScatterKind(ir.StringAttr(self.defined.attributes[SCATTER_KIND]).value)
         (result,) = self.results.values()
-        given = (self.operands[indices], self.operands[updates])
-        root = Value("scatter", given, result.type, "", 0, {"axis": axis}, is_root=True)
+        given = tuple(self.operands[number] for number in numbers)
+        fields = {"axis": axis, "reduction": kind}
+        root = Value("scatter", given, result.type, "", 0, fields, is_root=True)
         function = Function(self.function.name, self.function.arguments, (root,), (root,), self.function.symbols)
         operands = (*function.arguments, root)
         return KernelBody(function, self.space, self.nodes, (), (), operands, len(operands), self.text)

@@ -24,12 +24,15 @@ from ..values import Value
 from .scalar_ops import Operation, ScalarFunctions
 from .write_element import ElementWriter, stored
 from .write_index import IndexWriter
-from .write_scatter import write_scatter
+from .write_scatter import ScatterWriter
 
 SUFFIX = "_linalg"
 """Suffix of the name of a kernel's linalg function."""
 SCATTER = "kiln.scatter"
-"""Attribute of the linalg function of a scatter: its axis, and the arguments with its indices and updates."""
+"""Attribute of the linalg function of a scatter: its axis, and the arguments with its indices, updates and, if there
+are any, initial values."""
+SCATTER_KIND = "kiln.reduction"
+"""Attribute of the linalg function of a scatter: its reduction."""
 
 
 def tensor_of(value: Value, *, crosses: bool) -> ir.RankedTensorType:
@@ -72,10 +75,11 @@ class KernelWriter:
                 root = root_of(body)
                 given = [self.tensors[numbers[value]] for value in root.operands]
                 empty = self._empty(root.shape, tensor_of(root, crosses=True).element_type)
-                self.tensors[numbers[root]] = write_scatter(root, given, empty, self.index)
+                self.tensors[numbers[root]] = ScatterWriter(root, given, self.scalars).write(empty, self.index)
                 made.attributes[SCATTER] = ir.DenseI64ArrayAttr.get(
                     [root.int("axis"), *(numbers[value] for value in root.operands)]
                 )
+                made.attributes[SCATTER_KIND] = ir.StringAttr.get(root.text("reduction"))
             for stage in body.stages:
                 if stage.stores:
                     with at_stage(body.nodes, stage):

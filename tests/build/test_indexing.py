@@ -48,6 +48,25 @@ def test_the_last_of_equal_indices_wins_and_those_outside_are_dropped(compute: C
     np.testing.assert_array_equal(actual, [[0, 20, 30, 0]])
 
 
+def test_equal_indices_are_added_to_a_tensor(compute: Compute):
+    indices, updates = np.array([[1, 1, 2, 9, -1]]), np.array([[10.0, 20.0, 30.0, 40.0, 50.0]])
+    x = np.array([[1.0, 2.0, 3.0, 4.0]])
+    actual = compute(lambda i, u, x: scatter(i, u, 1, into=x, reduction="add"), indices, updates, x)
+    np.testing.assert_array_equal(actual, [[1, 32, 33, 4]])
+
+
+def test_a_scatter_names_what_it_lacks():
+    b = Builder("scatter")
+    indices, updates = b.input("int64", (3,)), b.input("float32", (3,))
+    with pytest.raises(InvalidGraphError, match="takes the shape of its result, or the tensor"):
+        scatter(indices, updates, 0)
+    with pytest.raises(InvalidGraphError, match=r"'mean' is not a reduction .* none, add, mul, min, max"):
+        scatter(indices, updates, 0, (4,), reduction="mean")
+    b.output(scatter(indices, updates, 0, (4,), into=b.input("float32", (5,))))
+    with pytest.raises(InvalidGraphError, match="have the shape of the result"):
+        b.graph()
+
+
 def test_one_hot_is_the_identity_matrix_by_rows(compute: Compute):
     indices = np.array([[0, 3], [-1, 4]], np.int8)
     expected = np.concatenate([np.eye(4), np.zeros((1, 4))])[[[0, 3], [4, 4]]]

@@ -22,6 +22,7 @@ TEXTS = {
     "indices": "b.output(x[: n // 2, ::-1], x[..., None, 1:3], x[0], x.shape[1] * x, x.T)",
     "several": "(p, q), r = split(x, [1, 3], 1), n * 2\n[s, t] = p, q\nb.output(cat([s, t, s], 1), dim_value(b, r))",
     "constants": "t = b.constant([[1.5, -2], [3, 4]])\nb.output(t, full(b, (n,), True, 'bool'), ones(b, [n], x.dtype))",
+    "scatter": "i = b.input('int64', (n, 1))\nb.output(scatter(expand(i, x.shape), x, 0, into=x, reduction='add'))",
     "renamed": "from tensorkiln.build import softmax as soft\nb.output(soft(magnitude(x), axis=-1))\ngraph = b.graph()",
 }
 

@@ -12,7 +12,7 @@ import pytest
 
 from dialect.mlir import arith, ir, vector
 from passes.compile import Compilation
-from passes.cpu import block_product, chain, contraction, pack_function, realise, rows, scatter
+from passes.cpu import block_product, chain, contraction, pack_function, realise, rows, scatter_row
 from passes.loops.body import KernelBody, Stage, inner_loops
 from passes.loops.domain import Loop, extent_of
 from passes.schedule import nests
@@ -109,7 +109,7 @@ def test_an_index_too_large_for_a_scatter_is_refused(monkeypatch: pytest.MonkeyP
     graph = graph_of(lambda x, y: scattered(x, y, 1, (2, 6)), indices, updates)
     checked.run(compiled(graph, target), indices, updates)
     assert unproven(graph, target) == set()
-    monkeypatch.setattr(scatter, "arith", with_ends_included(arith))
+    monkeypatch.setattr(scatter_row, "arith", with_ends_included(arith))
     assert unproven(graph, target) == {"output 2"}
     assert refused(compiled(graph, target), indices, updates) == ("kernel_0", "stores output 2", 2 * 6 * 4)
 

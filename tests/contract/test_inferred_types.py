@@ -96,6 +96,11 @@ CASES: list[tuple[Wire, list[Type], Type]] = [
     (node("threefry", I32, ctr_var=0, key_var=1), [(I32, [3, 2]), (I32, [3, 2])], (I32, [3, 2])),
     (node("gather", F, src_var=0, indices_var=1, axis=1), [(F, [4, 3]), ("int64", [2, 7])], (F, [2, 7])),
     (node("scatter", F, indices_var=0, updates_var=1, axis=0, shape=[9, 3]), [(I32, [4, 3]), (F, [4, 3])], (F, [9, 3])),
+    (
+        node("scatter", F, indices_var=0, updates_var=1, init_var=2, axis=0, shape=["n", 3], reduction="max"),
+        [(I32, [4, 3]), (F, [4, 3]), (F, ["n", 3])],
+        (F, ["n", 3]),
+    ),
     (node("assign", F, target_var=0, updates=[[1, 0, None], [2, 0, [1, 3]]]), [(F, [4]), (F, [4]), (F, [2])], (F, [4])),
     (node("sink", "unit", deps=[0]), [(F, [3])], ("unit", [])),
     (node("kernel", F, ast=NEG, input_vars=[0], output_vars=[OUT], metadata=METADATA), [(F, [3])], (F, [3])),

@@ -19,6 +19,10 @@ def sort(*attributes: Wire) -> Wire:
     return node("custom", F, op_name="sort", in_vars=[0], attributes=list(attributes))
 
 
+def scatter(dtype: str = F, **fields: Any) -> Wire:
+    return node("scatter", dtype, indices_var=0, updates_var=1, axis=0, shape=[9], **fields)
+
+
 MATRICES: list[Type] = [("float64", [2, 2]), ("float64", [2, 2]), (F, [2, 2])]
 CASES: list[tuple[Wire, list[Type], str]] = [
     (binop("add"), [(F, [3]), (F, [1])], "a_var"),
@@ -139,6 +143,12 @@ CASES: list[tuple[Wire, list[Type], str]] = [
     (node("gather", F, src_var=0, indices_var=1, axis=0), [(F, []), (I32, [])], "axis"),
     (node("scatter", F, indices_var=0, updates_var=1, axis=0, shape=[9]), [(I32, [3]), (F, [4])], "updates_var"),
     (node("scatter", F, indices_var=0, updates_var=1, axis=0, shape=[9, 1]), [(I32, [3, 2]), (F, [3, 2])], "shape"),
+    (scatter(reduction="mean"), [(I32, [3]), (F, [3])], "reduction"),
+    (scatter(reduction=None), [(I32, [3]), (F, [3])], "reduction"),
+    (scatter("int4", reduction="add"), [(I32, [3]), ("int4", [3])], "reduction"),
+    (scatter(init_var=2), [(I32, [3]), (F, [3]), (F, [8])], "init_var"),
+    (scatter(init_var=2), [(I32, [3]), (F, [3]), ("float16", [9])], "init_var"),
+    (scatter(init_var=7), [(I32, [3]), (F, [3])], "init_var"),
     (node("assign", F, target_var=0, updates=[[1, 1, None]]), XY, "updates/0/1"),
     (node("assign", F, target_var=0, updates=[[1, 0, None]]), [(F, [3]), (F, [])], "updates/0/0"),
     (node("assign", F, target_var=0, updates=[[1, 0, None]]), [(F, [3]), (I32, [3])], "updates/0/0"),

@@ -325,7 +325,21 @@ EXAMPLES = (
         {"node": "scatter", "indices_var": 0, "updates_var": 1, "axis": 1, "shape": [2, 5]},
         [("int32", [2, 3]), ("float32", [2, 3])],
         ("float32", [2, 5]),
-        '"kiln.scatter"(%arg0, %arg1) {axis = 1 : i64, kiln.node = 2 : i64}',
+        '"kiln.scatter"(%arg0, %arg1) {axis = 1 : i64, kiln.node = 2 : i64, reduction = "none"}',
+    ),
+    Example(
+        {
+            "node": "scatter",
+            "indices_var": 0,
+            "updates_var": 1,
+            "init_var": 2,
+            "axis": 1,
+            "shape": [2, 5],
+            "reduction": "max",
+        },
+        [("int32", [2, 3]), ("float32", [2, 3]), ("float32", [2, 5])],
+        ("float32", [2, 5]),
+        '"kiln.scatter"(%arg0, %arg1, %arg2) {axis = 1 : i64, kiln.node = 3 : i64, reduction = "max"}',
     ),
     Example(
         {

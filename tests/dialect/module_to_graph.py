@@ -39,7 +39,7 @@ OPERANDS = {
     "wmma": ("a_var", "b_var", "c_var"),
     "index": ("in_var", "idx_var", "valid_var"),
     "gather": ("src_var", "indices_var"),
-    "scatter": ("indices_var", "updates_var"),
+    "scatter": ("indices_var", "updates_var", "init_var"),
     "threefry": ("ctr_var", "key_var"),
     "unroll": ("loop_var",),
     "buffer_view": ("buffer_var",),

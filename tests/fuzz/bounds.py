@@ -18,12 +18,12 @@ import numpy as np
 
 from tensorkiln.dtypes import DType
 from tensorkiln.graph import Graph
-from tensorkiln.nodes import AnyNode
+from tensorkiln.nodes import AnyNode, Scatter, ScatterKind
 from tensorkiln.reference.evaluate import execute
 from tensorkiln.reference.precision import Array
 from tensorkiln.reference.scope import Scope
 
-from .losses import LOSSES
+from .losses import LOSSES, combined_at_places
 
 Bounded = tuple[Array, Array]
 """The value of an output, and the bound of each of its elements."""
@@ -75,6 +75,8 @@ def _bound(node: AnyNode, values: Scope, bounds: Bounds) -> Array:
     if node.node in MOVING:
         execute(node, bounds)
         return bounds.read(node.out_var)
+    if isinstance(node, Scatter) and node.reduction is not ScatterKind.NONE:
+        return combined_at_places(node, values, bounds)
     if node.node in _BY_INDEX:
         return _by_index(node, bounds, value)
     loss: Callable[[Any, Scope, Scope], Array] = LOSSES[node.node]

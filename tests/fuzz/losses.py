@@ -16,6 +16,8 @@ from tensorkiln.nodes import (
     Contract,
     ReduceAxis,
     ReduceKind,
+    Scatter,
+    ScatterKind,
     Ternary,
     TernaryKind,
     Unary,
@@ -177,6 +179,30 @@ def reduce_axis(node: ReduceAxis, values: Scope, bounds: Scope) -> Array:
     if not dtype.is_float:
         return np.where(over(lost, np.add, 0.0) > 0, np.inf, 0.0)
     return grown + steps(dtype, result, terms + 1.0)
+
+
+def combined_at_places(node: Scatter, values: Scope, bounds: Scope) -> Array:
+    """The bound of a scatter that combines: 0 where its operands are exact, since their order is fixed."""
+    index, result = values.read(node.indices_var), values.read(node.out_var)
+    dtype = values.dtype(node.out_var)
+    if np.any(bounds.read(node.indices_var) > 0):
+        return np.full(result.shape, np.inf)
+    inside = (index >= 0) & (index < result.shape[node.axis])
+    places = [np.indices(index.shape)[axis][inside] for axis in range(index.ndim)]
+    places[node.axis] = index[inside].astype(np.int64)
+
+    def over(scope: Scope, combine: np.ufunc) -> Array:
+        made = np.zeros(result.shape) if node.init_var is None else np.abs(_wide(scope, node.init_var))
+        combine.at(made, tuple(places), np.abs(_wide(scope, node.updates_var))[inside])
+        return made
+
+    lost = over(bounds, np.add)
+    if node.reduction is ScatterKind.MUL:
+        return np.where(lost > 0, np.inf, 0.0)
+    if node.reduction is not ScatterKind.ADD or dtype.is_bool:
+        return over(bounds, np.maximum)
+    found = _summed(dtype, index.shape[node.axis] + 1, over(values, np.add), lost, result)
+    return np.where(lost > 0, found, 0.0)
 
 
 def contract(node: Contract, values: Scope, bounds: Scope) -> Array:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from tensorkiln import build as kiln
 from tensorkiln.build import Tensor, cast
 from tensorkiln.dtypes import DType
+from tensorkiln.nodes import ScatterKind
 
 from .composer import Composer
 from .epilogues import extended
@@ -91,9 +92,11 @@ def _transposed(_composer: Composer, x: Tensor) -> Sequence[Tensor]:
 
 
 def _scattered(composer: Composer, x: Tensor) -> Sequence[Tensor]:
-    """Updates of a table; the last of equal indices wins."""
+    """Updates of a table, or of one that is computed; the last of equal indices wins, or all are combined."""
     indices = kiln.expand(composer.input(DType.INT32, [*x.shape[:1], *[1] * (len(x.shape) - 1)]), x.shape)
-    return [kiln.scatter(indices, x, 0, [9, *x.shape[1:]])]
+    shape, reduction = [9, *x.shape[1:]], composer.pick(tuple(ScatterKind))
+    into = composer.input(x.dtype, shape) if composer.integer(0, 1) else None
+    return [kiln.scatter(indices, x, 0, shape, into=into, reduction=reduction)]
 
 
 _OF_NUMBERS: Sequence[Tail] = (

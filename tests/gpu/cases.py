@@ -151,6 +151,18 @@ def _scatter(b: Builder) -> Tensor:
     return scatter(b.input("int32", (4, 300)), b.input("float32", (4, 300)), 1, (4, 50))
 
 
+def _summed_rows(b: Builder) -> Tensor:
+    """Rows that many updates are added to, as of a graph's neighbours."""
+    indices, updates = b.input("int32", (300, 1)), b.input("float32", (300, 40))
+    return scatter(indices.expand(300, 40), updates, 0, into=b.input("float32", (50, 40)), reduction="add")
+
+
+def _greatest(b: Builder) -> Tensor:
+    """The greatest update of each place along the last axis."""
+    n = b.symbol("n", 1, 1000)
+    return scatter(b.input("int32", (4, n)), b.input("float16", (4, n)), 1, (4, 50), reduction="max")
+
+
 def _gather(b: Builder) -> Tensor:
     return gather(b.input("float32", (50, 20)), b.input("int32", (60, 20)), 0)
 
@@ -213,6 +225,8 @@ CASES = (
     Case("bfloat", _bfloat, rtol=1e-2, atol=1e-2),
     Case("scatter", _scatter, rtol=1e-5, atol=1e-5),
     Case("scatter_column", _scatter_column, rtol=1e-5, atol=1e-5),
+    Case("summed_rows", _summed_rows, rtol=0, atol=0),
+    Case("greatest", _greatest, SIZES, rtol=0, atol=0),
     Case("gather", _gather, rtol=0, atol=0),
     Case("sorted", _sorted),
     Case("loop", _loop, SIZES, rtol=1e-4, atol=1e-4),

@@ -43,6 +43,18 @@ KINDS: dict[str, list[Mapping[str, Any]]] = {
     "reduce over no axes": [node("reduce_axis", in_var=0, reduce_op_kind="sum", axes=[])],
     "cat": [node("cat", in_vars=[0, 0], axis=0)],
     "assign": [node("detach", 3, in_var=0), assign(1, 0, (2, [0, 4]), dtype="bool")],
+    "scatter": [
+        {"node": "vconst", "values": [7], "out_var": 4, "dtype": "int32"},
+        node("reshape", 5, dtype="int32", in_var=4, new_shape=[1, 1]),
+        node("shrink", 6, in_var=0, limits=[[0, 1], [0, 1]]),
+        node("scatter", indices_var=5, updates_var=6, init_var=0, axis=0, shape=[3, 4]),
+    ],
+    "scatter add": [
+        {"node": "vconst", "values": [2], "out_var": 4, "dtype": "int32"},
+        node("reshape", 5, dtype="int32", in_var=4, new_shape=[1, 1]),
+        node("shrink", 6, in_var=0, limits=[[0, 1], [0, 1]]),
+        node("scatter", indices_var=5, updates_var=6, init_var=0, axis=0, shape=[3, 4], reduction="add"),
+    ],
     "cast": [node("cast", in_var=0, target_dtype="bool")],
     "bitcast": [node("bitcast", in_var=0, target_dtype="bool")],
     "multi": [node("multi", device_vars=[0, 0], axis=None, real_mask=[True, True])],

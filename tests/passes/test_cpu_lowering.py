@@ -84,6 +84,25 @@ def test_a_body_takes_unshared_pointers_symbols_and_a_range() -> None:
     )
 
 
+def test_rows_of_updates_are_added_by_vectors() -> None:
+    b = Builder("rows")
+    indices, updates = b.input("int32", (100, 1)), b.input("float32", (100, 64))
+    check_ir(
+        after("realise", output(b, scatter(indices.expand(100, 64), updates, 0, (30, 64), reduction="add"))),
+        """
+        // CHECK: vector.store %{{.*}} : {{.*}}, vector<8xf32>
+        // CHECK: scf.for
+        // CHECK: memref.load
+        // CHECK: arith.cmpi ult
+        // CHECK: scf.if
+        // CHECK: scf.for
+        // CHECK-COUNT-2: vector.load
+        // CHECK: arith.addf {{.*}} : vector<8xf32>
+        // CHECK: vector.store
+        """,
+    )
+
+
 def test_movement_costs_a_stride() -> None:
     check_ir(
         after("realise", flipped()),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tensorkiln.build import Builder, cat
+from tensorkiln.build import Builder, Tensor, cat, scatter, where, zeros
 from tensorkiln.graph import Graph
 from tests.dialect.wire import assign, buffer, graph_of, placeholder
 from tests.filecheck import check_ir
@@ -258,3 +258,70 @@ def test_a_cat_has_no_empty_parts() -> None:
     b = Builder("cat")
     x, none = b.input("float32", (3, 4)), b.input("float32", (0, 4))
     check_ir(decomposed(output(b, cat([none, x, none], 0), cat([none, none], 0))), "// CHECK: return %arg0, %arg1")
+
+
+def rows(b: Builder, indices: Tensor, updates: Tensor, **fields: Any) -> Graph:
+    return output(b, scatter(indices, updates, 0, (9, *updates.shape[1:]), **fields))
+
+
+def test_an_expanded_index_is_read_once_for_a_row() -> None:
+    b = Builder("rows")
+    index, updates = b.input("int64", (5, 1)), b.input("float32", (5, 8))
+    check_ir(
+        decomposed(rows(b, index.expand(5, 8), updates, reduction="add")),
+        """
+        // CHECK: %[[S:.*]] = "kiln.scatter"(%arg0, %arg1) {axis = 0 : i64, reduction = "add"}
+        // CHECK-SAME: (tensor<5x1xi64>, tensor<5x8xf32>) -> tensor<9x8xf32>
+        // CHECK: return %[[S]]
+        """,
+    )
+
+
+def test_an_index_computed_from_expanded_ones_is_read_at_the_first_element_and_the_last_axes_are_joined() -> None:
+    b = Builder("rows")
+    index, updates = b.input("int64", (5,)), b.input("float32", (5, 4, 2))
+    wide = index.reshape(5, 1, 1).expand(5, 4, 2)
+    check_ir(
+        decomposed(rows(b, where(wide < 0, wide + 9, wide), updates)),
+        """
+        // CHECK: %[[I:.*]] = "kiln.shrink"({{.*}} -> tensor<5x1x1xi64>
+        // CHECK: "kiln.scatter"({{.*}}(tensor<5x1xi64>, tensor<5x8xf32>) -> tensor<9x8xf32>
+        // CHECK: "kiln.reshape"({{.*}} -> tensor<9x4x2xf32>
+        """,
+    )
+
+
+def test_an_index_of_its_own_for_each_element_stays() -> None:
+    b = Builder("own")
+    index, updates = b.input("int64", (5, 8)), b.input("float32", (5, 8))
+    check_ir(
+        decomposed(rows(b, index, updates)),
+        """
+        // CHECK: "kiln.scatter"(%arg0, %arg1) {{.*}}(tensor<5x8xi64>, tensor<5x8xf32>)
+        """,
+    )
+
+
+def test_zeros_are_no_initial_values_but_negative_zeros_are() -> None:
+    for value, operands in ((0.0, "%arg0, %arg1)"), (-0.0, "%arg0, %arg1, %{{.*}})")):
+        b = Builder("zeros")
+        index, updates = b.input("int64", (5, 1)), b.input("float32", (5, 1))
+        into = zeros(b, (9, 1)) if operands.endswith("%arg1)") else b.constant([[value]] * 9, "float32")
+        check_ir(
+            decomposed(rows(b, index, updates, into=into, reduction="add")),
+            f"""
+            // CHECK: "kiln.scatter"({operands} {{{{.*}}}}
+            """,
+        )
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("add", "f32"), ("mul", "f32"), ("max", "bf16"), ("none", "bf16")])
+def test_updates_of_16_bit_floats_are_accumulated_in_float32(kind: str, dtype: str) -> None:
+    b = Builder("narrow")
+    index, updates = b.input("int64", (5, 1)), b.input("bfloat16", (5, 1))
+    check_ir(
+        decomposed(rows(b, index, updates, reduction=kind)),
+        f"""
+        // CHECK: "kiln.scatter"({{{{.*}}}} -> tensor<9x1x{dtype}>
+        """,
+    )

@@ -199,6 +199,23 @@ def test_a_scatter_updates_in_order() -> None:
     )
 
 
+def test_a_scatter_that_combines_begins_with_the_initial_values() -> None:
+    b = Builder("combined")
+    indices, updates, x = b.input("int32", (3, 1)), b.input("float32", (3, 8)), b.input("float32", (5, 8))
+    check_ir(
+        linalg(output(b, scatter(indices.expand(3, 8), updates, 0, into=x, reduction="add"))),
+        """
+        // CHECK: kiln.reduction = "add", kiln.scatter = array<i64: 0, 0, 1, 2>
+        // CHECK: %[[BEGUN:.*]] = linalg.generic
+        // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[BEGUN]])
+        // CHECK: tensor.extract %{{.*}}[%{{.*}}, %c0{{.*}}] : tensor<3x1xi32>
+        // CHECK: arith.cmpi ult
+        // CHECK: arith.addf
+        // CHECK: tensor.insert
+        """,
+    )
+
+
 def test_a_bool_outside_is_a_byte() -> None:
     check_ir(
         linalg(compared()),

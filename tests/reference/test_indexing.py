@@ -36,9 +36,21 @@ def test_gather_from_an_empty_axis_is_0() -> None:
     check(_gather(X, np.zeros((2, 0), np.int32), 1), np.zeros((2, 0), np.float32))
 
 
-def _scatter(indices: Array, updates: Array, axis: int, shape: list[int]) -> Array:
-    node = {"node": "scatter", "indices_var": 0, "updates_var": 1, "axis": axis, "shape": shape, "dtype": "float32"}
-    return run_node(node, indices, updates)
+def _scatter(
+    indices: Array, updates: Array, axis: int, shape: list[int], reduction: str = "none", init: Array | None = None
+) -> Array:
+    node = {
+        "node": "scatter",
+        "indices_var": 0,
+        "updates_var": 1,
+        "axis": axis,
+        "shape": shape,
+        "reduction": reduction,
+        "dtype": str(updates.dtype),
+    }
+    return (
+        run_node(node, indices, updates) if init is None else run_node({**node, "init_var": 2}, indices, updates, init)
+    )
 
 
 def test_the_last_update_of_a_place_wins_and_outside_is_dropped() -> None:
@@ -53,6 +65,58 @@ def test_scatter_along_the_first_axis_goes_row_by_row() -> None:
 
 def test_scatter_starts_from_zeros() -> None:
     check(_scatter(np.zeros((0, 2), np.int32), np.zeros((0, 2), np.float32), 0, [1, 2]), array([[0, 0]], "float32"))
+
+
+@pytest.mark.parametrize(
+    ("reduction", "expected"),
+    [
+        ("none", [7, 4, 3]),
+        ("add", [7, 5 + 1 + 4, 2 + 3]),
+        ("mul", [7, 5 * 1 * 4, 2 * 3]),
+        ("min", [7, 1, 2]),
+        ("max", [7, 5, 3]),
+    ],
+)
+def test_updates_combine_with_the_initial_values_and_with_each_other(reduction: str, expected: list[float]) -> None:
+    indices, updates = array([1, -1, 2, 1, 3], "int32"), array([1, 9, 3, 4, 9], "float32")
+    init = array([7, 5, 2], "float32")
+    check(_scatter(indices, updates, 0, [3], reduction, init), array(expected, "float32"))
+
+
+def test_a_float_sum_is_rounded_at_each_update_in_order() -> None:
+    indices, updates = array([0, 0, 0], "int32"), array([1, 1e8, -1e8], "float32")
+    check(_scatter(indices, updates, 0, [1], "add"), array([0], "float32"))
+    check(_scatter(indices, updates[::-1].copy(), 0, [1], "add"), array([1], "float32"))
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("float16", 11), ("bfloat16", 8)])
+def test_a_sum_of_16_bit_floats_is_rounded_once(dtype: str, bits: int) -> None:
+    large, one = array([2**bits], dtype), array([1, 1], dtype)
+    check(_scatter(array([0, 0], "int32"), one, 0, [1], "add", large), array([2**bits + 2], dtype))
+
+
+def test_places_without_updates_keep_their_bits() -> None:
+    init = np.array([-0.0, np.nan, np.inf], np.float32)
+    for reduction in ("none", "add", "mul", "min", "max"):
+        found = _scatter(array([5], "int32"), array([1], "float32"), 0, [3], reduction, init)
+        np.testing.assert_array_equal(found.view(np.uint32), init.view(np.uint32))
+
+
+def test_zeros_and_nan_combine_as_by_binops() -> None:
+    indices, init = array([0, 1, 2], "int32"), np.array([-0.0, 0.0, 1.0], np.float32)
+    updates = np.array([0.0, -0.0, np.nan], np.float32)
+    for reduction, signs in (("min", [True, True]), ("max", [False, False]), ("add", [False, False])):
+        found = _scatter(indices, updates, 0, [3], reduction, init)
+        assert np.signbit(found[:2]).tolist() == signs
+        assert np.isnan(found[2])
+
+
+def test_integers_wrap_and_bools_are_or_and_and() -> None:
+    indices = array([0, 0], "int32")
+    check(_scatter(indices, array([100, 100], "int8"), 0, [1], "add"), array([-56], "int8"))
+    one = array([1, 0], "bool")
+    check(_scatter(indices, one, 0, [1], "add"), array([1], "bool"))
+    check(_scatter(indices, one, 0, [1], "mul", array([1], "bool")), array([0], "bool"))
 
 
 def _index(x: Array, indices: Array, gate: Array | None = None) -> Array:

@@ -58,6 +58,26 @@ def test_a_compiled_graph_runs_with_its_own_names(server: Server) -> None:
     np.testing.assert_array_equal(negated, -x)
 
 
+def test_a_scatter_that_combines_is_compiled_and_its_stated_defaults_change_nothing(server: Server) -> None:
+    nodes: list[dict[str, Any]] = [
+        {"node": "placeholder", "out_var": var, "dtype": dtype, "shape": [size]}
+        for var, (dtype, size) in enumerate((("int64", 4), ("float32", 4), ("float32", 3)))
+    ]
+    put = {"node": "scatter", "indices_var": 0, "updates_var": 1, "axis": 0, "shape": [3]}
+
+    def compiled(**fields: Any) -> CompiledProgram:
+        made = [*nodes, {**put, **fields, "out_var": 3, "dtype": "float32"}]
+        wire = {"schema": 1, "name": "put", "nodes": made, "input_vars": [0, 1, 2], "output_vars": [3]}
+        (program,) = server.compile(encoded(compile_body(wire))).json()["programs"]
+        return CompiledProgram.model_validate(program)
+
+    assert compiled().digest == compiled(init_var=None, reduction="none").digest
+    added = Program(compiled(init_var=2, reduction="add"), lambda of: server.http.get(f"/artifacts/{of}").content)
+    updates, x = np.array([1, 2, 4, 8], np.float32), np.array([10, 20, 30], np.float32)
+    (found,) = added(np.array([2, 0, 2, -1]), updates, x)
+    np.testing.assert_array_equal(found, [12, 20, 35])
+
+
 @pytest.mark.xdist_group("pair")
 def test_the_reason_of_a_miss_names_what_differs(pair: tuple[Server, Server], unusual: Server) -> None:
     server, other_server = pair

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..dtypes import DType
 from ..expr import product
+from ..nodes import ScatterKind
 from .comparison import equal
 from .conversion import cast
 from .element_type import DTypeLike
@@ -48,20 +49,41 @@ def take(x: Tensor, indices: Tensor, axis: int = 0) -> Tensor:
     return reshape(gather(x, expand(column, (*before, count, *after)), axis), (*before, *indices.shape, *after))
 
 
-def scatter(indices: Tensor, updates: Tensor, axis: int, shape: ShapeLike) -> Tensor:
-    """Zeros of `shape` with each update put at its index along `axis`; the last of equal indices wins.
+def scatter(
+    indices: Tensor,
+    updates: Tensor,
+    axis: int,
+    shape: ShapeLike | None = None,
+    *,
+    into: Tensor | None = None,
+    reduction: str = "none",
+) -> Tensor:
+    """Zeros of `shape`, or a copy of `into`, with each update put at its index along `axis`, in row-major order.
 
-    An index that is negative or too large drops its update.
+    The reduction "none" replaces the element, so the last of equal indices wins; "add", "mul", "min" and "max" combine
+    the element with the update. An index that is negative or too large drops its update.
     """
     require_tensor(indices, "scatter")
     require_tensor(updates, "scatter")
     builder = updates.builder
     builder.own(indices)
     need(indices, "an index", integers=True)
-    dims = builder.shape(shape)
+    if into is not None:
+        require_tensor(into, "scatter")
+        builder.own(into)
+    wanted = shape if shape is not None or into is None else into.shape
+    if wanted is None:
+        raise builder.error("a scatter takes the shape of its result, or the tensor to put the updates into")
+    dims = builder.shape(wanted)
+    if reduction not in tuple(ScatterKind):
+        raise builder.error(f"{reduction!r} is not a reduction of a scatter: give one of {', '.join(ScatterKind)}")
     if not len(indices.shape) == len(updates.shape) == len(dims):
         raise builder.error("the indices, the updates and the result of a scatter have one rank")
-    fields = {"indices_var": indices.var, "updates_var": updates.var, "axis": axis_of(updates, axis)}
+    fields: dict[str, Any] = {"indices_var": indices.var, "updates_var": updates.var, "axis": axis_of(updates, axis)}
+    if into is not None:
+        fields["init_var"] = into.var
+    if reduction != ScatterKind.NONE:
+        fields["reduction"] = reduction
     return builder.append("scatter", updates.dtype, dims, **fields, shape=wire(dims))
 
 

@@ -12,7 +12,7 @@ import msgspec
 from ..expr import Expr, to_wire
 from ..graph import Graph, VarMetadata
 from ..infer import Inference
-from ..nodes import AnyNode, ConstScalar, Custom, Kernel, SymVar, Vconst, While
+from ..nodes import AnyNode, ConstScalar, Custom, Kernel, Scatter, SymVar, Vconst, While
 from ..nodes.base import Record, record_of
 
 
@@ -91,8 +91,8 @@ def graph_json(canonical: Canonical) -> bytes:
 
 
 def _encodable(kind: type[AnyNode], fields: dict[str, Any]) -> object:
-    """A node for msgspec. Kinds with floats go through pydantic, which formats some floats differently."""
-    return _as_pydantic_spells(record_of(kind, fields)) if kind in _WITH_FLOATS else fields
+    """A node for msgspec. Some kinds go through pydantic, which formats some floats differently and omits defaults."""
+    return _as_pydantic_spells(record_of(kind, fields)) if kind in _AS_RECORDS else fields
 
 
 def _as_pydantic_spells(record: Record) -> msgspec.Raw:
@@ -103,4 +103,5 @@ def _inside(value: Record | Expr) -> object:
     return value.__dict__ if isinstance(value, Record) else to_wire(value)
 
 
-_WITH_FLOATS: Final = frozenset({ConstScalar, Vconst, Custom, Kernel, While})
+_AS_RECORDS: Final = frozenset({ConstScalar, Vconst, Custom, Kernel, Scatter, While})
+"""The kinds with floats, or with fields that are left out."""

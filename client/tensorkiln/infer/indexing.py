@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..dtypes import DType
-from ..nodes import Gather, Gep, Index, Scatter, Threefry, Vectorize
+from ..nodes import Gather, Gep, Index, Scatter, ScatterKind, Threefry, Vectorize
 from ..types import TensorType
 from .elementwise import mixed_shape
-from .legality import CONDITIONS, INTEGERS
+from .legality import CONDITIONS, INTEGERS, VALUES, advice
 from .movement import operand
 from .scope import Scope, Shape
 
@@ -75,9 +75,18 @@ def scatter(node: Scatter, scope: Scope) -> TensorType:
     updates = operand(scope, node.updates_var, "updates_var")
     indices = _indices(scope, node.indices_var, "indices_var")
     scope.require_dtype(node.dtype, updates.dtype)
+    if node.reduction is not ScatterKind.NONE and updates.dtype not in VALUES:
+        message = f"scatter {node.reduction} does not take {updates.dtype}{advice(updates.dtype)}"
+        scope.fail(message, "reduction", "updates_var")
     scope.require_same_shape(indices.shape, updates.shape, "indices and updates have one shape", "updates_var")
     result = scope.type(updates.dtype, node.shape)
     _require_covered(scope, node.shape, indices.shape, node.axis, "shape")
+    if node.init_var is not None:
+        init = operand(scope, node.init_var, "init_var")
+        if init.dtype is not updates.dtype:
+            message = f"the initial values and the updates have different dtypes: {init.dtype} and {updates.dtype}"
+            scope.fail(f"{message} (cast one of them)", "init_var", "updates_var")
+        scope.require_same_shape(init.shape, node.shape, "the initial values have the shape of the result", "init_var")
     return result
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .indexing import Gep as Gep
     from .indexing import Index as Index
     from .indexing import Scatter as Scatter
+    from .indexing import ScatterKind as ScatterKind
     from .indexing import Valid as Valid
     from .indexing import Vectorize as Vectorize
     from .markers import ContiguousBackward as ContiguousBackward
@@ -77,7 +78,7 @@ __getattr__ = on_first_use(
         "conversion": "Bitcast Cast",
         "custom": "Custom CustomAttr",
         "elementwise": "Binop BinopKind Ternary TernaryKind Unary UnaryKind",
-        "indexing": "Gather Gep Index Scatter Valid Vectorize",
+        "indexing": "Gather Gep Index Scatter ScatterKind Valid Vectorize",
         "markers": "ContiguousBackward Detach Device Fuse Noop Unique Unroll",
         "memory": "Assign Buffer BufferView Contiguous Copy Placeholder",
         "movement": "Cat Expand Flip Pad Permute Reshape ShapeTracker Shrink View ViewSpec",
@@ -129,6 +130,7 @@ __all__ = [
     "Region",
     "Reshape",
     "Scatter",
+    "ScatterKind",
     "ShapeTracker",
     "Shrink",
     "Sink",

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Literal
+
+from pydantic import Field
 
 from ..dtypes import DType
 from .base import Record
 from .fields import Integer, Integers, Shape, Var, Vars
 from .movement import ShapeTracker
+
+
+class ScatterKind(StrEnum):
+    """What an update does to the element at its place: `none` replaces it, the others combine with it."""
+
+    NONE = "none"
+    ADD = "add"
+    MUL = "mul"
+    MIN = "min"
+    MAX = "max"
 
 
 class Valid(Record):
@@ -84,16 +97,24 @@ class Gather(Record):
 
 
 class Scatter(Record):
-    """Puts updates along `axis` into zeros of `shape`; the last of several wins, an index outside is dropped."""
+    """Puts updates along `axis`, in row-major order, into a copy of `init_var`, or into zeros of `shape` without one.
+
+    With the reduction `none` the last of several updates wins; the others are binops of the element and the update. An
+    index outside is dropped. Both fields are extensions, and are left out of the JSON where they have their defaults.
+    """
 
     node: Literal["scatter"] = "scatter"
     indices_var: Var
     updates_var: Var
+    init_var: Var | None = Field(default=None, exclude_if=lambda var: var is None)
     axis: Integer
     shape: Shape
+    reduction: ScatterKind = Field(default=ScatterKind.NONE, exclude_if=lambda kind: kind is ScatterKind.NONE)
     out_var: Var
     dtype: DType
 
     @property
     def operands(self) -> tuple[int, ...]:
-        return (self.indices_var, self.updates_var)
+        if self.init_var is None:
+            return (self.indices_var, self.updates_var)
+        return (self.indices_var, self.updates_var, self.init_var)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from ..nodes import Gather, Gep, Index, Scatter, Vectorize
-from .precision import Array
+from ..dtypes import DType
+from ..nodes import BinopKind, Gather, Gep, Index, Scatter, ScatterKind, Vectorize
+from .binop import apply_binop
+from .precision import Array, rounded
 from .scope import Evaluator, Scope
 
 
@@ -33,15 +37,39 @@ def evaluate_gather(node: Gather, scope: Scope) -> Array:
 
 
 def evaluate_scatter(node: Scatter, scope: Scope) -> Array:
-    """Zeros of `shape`, then each update in row-major order: the last one to a place wins, one outside is dropped."""
-    index, updates = scope.read(node.indices_var), scope.read(node.updates_var)
-    result = np.zeros(scope.dims(node.shape), updates.dtype)
-    inside = _inside(index, result.shape[node.axis])
-    for source in np.ndindex(index.shape):
-        if inside[source]:
-            place = (*source[: node.axis], int(index[source]), *source[node.axis + 1 :])
-            result[place] = updates[source]
-    return result
+    """Zeros of `shape` or the initial values, then each update in row-major order; one outside is dropped.
+
+    An update replaces the element at its place, or is combined with it by a binop. Sums and products of 16-bit floats
+    are accumulated in float32, in the same order, and rounded once.
+    """
+    dtype = scope.dtype(node.updates_var)
+    index, updates, shape = scope.read(node.indices_var), scope.read(node.updates_var), scope.dims(node.shape)
+    result = np.zeros(shape, updates.dtype) if node.init_var is None else scope.read(node.init_var).copy()
+    is_accumulated = dtype.is_half and node.reduction in (ScatterKind.ADD, ScatterKind.MUL)
+    worked = DType.FLOAT32 if is_accumulated else dtype
+    inside = _inside(index, shape[node.axis])
+    flat = result.reshape(-1).astype(worked.numpy)
+    numbers = np.arange(flat.size).reshape(shape)
+    places = [np.indices(index.shape)[axis][inside] for axis in range(index.ndim)]
+    places[node.axis] = index[inside].astype(np.int64)
+    targets, given = numbers[tuple(places)], updates[inside].astype(worked.numpy)
+    for chosen in _one_per_target(targets):
+        at, update = targets[chosen], given[chosen]
+        is_none = node.reduction is ScatterKind.NONE
+        flat[at] = update if is_none else apply_binop(BinopKind(node.reduction), flat[at], update, worked)
+    return (rounded(flat, dtype) if is_accumulated else flat).reshape(shape)
+
+
+def _one_per_target(targets: Array) -> Iterator[Array]:
+    """The numbers of all updates, in groups: the first update of each target, then the second of each, and so on."""
+    order = np.argsort(targets, kind="stable")
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = targets[order[1:]] != targets[order[:-1]]
+    begins = np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))
+    turn = np.arange(len(order)) - begins
+    in_turns = np.argsort(turn, kind="stable")
+    ends = np.cumsum(np.bincount(turn))
+    return (order[part] for part in np.split(in_turns, ends[:-1]))
 
 
 def _inside(index: Array, extent: int) -> Array:

@@ -9,8 +9,9 @@ import numpy as np
 
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
+from tensorkiln.nodes import ScatterKind
 
-from .family import CONDITIONS, INTEGERS, STORED, Family
+from .family import CONDITIONS, INTEGERS, STORED, VALUES, Family
 from .shapes import extent, shape
 from .sketch import Dims, Sketch, wire
 from .values import integer_edges
@@ -61,18 +62,28 @@ def _corner(sketch: Sketch, dim: Dim) -> Dim:
     return dim if sketch.integer(0, 2) else min(sketch.integer(0, 3), sketch.value(dim))
 
 
-def draw_scatter(sketch: Sketch, dtype: DType, _op: str) -> None:
+def draw_scatter(sketch: Sketch, dtype: DType, op: str) -> None:
     whole = shape(sketch, low_rank=1, limit=150)
     axis = sketch.integer(0, len(whole) - 1)
     dims = _covered(sketch, whole, axis)
     updates = sketch.input(dtype, dims)
-    sketch.output(scattered(sketch, updates, whole, axis))
+    sketch.output(scattered(sketch, updates, whole, axis, op))
 
 
-def scattered(sketch: Sketch, updates: int, whole: Dims, axis: int) -> int:
-    places = indices(sketch, sketch.dims(updates), sketch.value(whole[axis]))
+def scattered(sketch: Sketch, updates: int, whole: Dims, axis: int, reduction: str = "none") -> int:
+    """Indices may be the same along any other axis, and there may be initial values."""
+    dims = sketch.dims(updates)
+    shared = [place != axis and sketch.flag() for place in range(len(dims))]
+    narrow = [1 if is_shared else dim for dim, is_shared in zip(dims, shared, strict=True)]
+    places = indices(sketch, narrow, sketch.value(whole[axis]))
+    if any(shared):
+        places = sketch.add("expand", sketch.dtype(places), dims, in_var=places, new_target_shape=wire(dims))
     dtype = sketch.dtype(updates)
     operands: dict[str, Any] = {"indices_var": places, "updates_var": updates}
+    if sketch.flag():
+        operands["init_var"] = sketch.input(dtype, whole)
+    if reduction != "none":
+        operands["reduction"] = reduction
     return sketch.add("scatter", dtype, whole, axis=axis, shape=wire(whole), **operands)
 
 
@@ -95,7 +106,7 @@ def draw_vectorize(sketch: Sketch, dtype: DType, _op: str) -> None:
 FAMILIES = {
     "index": Family(STORED, draw_index),
     "gather": Family(STORED, draw_gather),
-    "scatter": Family(STORED, draw_scatter),
+    "scatter": Family(STORED, draw_scatter, lambda dtype: tuple(ScatterKind) if dtype in VALUES else ("none",)),
     "gep": Family(STORED, draw_gep),
     "vectorize": Family(STORED, draw_vectorize),
 }

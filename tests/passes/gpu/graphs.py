@@ -67,6 +67,12 @@ def scattered() -> Graph:
     return output(b, scatter(b.input("int32", (4, 100)), b.input("bfloat16", (4, 100)), 1, (4, 160)))
 
 
+def summed_rows() -> Graph:
+    b = Builder("rows")
+    indices, updates = b.input("int32", (5000, 1)), b.input("float32", (5000, 64))
+    return output(b, scatter(indices.expand(5000, 64), updates, 0, (300, 64), reduction="add"))
+
+
 GRAPHS: dict[str, Callable[[], Graph]] = {
     make.__name__: make
     for make in (
@@ -80,6 +86,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
         normalised,
         dense,
         scattered,
+        summed_rows,
     )
 }
 

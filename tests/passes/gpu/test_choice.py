@@ -20,6 +20,7 @@ LAUNCHES = {
     "normalised": ("rows", 64, 256),
     "dense": ("contraction", 247, 256),
     "scattered": ("scatter", 4, 256),
+    "summed_rows": ("combining", 64, 256),
 }
 
 

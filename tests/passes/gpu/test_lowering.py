@@ -138,6 +138,25 @@ def test_a_scatter_settles_the_last_update_by_an_atomic_maximum() -> None:
     )
 
 
+def test_a_thread_combines_the_updates_of_its_own_elements_without_barriers() -> None:
+    check_ir(
+        realised("summed_rows"),
+        """
+        // CHECK: scf.for
+        // CHECK: memref.store
+        // CHECK: scf.for
+        // CHECK: arith.cmpi ult
+        // CHECK: scf.if
+        // CHECK: arith.cmpi eq
+        // CHECK: scf.if
+        // CHECK: arith.addf
+        // CHECK: memref.store
+        // CHECK-NOT: memref.atomic_rmw
+        // CHECK-NOT: nvvm.barrier
+        """,
+    )
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 def test_only_the_llvm_and_nvvm_dialects_remain(name: str) -> None:
     found = set(re.findall(r"(?m)^\s+(?:%\S+ = )?\"?([a-z_]+)\.", str(after("entries", GRAPHS[name](), TARGET))))

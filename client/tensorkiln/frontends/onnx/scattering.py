@@ -24,7 +24,7 @@ def scatter_elements(node: Node) -> Value:
     x, updates = node.tensor(0), node.tensor(2)
     axis = node.integer("axis", 0) % max(x.rank, 1)
     indices = wrapped(node.tensor(1).cast(DType.INT64), x.shape[axis])
-    return put(x, indices, updates, axis, _reduction(node), refuse=node.fail)
+    return put(x, indices, updates, axis, _reduction(node))
 
 
 def scatter_nd(node: Node) -> Value:
@@ -34,7 +34,7 @@ def scatter_nd(node: Node) -> Value:
     flat = x.reshape([product(head), product(rest)])
     count = product(indices.shape[:-1])
     places = flat_indices(indices, head).reshape([count, 1]).expand([count, product(rest)])
-    combined = put(flat, places, updates.reshape([count, product(rest)]), 0, _reduction(node), refuse=node.fail)
+    combined = put(flat, places, updates.reshape([count, product(rest)]), 0, _reduction(node))
     return combined.reshape(x.shape)
 
 

@@ -7,9 +7,10 @@ from ...build import Tensor
 from ...dtypes import DType
 from ...expr import product
 from .call import Call, Operator
-from .indexing import MAX_PAIRS
 
 SUM, MEAN, MAX = range(3)
+MAX_PAIRS = 1 << 30
+"""The most pairs of a bag and an element of a row."""
 
 
 def _embedding_bag(call: Call) -> list[Tensor]:

@@ -12,9 +12,6 @@ from ...expr import Dim, product
 from ..composed.placing import put, wrapped
 from .call import Call, Operator
 
-MAX_PAIRS = 1 << 30
-"""The most pairs of a row and a gradient in the gradient of an embedding."""
-
 
 def _index_select(call: Call) -> Tensor:
     x, index = call.tensor(), call.tensor("index")
@@ -43,15 +40,11 @@ def _embedding_gradient(call: Call) -> Tensor:
     if call.flag("scale_grad_by_freq"):
         call.fail("scale_grad_by_freq is not supported")
     width, count = gradient.shape[-1], product(indices.shape)
-    pairs = product([rows, count, width])
-    if gradient.builder.bounds(pairs)[1] > MAX_PAIRS:
-        call.fail(f"{pairs} pairs of a row and a gradient may be more than the {MAX_PAIRS} that are added up")
     places, flat = indices.reshape([count]).cast(DType.INT64), gradient.reshape([count, width])
-    hits = build.equal(build.arange(flat.builder, rows).unsqueeze(1), places)
     if padding >= 0:
-        hits = hits & build.not_equal(places, padding)
-    # Not a product with a 0/1 mask, which would turn infinite gradients to NaN.
-    return build.where(hits.unsqueeze(2), flat.unsqueeze(0), 0).sum([1], dtype=flat.dtype)
+        places = build.where(build.equal(places, padding), -1, places)
+    table = build.zeros(flat.builder, [rows, width], flat.dtype)
+    return put(table, places.unsqueeze(1).expand(flat.shape), flat, 0, "add")
 
 
 def _index(call: Call) -> Tensor:
@@ -121,7 +114,7 @@ def _index_put(call: Call) -> Tensor:
     count = product(places.shape)
     shape: list[Dim] = [count, product(tail)]
     where = places.reshape([count, 1]).expand(shape)
-    done = put(flat, where, updates.reshape(shape), 0, "add" if adds else "none", refuse=call.fail)
+    done = put(flat, where, updates.reshape(shape), 0, "add" if adds else "none")
     order = [*chosen, *rest]
     return done.reshape([x.shape[axis] for axis in order]).permute([order.index(axis) for axis in range(x.rank)])
 

@@ -6,7 +6,7 @@ from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ...expr import product
-from ..composed.placing import put
+from ..composed.placing import identity, put
 from ..composed.running import running
 from .call import Call, Operator
 
@@ -25,11 +25,24 @@ def _scatter_add(call: Call) -> Tensor:
 
 def _scatter_reduce(call: Call) -> Tensor:
     how = call.text("reduce")
-    if how not in _REDUCTIONS:
+    """Combine updates; a mean divides their sum by their number. Without `include_self` old elements do not count."""
+    how, includes_self = call.text("reduce"), call.flag("include_self", True)
+    if how not in _REDUCTIONS and how != "mean":
         call.fail(f"the reduction {how!r} is not supported")
-    if not call.flag("include_self", True):
-        call.fail("include_self=False is not supported")
-    return _put(call, _updates(call), _REDUCTIONS[how])
+    x, updates, kind = call.tensor(), _updates(call), _REDUCTIONS.get(how, "add")
+    if how != "mean" and includes_self:
+        return _put(call, updates, kind)
+    ones = build.ones(x.builder, updates.shape, DType.INT64)
+    counts = _put(call, ones, "add", build.zeros(x.builder, x.shape, DType.INT64))
+    begun = x if includes_self else build.where(counts > 0, identity(kind, x.dtype), x)
+    found = _put(call, updates, kind, begun)
+    if how != "mean":
+        return found
+    divisors = counts + 1 if includes_self else build.maximum(counts, 1)
+    if x.dtype.is_integer:
+        return found // divisors.cast(x.dtype)
+    wide = DType.FLOAT32 if x.dtype.is_half else x.dtype
+    return (found.cast(wide) / divisors.cast(wide)).cast(x.dtype)
 
 
 def _updates(call: Call) -> Tensor:
@@ -43,12 +56,13 @@ def _updates(call: Call) -> Tensor:
     return value.reshape([1] * index.rank).expand(index.shape)
 
 
-def _put(call: Call, updates: Tensor, how: str) -> Tensor:
-    x, index = call.tensor(), call.tensor("index").cast(DType.INT64)
+def _put(call: Call, updates: Tensor, how: str, into: Tensor | None = None) -> Tensor:
+    """Scatter into `into`, or into the call's tensor."""
+    x, index = call.tensor() if into is None else into, call.tensor("index").cast(DType.INT64)
     if not x.shape:
         one = [1]
-        return put(x.reshape(one), index.reshape(one), updates.reshape(one), 0, how, refuse=call.fail).reshape([])
-    return put(x, index, updates.cast(x.dtype), call.axis(x), how, refuse=call.fail)
+        return put(x.reshape(one), index.reshape(one), updates.cast(x.dtype).reshape(one), 0, how).reshape([])
+    return put(x, index, updates.cast(x.dtype), call.axis(x), how)
 
 
 def _index_add(call: Call) -> Tensor:
@@ -57,7 +71,7 @@ def _index_add(call: Call) -> Tensor:
     axis = call.axis(x)
     scaled = call.times(source, "alpha")
     column = index.reshape([-1, *(1,) * (x.rank - 1 - axis)]).expand(source.shape)
-    return put(x, column, scaled.cast(x.dtype), axis, "add", refuse=call.fail)
+    return put(x, column, scaled.cast(x.dtype), axis, "add")
 
 
 def _masked_scatter(call: Call) -> Tensor:

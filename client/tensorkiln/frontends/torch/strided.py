@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ... import build
 from ...build import Tensor
-from ...dtypes import DType
 from ...expr import Dim, add, mul, product, sub
+from ..composed.placing import put
 from .call import Call, Operator
 from .exported import Ref, TensorType
 from .sizes import is_dense
@@ -73,10 +73,7 @@ def _as_strided_scatter(call: Call) -> Tensor:
     if any(size == 0 for size in sizes):
         return call.tensor()
     source = call.tensor("src").cast(flat.dtype).expand(sizes).reshape([view.count])
-    places = view.places()
-    written = build.scatter(places, source, 0, flat.shape)
-    is_written = build.scatter(places, build.ones(flat.builder, source.shape, DType.BOOL), 0, flat.shape)
-    return build.where(is_written, written, flat).reshape(call.tensor().shape)
+    return put(flat, view.places(), source, 0).reshape(call.tensor().shape)
 
 
 OPERATORS: dict[str, Operator] = {
