@@ -1,5 +1,5 @@
-"""Control flow: calls are inlined, both branches are computed and one result selected, and loops with a number of turns
-known from constants are unrolled.
+"""Control flow: calls are inlined, both branches are computed and one result selected, and loops with a small number of
+turns known from constants are unrolled.
 """
 
 from __future__ import annotations
@@ -17,10 +17,15 @@ from .op import Op
 from .running import dynamic_reduce_window
 from .symbols import SameSize, lone_symbol
 from .table import Translator
+from .turns import counted_turns
 from .value import Known, Pair, Value
 
 MAX_TURNS: Final = 1 << 12
-"""The most turns of an unrolled loop; each turn adds its nodes to the graph."""
+MAX_UNROLLED: Final = 1 << 10
+"""The most turns, and about the most nodes, of an unrolled loop: a node takes 5 ms to compile."""
+TOGETHER: Final = 1 << 7
+MOST_TOGETHER: Final = 32
+"""The most nodes and turns that become one turn of such a loop, which costs 60 us and stores all that it carries."""
 
 
 def _call(op: Op) -> Sequence[Value]:
@@ -33,17 +38,26 @@ def _composite(op: Op) -> Sequence[Value]:
 
 
 def _while(op: Op) -> Sequence[Value]:
+    before = op.builder.node_count
     carried: Sequence[Value] = op.operands
-    for _ in range(MAX_TURNS + 1):
+    passed: list[Sequence[Value]] = [carried]
+    while True:
         (condition,) = op.run(0, carried)
         if not isinstance(condition, Known) or condition.is_symbolic:
-            # Nothing reads the turns unrolled so far.
             return computed_loop(op, op.operands)
         if not condition.array.item():
             return carried
+        nodes = op.builder.node_count - before
+        if nodes > MAX_UNROLLED or len(passed) > MAX_TURNS:
+            break
         carried = op.run(1, carried)
-    message = f"the loop takes more than {MAX_TURNS} turns, each of which adds its nodes"
-    op.over(message, "turns", MAX_TURNS, MAX_TURNS + 1)
+        passed.append(carried)
+    # Nothing reads turns so far that are turns of the loop, too.
+    turns, walked = counted_turns(op), len(passed) - 1
+    if turns is None or walked == 0:
+        return computed_loop(op, op.operands)
+    together = max(1, min(walked, MOST_TOGETHER, TOGETHER * walked // max(1, nodes)))
+    return computed_loop(op, passed[turns % together], together)
 
 
 def _if(op: Op) -> Sequence[Value]:

@@ -10,13 +10,14 @@ from typing import Final
 import numpy as np
 
 from tensorkiln import build
+from tensorkiln.build import Tensor
 from tensorkiln.expr import Dim
 
-from .gathering import gathered
+from .gathering import gathered, sliced
 from .movement import broadcast, iota, padded
 from .op import Op
 from .table import Translator
-from .value import Value, known_dims
+from .value import Known, Value, known_dims
 
 
 def _dims(op: Op, position: int, what: str) -> list[Dim]:
@@ -52,6 +53,13 @@ def _pad(op: Op) -> Value:
 
 
 def _slice(op: Op) -> Value:
+    sizes = op.added_to(1, 2)
+    if isinstance(op.operands[1], Tensor) and isinstance(sizes, Known):
+        steps = _dims(op, 3, "the step of a slice")
+        if any(step != 1 for step in steps):
+            op.fail("a slice from computed positions has steps of 1")
+        begins = op.tensor(1)
+        return sliced(op, [begins[axis] for axis in range(len(steps))], sizes.array.tolist())
     starts, limits, steps = (_dims(op, position, "a bound of its slice") for position in (1, 2, 3))
     parts: list[slice] = []
     for start, limit, step, dim in zip(starts, limits, steps, op.operands[0].shape, strict=True):

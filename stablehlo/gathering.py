@@ -84,11 +84,15 @@ def clamped(start: Tensor, dim: Dim, size: Dim) -> Tensor:
 
 
 def _dynamic_slice(op: Op) -> Value:
+    return sliced(op, op.operands[1:], op.integers("slice_sizes"))
+
+
+def sliced(op: Op, starts: Sequence[Value], sizes: Sequence[Dim]) -> Tensor:
+    """The window of these sizes of the first operand, from these starts of rank 0, clamped so that it fits."""
     x = op.tensor(0)
-    sizes = op.integers("slice_sizes")
     limits: list[tuple[Dim, Dim]] = [(0, dim) for dim in x.shape]
     moving: list[tuple[int, Tensor]] = []
-    for axis, (start, size) in enumerate(zip(op.operands[1:], sizes, strict=True)):
+    for axis, (start, size) in enumerate(zip(starts, sizes, strict=True)):
         if size == x.shape[axis]:
             continue
         begin = known_start(op, start, x.shape[axis], size)

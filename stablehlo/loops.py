@@ -1,4 +1,6 @@
-"""Loops with a number of turns known only at run time: a node with graphs for the condition and the body."""
+"""Loops of a program: a node with graphs for the condition and the body. Their turns are computed, or too many to
+unroll.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,11 @@ class Captured(dict[Any, Value]):
         return self.taken[value.var][1]
 
 
-def computed_loop(op: Op, carried: Sequence[Value]) -> list[Value]:
-    """The final carried values. Values that the body returns unchanged are captured instead of carried."""
+def computed_loop(op: Op, carried: Sequence[Value], together: int = 1) -> list[Value]:
+    """The final carried values. Values that the body returns unchanged are captured instead of carried.
+
+    A turn of the loop is `together` turns of the operation, whose number has to be a multiple of that.
+    """
     kept = _kept(op)
     if all(kept):
         kept = [False] * len(kept)
@@ -52,14 +57,16 @@ def computed_loop(op: Op, carried: Sequence[Value]) -> list[Value]:
     sides = [op.apart(region) for region in (0, 1)]
     inputs: list[list[Tensor]] = []
     found: list[list[Value]] = []
-    for side in sides:
+    for side, times in zip(sides, (1, together), strict=True):
         own = [[side.builder.input(part.dtype, part.shape) for part in each] for each in parts]
         inputs.append([part for each in own for part in each])
         arguments = [
             side.capture(value) if keeps else _value(each)
             for keeps, value, each in zip(kept, carried, own, strict=True)
         ]
-        found.append(side.run(arguments))
+        for _ in range(times):
+            arguments = side.run(arguments)
+        found.append(arguments)
     decided = [sides[0].tensor(value) for value in found[0]]
     changed = [value for keeps, value in zip(kept, found[1], strict=True) if not keeps]
     given = [part for each in parts for part in each]

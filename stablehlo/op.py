@@ -77,6 +77,8 @@ class Surroundings:
     """Comparisons of dimensions that the graph computes, by the var of the result."""
     unbounded: Collection[str]
     """Symbols without bounds so far; the translation must fail or restart."""
+    seen: Callable[[Any], Value]
+    """The value of a result of the module that is in scope."""
 
 
 class Op:
@@ -129,6 +131,14 @@ class Op:
         return {"op": self.name, "location": self.where}
 
     # Operands
+
+    def added_to(self, position: int, other: int) -> Value | None:
+        """The value whose sum with the operand `position` is the operand `other`; None if that is no such sum."""
+        base, total = self.raw.operands[position], self.raw.operands[other].owner
+        if not isinstance(total, ir.OpView | ir.Operation) or total.operation.name != "stablehlo.add":
+            return None
+        terms = list(total.operation.operands)
+        return self._around.seen(terms[1 if terms[0] == base else 0]) if base in terms else None
 
     def tensor(self, position: int) -> Tensor:
         """An operand as a tensor of the graph."""

@@ -1,17 +1,18 @@
-"""Running reductions along a dynamic dimension.
+"""Running reductions: along a dynamic dimension, or along a long static one.
 
 `jax.export` writes a `reduce_window` of computed sizes as a custom call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dialect.mlir import ir
 from tensorkiln.build import Tensor
+from tensorkiln.build.windows import Window
 from tensorkiln.expr import Dim, sub
-from tensorkiln.frontends.composed.running import running
+from tensorkiln.frontends.composed.running import LONG, LONGEST, running
 
 from .op import Op
 from .reduction import identity
@@ -24,6 +25,27 @@ _TOTALS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
     "stablehlo.minimum": lambda table: table.min([-1]),
     "stablehlo.multiply": lambda table: table.prod([-1]),
 }
+
+
+def running_total(op: Op, x: Tensor, initial: Value, over: Window, edges: Sequence[tuple[int, int]]) -> Tensor | None:
+    """The totals of windows that are as long as a long axis and end, or begin, at each of its elements.
+
+    None for other windows, which have fewer elements than all pairs of an axis.
+    """
+    name = single_operation(op.region(0))
+    axes = [axis for axis, extent in enumerate(over.size) if extent != 1]
+    if len(axes) != 1 or name not in _TOTALS or x.dtype.is_bool or {*over.stride, *over.dilation} != {1}:
+        return None
+    (axis,) = axes
+    extent = x.shape[axis]
+    reversed_ = _is_reversed(over.size[axis], edges[axis], extent)
+    is_plain = all(pair == (0, 0) for at, pair in enumerate(edges) if at != axis)
+    if reversed_ is None or not is_plain or not isinstance(extent, int) or not LONG <= extent <= LONGEST:
+        return None
+    if not isinstance(initial, Known) or initial.splat != identity(name, x.dtype):
+        # The padding of a window has the initial value, too.
+        return None
+    return _running(op, x, axis, name, reversed_)
 
 
 def dynamic_reduce_window(op: Op) -> Value:
@@ -47,8 +69,13 @@ def dynamic_reduce_window(op: Op) -> Value:
     neutral = identity(name, x.dtype)
     if not isinstance(initial, Known) or initial.splat != neutral:
         op.fail(f"a running total starts from {neutral}, not from another number")
+    return _running(op, x, axes[0], name, reversed_)
+
+
+def _running(op: Op, x: Tensor, axis: int, name: str, is_reversed: bool) -> Tensor:
     wide = x.cast("float32") if x.dtype.is_half else x
-    return running(wide, axes[0], _TOTALS[name], neutral, reversed_, refuse=op.fail).cast(x.dtype)
+    neutral = identity(name, x.dtype)
+    return running(wide, axis, _TOTALS[name], neutral, is_reversed, refuse=op.fail).cast(x.dtype)
 
 
 def _is_reversed(size: Dim, edges: tuple[Dim, Dim], dim: Dim) -> bool | None:

@@ -128,10 +128,13 @@ def _dynamic_update_slice(op: Op) -> Value:
     moves = {axis for axis, _ in moving}
     for axis, start in moving:
         place = build.arange(op.builder, x.shape[axis]) - start
-        fits = (place >= 0) & (place < build.dim_value(op.builder, sizes[axis]))
+        # A row is broadcast, because reads at computed positions are not in vectors.
+        is_row = sizes[axis] == 1
+        fits = build.equal(place, 0) if is_row else (place >= 0) & (place < build.dim_value(op.builder, sizes[axis]))
         fits = fits.reshape([x.shape[axis], *(1,) * (x.rank - 1 - axis)])
         is_inside = fits if is_inside is None else is_inside & fits
-        update = build.take(update, place, axis)
+        whole = [dim if at == axis else own for at, (dim, own) in enumerate(zip(x.shape, update.shape, strict=True))]
+        update = build.expand(update, whole) if is_row else build.take(update, place, axis)
     widths = [
         (0, 0) if axis in moves else (begins[axis], x.shape[axis] - begins[axis] - sizes[axis])
         for axis in range(x.rank)

@@ -35,7 +35,9 @@ class Walk:
     ) -> None:
         self._builder = builder
         self._functions = functions
-        self._around = Surroundings(builder, Constants(builder), self._region, self._called, self._apart, {}, unbounded)
+        self._around = Surroundings(
+            builder, Constants(builder), self._region, self._called, self._apart, {}, unbounded, self._seen
+        )
         self._scopes: list[dict[Any, Value]] = []
         self._depth = 0
         self._steps = 0
@@ -77,6 +79,9 @@ class Walk:
 
     def _apart(self, op: Op, region: Any) -> _Apart:
         return _Apart(self, op, region)
+
+    def _seen(self, result: Any) -> Value:
+        return self._scopes[-1][result]
 
     def _region(self, region: Any, arguments: Sequence[Value], mode: Mode) -> list[Value]:
         return self._inside(region, arguments, mode)

@@ -18,6 +18,7 @@ from tensorkiln.expr import Dim
 from .movement import padded
 from .op import Op
 from .reduction import reduced
+from .running import running_total
 from .table import Translator
 from .value import Known, Value
 
@@ -39,6 +40,10 @@ def _reduce_window(op: Op) -> Sequence[Value]:
     )
     between = [gap - 1 for gap in op.integers("base_dilations", ones)]
     edges = op.pairs("padding", rank)
+    if count == 1 and not any(between):
+        total = running_total(op, inputs[0], inits[0], over, edges)
+        if total is not None:
+            return [total]
     filled = [padded(op, x, edges, between, init) for x, init in zip(inputs, inits, strict=True)]
     seen = [plain_windows(x, over) for x in filled]
     return reduced(op, seen, inits, range(rank, 2 * rank))

@@ -143,7 +143,7 @@ def test_the_value_of_a_dimension_is_computed_from_the_symbols():
         assert constant == 5
 
 
-@pytest.mark.parametrize("stop", [0, 1, 1024, 1025, 5000])
+@pytest.mark.parametrize("stop", [0, 1, 1024, 8192, 8193, 20000])
 def test_arange_counts(stop: int):
     builder = Builder()
     n = builder.symbol("n", 0, 1 << 22)
@@ -154,6 +154,13 @@ def test_arange_counts(stop: int):
     np.testing.assert_array_equal(fixed, np.arange(stop))
     np.testing.assert_array_equal(symbolic, np.arange(stop, dtype=np.uint32))
     np.testing.assert_array_equal(floats, np.arange(stop * 2 if stop < 9 else stop, dtype=np.float64))
+
+
+@pytest.mark.parametrize(("most", "sums"), [(8192, 0), (8193, 1)])
+def test_arange_of_up_to_8192_numbers_is_one_table(most: int, sums: int):
+    builder = Builder()
+    builder.output(arange(builder, builder.symbol("n", 0, most)))
+    assert sum(node.node == "binop" for node in builder.graph().nodes) == sums
 
 
 def test_arange_refuses_a_dtype_that_overflows():

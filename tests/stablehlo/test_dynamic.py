@@ -274,3 +274,41 @@ def test_a_region_reduces_no_dimension_of_many_lengths_or_beside_another() -> No
         translate(_reduced("?", last), {"0.0": (1, 65537)})
     with pytest.raises(UnsupportedGraphError, match="here these are 2"):
         translate(_reduced("?", last, "0, 1", "f32"), {"0.0": (1, 8)})
+
+
+ROW = module(
+    ["5x?xf32", "i32"],
+    """
+    %n = stablehlo.get_dimension_size %a0, dim = 1 : (tensor<5x?xf32>) -> tensor<i32>
+    %n1 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    %two = stablehlo.constant dense<2> : tensor<1xi32>
+    %five = stablehlo.constant dense<5> : tensor<1xi32>
+    %zero = stablehlo.constant dense<0> : tensor<2xi32>
+    %nothing = stablehlo.constant dense<0> : tensor<1xi32>
+    %ones = stablehlo.constant dense<1> : tensor<2xi32>
+    %size = stablehlo.concatenate %two, %n1, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %whole = stablehlo.concatenate %five, %n1, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %i1 = stablehlo.reshape %a1 : (tensor<i32>) -> tensor<1xi32>
+    %at = stablehlo.concatenate %i1, %nothing, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %last = stablehlo.subtract %whole, %size : tensor<2xi32>
+    %start = stablehlo.clamp %zero, %at, %last : tensor<2xi32>
+    %limit = stablehlo.add {sum} : tensor<2xi32>
+    %r0 = stablehlo.real_dynamic_slice %a0, %start, %limit, %ones
+      : (tensor<5x?xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x?xf32>""",
+    "2x?xf32",
+)
+
+
+@pytest.mark.parametrize("terms", ["%start, %size", "%size, %start"])
+def test_a_slice_of_known_size_may_begin_at_a_computed_position(terms: str) -> None:
+    """So `jax.export` writes a row of a tensor with a symbolic size, such as the one that a turn of `scan` reads."""
+    graph = Graph.model_validate(translate(ROW.replace("{sum}", terms), {"0.1": (1, 9)}).document)
+    x = np.arange(35, dtype=np.float32).reshape(5, 7)
+    for place, begin in ((-3, 0), (0, 0), (2, 2), (3, 3), (9, 3)):
+        for found in (evaluate(graph, x, np.int32(place), d0_1=7), run(graph, x, np.int32(place), d0_1=7)):
+            np.testing.assert_array_equal(found[0], x[begin : begin + 2])
+
+
+def test_a_slice_of_a_computed_size_is_refused() -> None:
+    with pytest.raises(UnsupportedGraphError, match="a bound of its slice is computed at run time"):
+        translate(ROW.replace("{sum}", "%start, %start"), {"0.1": (1, 9)})

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tensorkiln.expr import product
+
 from .modules import module
-from .oracle import agree, arguments, computed
+from .oracle import agree, arguments, computed, graph_of
 
 
 def _sort(kind: str, direction: str, order: str, axis: int) -> str:
@@ -84,3 +86,47 @@ def test_the_greatest_elements(kind: str) -> None:
         "3x3xi32",
     )
     agree(text, arguments(text))
+
+
+def _first(kind: str, direction: str, order: str, extent: int, count: int) -> str:
+    whole, places = f"tensor<2x{extent}x2x{kind}>", f"tensor<2x{extent}x2xi32>"
+    few = [f"2x{count}x2x{kind}", f"2x{count - 1}x2xi32"]
+    return module(
+        [f"2x{extent}x2x{kind}"],
+        f"""
+        %i = stablehlo.iota dim = 1 : {places}
+        %s, %p = "stablehlo.sort"(%a0, %i) <{{dimension = 1 : i64, is_stable = true}}> ({{
+          ^bb0(%x: tensor<{kind}>, %y: tensor<{kind}>, %p: tensor<i32>, %q: tensor<i32>):
+            %z = stablehlo.compare {direction}, %x, %y{order} : (tensor<{kind}>, tensor<{kind}>) -> tensor<i1>
+            stablehlo.return %z : tensor<i1>
+          }}) : ({whole}, {places}) -> ({whole}, {places})
+        %r0 = stablehlo.slice %s [0:2, 0:{count}, 0:2] : ({whole}) -> tensor<{few[0]}>
+        %r1 = stablehlo.slice %p [0:2, 1:{count}, 0:2] : ({places}) -> tensor<{few[1]}>""",
+        *few,
+    )
+
+
+@pytest.mark.parametrize(("extent", "count"), [(70, 3), (700, 20), (9000, 2)])
+@pytest.mark.parametrize("direction", ["LT", "GT"])
+@pytest.mark.parametrize(
+    ("kind", "order"), [("f32", ", TOTALORDER"), ("f32", ""), ("i32", ""), ("ui8", ""), ("f16", "")]
+)
+def test_the_first_elements_in_order_are_selected(
+    kind: str, order: str, direction: str, extent: int, count: int
+) -> None:
+    text = _first(kind, direction, order, extent, count)
+    (x,) = arguments(text)
+    keys = x
+    if kind == "f32":
+        x[0, :6, 0] = [np.inf, -0.0, 0.0, -0.0, np.inf, -np.inf]
+    if order:
+        x[0, 8:10, 1] = [np.nan, -np.nan]
+        bits = x.view(np.int32).astype(np.int64)
+        keys = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    wide = keys.astype(np.float64)
+    places = np.argsort(wide if direction == "LT" else -wide, axis=1, kind="stable")
+    values, found = computed(text, [x])
+    np.testing.assert_array_equal(values, np.take_along_axis(x, places[:, :count], 1))
+    np.testing.assert_array_equal(found, places[:, 1:count])
+    sizes = [product(each.shape) for each in graph_of(text).types.values()]
+    assert all(isinstance(size, int) and size < x.size * extent for size in sizes)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from .shape import ShapeLike
     from .tensor import Tensor
 
-_TABLE = 1024
+_TABLE = 8192
+"""Numbers of a table. Reads of one table are in vectors; a sum of two, at a quotient and a remainder, is not."""
 
 
 def full(builder: Builder, shape: ShapeLike, value: Scalar, dtype: DTypeLike) -> Tensor:
@@ -47,7 +48,7 @@ def ones(builder: Builder, shape: ShapeLike, dtype: DTypeLike = DType.FLOAT32) -
 def arange(builder: Builder, stop: Dim | str, dtype: DTypeLike = DType.INT64) -> Tensor:
     """0, 1, …, stop - 1 in `dtype`, for a static or symbolic `stop`.
 
-    Counting has no node of its own: a table of 1024 numbers is added to the multiples of 1024, which are counted the
+    Counting has no node of its own: a table of 8192 numbers is added to the multiples of 8192, which are counted the
     same way, so that n numbers take n additions. InvalidGraphError when the dtype cannot hold them.
     """
     require_builder(builder, "arange")

@@ -34,9 +34,9 @@ def first_in_order(
     extent = x.shape[axis]
     moved = build.moveaxis(x, axis, -1)
     places = build.arange(x.builder, extent)
-    if isinstance(extent, int) and isinstance(count, int) and _is_selected(x.dtype, extent, count):
-        keys = _keys(moved)
-        positions = first_positions(keys if is_largest else _reversed(keys), count)
+    if isinstance(extent, int) and isinstance(count, int) and is_selected(x.dtype, extent, count):
+        keys = keys_of(moved)
+        positions = first_positions(keys if is_largest else reversed_keys(keys), count)
         values = build.gather(moved, positions, -1)
         return build.moveaxis(values, -1, axis), build.moveaxis(positions, -1, axis)
     if x.builder.bounds(extent)[1] > MAX_RANKED:
@@ -55,7 +55,7 @@ def first_in_order(
     return build.moveaxis(values, -1, axis), build.moveaxis(positions, -1, axis)
 
 
-def _is_selected(dtype: DType, extent: int, count: int) -> bool:
+def is_selected(dtype: DType, extent: int, count: int) -> bool:
     """Whether to select elements one after the other, because that takes less time or because ranks are refused."""
     has_keys = dtype.is_integer or dtype.bits >= DType.FLOAT16.bits
     if not has_keys or not 0 < count <= MAX_SELECTED:
@@ -71,7 +71,7 @@ def total_order(x: Tensor) -> Tensor:
     return bits ^ ((bits >> (x.dtype.bits - 1)) & int(bits.dtype.max))
 
 
-def _keys(x: Tensor) -> Tensor:
+def keys_of(x: Tensor) -> Tensor:
     """Integers in the order of the elements: of floats, any NaN is the greatest, and -0 is 0."""
     if x.dtype.is_integer:
         return x
@@ -79,7 +79,7 @@ def _keys(x: Tensor) -> Tensor:
     return build.where(build.is_nan(x), keys.dtype.max, keys)
 
 
-def _reversed(keys: Tensor) -> Tensor:
+def reversed_keys(keys: Tensor) -> Tensor:
     """Integers in the opposite order."""
     return (keys.dtype.max if keys.dtype.min == 0 else -1) - keys
 

@@ -15,8 +15,9 @@ MAX_RUNNING: Final = 1 << 12
 """The longest axis, or the most blocks of one, since the table has its square of elements."""
 BLOCK: Final = 64
 LONG: Final = 4 * BLOCK
-"""Elements of a block, and of the shortest static axis that is divided into blocks. Narrow floats are not: each table
-would round them.
+LONGEST: Final = MAX_RUNNING * BLOCK
+"""Elements of a block, and of the shortest and longest static axis that is divided into blocks. Narrow floats are not:
+each table would round them.
 """
 
 
@@ -37,7 +38,7 @@ def running(
     """
     extent = x.shape[axis]
     is_divided = isinstance(extent, int) and extent >= LONG and not x.dtype.is_half
-    most = MAX_RUNNING * BLOCK if is_divided else MAX_RUNNING
+    most = LONGEST if is_divided else MAX_RUNNING
     if x.builder.bounds(extent)[1] > most:
         refuse(f"axis {axis} has the extent {extent}, which may be more than {most}")
     reduced = _Running(combine, neutral, is_reversed)

@@ -15,6 +15,7 @@ from . import (
     creation,
     drawing,
     elementwise,
+    fake_quantization,
     fused_layers,
     indexing,
     joining,
@@ -64,6 +65,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Operator]]] = MappingProxyType(
         "resizing": resizing.OPERATORS,
         "creation": creation.OPERATORS,
         "conversion": casting.OPERATORS,
+        "fake quantization": fake_quantization.OPERATORS,
         "random numbers": drawing.OPERATORS,
         "checks": {"aten._assert_async.msg": _nothing, "aten._assert_tensor_metadata.default": _nothing},
     }

@@ -92,7 +92,27 @@ AHEAD = torch.ones(5, 5, dtype=torch.bool).triu(1)
 PADDED = torch.arange(5) >= torch.tensor([[5], [2], [3]])
 LONGER = torch.arange(7) >= torch.tensor([[7], [4]])
 
+
+def fake_quantized(x: Tensor, scale: Tensor, zero: Tensor, scales: Tensor, zeros: Tensor) -> tuple[Tensor, ...]:
+    masked = torch.ops.aten.fake_quantize_per_tensor_affine_cachemask
+    return (
+        *masked(x, 0.13, 3, -128, 127),
+        torch.fake_quantize_per_tensor_affine(x, scale, zero, 0, 255),
+        torch.fake_quantize_per_channel_affine(x, scales, zeros, 1, -8, 7),
+        torch.fake_quantize_per_channel_affine(x, scale.expand(4), zero.expand(4), 0, -128, 127),
+        torch.fake_quantize_per_tensor_affine(x.half(), 0.5, 0, -128, 127),
+    )
+
+
 CASES: dict[str, Case] = {
+    "fake_quantized": of(
+        fake_quantized,
+        torch.cat([X * 20, torch.tensor([[1e4, -1e4, -0.0, 1e10, -1e10, 0.065]])])[1:],
+        torch.tensor(0.3),
+        torch.tensor(7, dtype=torch.int32),
+        drawn(6).abs() + 0.01,
+        torch.arange(6, dtype=torch.int32) - 3,
+    ),
     "encoder_layer": of(fused(False, False, None), TOKENS, AHEAD, *LAYER),
     "encoder_layer_causal": of(fused(True, True, 0), TOKENS, AHEAD, *LAYER),
     "encoder_layer_padded": of(
