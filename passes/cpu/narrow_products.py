@@ -39,9 +39,10 @@ QUADS: Final[Mapping[int, str]] = MappingProxyType(
 
 def together(left: DType, right: DType, most: int) -> int:
     """Steps of the depth in an element of two operands, of at most so many that the target multiplies at once."""
-    if most >= QUAD and {left, right} == MIXED:
+    both = frozenset({left, right})
+    if most >= QUAD and both == MIXED:
         return QUAD
-    return PAIR if most >= PAIR and {left, right} <= NARROW else 1
+    return PAIR if most >= PAIR and both <= NARROW else 1
 
 
 @dataclass(frozen=True, slots=True)
