@@ -89,10 +89,9 @@ class Row:
         is_around = [each for each in reach if BESIDE not in expr.free_symbols(each)]
         is_reached = _all([each for each in is_around if not self.space.is_nonnegative(each)], index)
         steps = self.updates.shape[self.axis]
-        last = index(steps)
-        if is_reached is not None:
-            last = arith.select(is_reached, last, index(0))
-        with loop("update", 0, last, 1, index) as here:
+        with ExitStack() as around:
+            inside = index if is_reached is None else around.enter_context(where(is_reached, index))
+            here = around.enter_context(loop("update", 0, steps, 1, inside))
             step = self.space.add("update", steps)
             if self.lanes > 1:
                 self._update_row(step, others[-1], is_whole, here)

@@ -29,7 +29,7 @@ from tensorkiln.expr import Dim, symbol
 from tensorkiln.nodes import ScatterKind
 from tensorkiln.schedule import KernelItem
 
-from .branch import Test, where
+from .branch import Test, holds, where
 from .cost import ACCESS
 from .frame import GROUP, THREAD, Frame
 from .machine import Machine
@@ -108,12 +108,6 @@ class _Emission:
 
     def _settle(self, line: Sequence[Dim], index: IndexEmitter) -> None:
         """Find the number of the last update of each element."""
-        others = [extent for number, extent in enumerate(self.updates.shape) if number != self.axis]
-        tests: list[Test] = [
-            ("ult", place, extent)
-            for place, extent in zip(line, others, strict=True)
-            if not self.space.is_within(place, extent)
-        ]
 
         def update(position: Dim, here: IndexEmitter) -> None:
             source = self.space.flatten(place_of_index(self.root, at(line, self.axis, position)), self.indices.shape)
@@ -127,17 +121,20 @@ class _Emission:
                 number = arith.index_cast(ir.IntegerType.get_signless(64), inside(position))
                 memref.AtomicRMWOp(arith.AtomicRMWKind.maxs, number, target, [])
 
-        with where(tests, index) as inside:
+        with where(self._reaching(line), index) as inside:
             self._over("update", self.updates.shape[self.axis], inside, update)
 
     def _store(self, line: Sequence[Dim], index: IndexEmitter) -> None:
-        dtype, init = self.root.dtype, init_of(self.root)
+        dtype, init, tests = self.root.dtype, init_of(self.root), self._reaching(line)
 
         def element(position: Dim, here: IndexEmitter) -> None:
             address = self._address(self.root, line, position)
             kept = load(WINNER, self.winners, address, here)
             none = arith.constant(kept.type, NONE)
-            branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ne, kept, none), [zero(dtype).type], has_else=True)
+            is_updated = arith.cmpi(arith.CmpIPredicate.ne, kept, none)
+            if tests:
+                is_updated = arith.andi(is_updated, holds(tests, here))
+            branch = scf.IfOp(is_updated, [zero(dtype).type], has_else=True)
             with ir.InsertionPoint(branch.then_block):
                 winner = here.inside({"winner": arith.index_cast(ir.IndexType.get(), kept)})
                 self.space.add("winner", self.updates.shape[self.axis])
@@ -149,6 +146,15 @@ class _Emission:
             store(dtype, branch.results[0], self.memory[self.root], address, here)
 
         self._over("stored", self.root.shape[self.axis], index, element)
+
+    def _reaching(self, line: Sequence[Dim]) -> list[Test]:
+        """Whether there are updates for a line, which may lie beside them."""
+        others = [extent for number, extent in enumerate(self.updates.shape) if number != self.axis]
+        return [
+            ("ult", place, extent)
+            for place, extent in zip(line, others, strict=True)
+            if not self.space.is_within(place, extent)
+        ]
 
     def _over(self, name: str, extent: Dim, index: IndexEmitter, emit: Callable[[Dim, IndexEmitter], None]) -> None:
         """Share `extent` positions among the threads."""
