@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from math import inf
 
 from tensorkiln import expr
 from tensorkiln.canonical.rename import dims_of
@@ -18,6 +19,8 @@ _FREE_ELEMENTS = 65536
 
 _LEAST_WIDENING = 2
 """How many times as large as its narrow operands a matrix is at least that is computed where it is read."""
+_MOST_WIDENING = 16
+"""Most values that are computed there for an element, among them movement: a dequantisation has about 10."""
 _STEADY = frozenset({"reshape", "permute", "expand", "detach", "fuse"})
 _AT_EACH_CALL = frozenset({"custom", "copy", "while", "while_result", *LITERAL})
 
@@ -71,7 +74,7 @@ def _widened_where_read(live: Sequence[Value], prepared: Collection[Value]) -> s
     Such a product reads each element once, so memory limits it, and not arithmetic.
     """
     users = users_of(live)
-    narrow = _Narrow()
+    least = _least_bytes(live, prepared)
     found: set[Value] = set()
     for value in live:
         is_product = value.kind == "binop" and value.text("op") == "mul" and value not in prepared
@@ -79,34 +82,40 @@ def _widened_where_read(live: Sequence[Value], prepared: Collection[Value]) -> s
             for factor in value.operands:
                 *moved, matrix = _moved(factor)
                 is_matrix = matrix in prepared and _elements(matrix) == _elements(value)
-                if is_matrix and narrow.bytes_of(matrix) * _LEAST_WIDENING <= matrix.dtype.itemsize:
-                    chain = narrow.above(matrix).union(moved)
-                    if not any(user in prepared and user not in chain for each in chain for user in users[each]):
+                if is_matrix and least.get(matrix, inf) * _LEAST_WIDENING <= matrix.dtype.itemsize:
+                    chain = _widened_from(matrix, least).union(moved)
+                    is_alone = all(user in chain or user not in prepared for each in chain for user in users[each])
+                    if is_alone and len(chain) <= _MOST_WIDENING:
                         found |= chain
     return found
 
 
-class _Narrow:
-    """Bytes to read for an element of a value, if the arithmetic behind it may run where it is read."""
-
-    def __init__(self) -> None:
-        self._known: dict[Value, int] = {}
-
-    def bytes_of(self, value: Value) -> int:
-        """The bytes of the value itself or, if these are fewer, of the values that it is computed from."""
-        if value not in self._known:
+def _least_bytes(live: Sequence[Value], prepared: Collection[Value]) -> dict[Value, int]:
+    """Bytes to read for an element of each prepared value, if the arithmetic behind it may run where it is read: its
+    own or, if these are fewer, those of the values that it is computed from.
+    """
+    found: dict[Value, int] = {}
+    for value in live:
+        if value in prepared:
             own = value.dtype.itemsize
-            self._known[value] = min(own, self._behind(value)) if _is_widening(value) else own
-        return self._known[value]
+            found[value] = min(own, _behind(value, found)) if _is_widening(value) else own
+    return found
 
-    def above(self, value: Value) -> set[Value]:
-        """The values to compute where `value` is read."""
-        if not _is_widening(value) or self._behind(value) > self.bytes_of(value):
-            return set()
-        return {value}.union(*map(self.above, _as_large(value)))
 
-    def _behind(self, value: Value) -> int:
-        return sum(map(self.bytes_of, _as_large(value)))
+def _behind(value: Value, least: Mapping[Value, int]) -> int:
+    return sum(least.get(operand, operand.dtype.itemsize) for operand in _as_large(value))
+
+
+def _widened_from(matrix: Value, least: Mapping[Value, int]) -> set[Value]:
+    """The values to compute where the matrix is read."""
+    found: set[Value] = set()
+    stack = [matrix]
+    while stack:
+        value = stack.pop()
+        if value not in found and value in least and _is_widening(value) and _behind(value, least) <= least[value]:
+            found.add(value)
+            stack.extend(_as_large(value))
+    return found
 
 
 def _is_widening(value: Value) -> bool:

@@ -118,6 +118,17 @@ def test_widened_weights_are_not_stored() -> None:
     assert largest(program) <= 16384, "256 x 1024 weights of float32 would take a mebibyte"
 
 
+@pytest.mark.parametrize(("steps", "size"), [(1, 4096), (40, 2097152), (1500, 2097152)])
+def test_much_arithmetic_on_weights_is_done_once(steps: int, size: int) -> None:
+    b = Builder("product")
+    x, weights = b.input("float32", (1, 512)), b.parameter("int8", (512, 1024)).cast("float32")
+    scale = b.parameter("float32", (1024,))
+    for _ in range(steps):
+        weights = weights * scale + scale
+    b.output(x @ weights)
+    assert largest(compiled(b.graph()).program) == size
+
+
 def test_packed_weights_are_unpacked_once() -> None:
     rows, columns = 128, 1024
     b = Builder("product")
