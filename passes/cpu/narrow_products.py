@@ -8,7 +8,7 @@ accumulator where the target can (`vpdpwssd` of VNNI); for bytes VNNI has `vpdpb
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -56,13 +56,8 @@ class PairProduct(Product):
 
     def added(self, left: ir.Value, right: ir.Value, accumulator: ir.Value) -> ir.Value:
         """`accumulator` plus the two products of each pair of `left` and `right`, for vectors."""
-        words = ir.VectorType(accumulator.type)
-        (lanes,) = words.shape
-        pairs = ir.VectorType.get([PAIR * lanes], ir.IntegerType.get_signless(16))
-        taken = [vector.BitCastOp(pairs, each).result for each in (left, right)]
-        name = PAIRS[lanes * WORD_BITS]
-        declare(self.module, name, [pairs, pairs], words)
-        return arith.addi(accumulator, func.CallOp([words], name, taken).result)
+        taken = [_divided(each, PAIR) for each in (left, right)]
+        return arith.addi(accumulator, _called(self.module, PAIRS, taken, accumulator.type))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +75,26 @@ class QuadProduct(Product):
 
     def added(self, left: ir.Value, right: ir.Value, accumulator: ir.Value) -> ir.Value:
         """`accumulator` plus the four products of each element of `left` and `right`, for vectors."""
-        words = ir.VectorType(accumulator.type)
-        (lanes,) = words.shape
-        quads = ir.VectorType.get([QUAD * lanes], ir.IntegerType.get_signless(8))
         unsigned, signed = (right, left) if self.is_signed else (left, right)
-        taken = [vector.BitCastOp(quads, each).result for each in (unsigned, signed)]
-        name = QUADS[lanes * WORD_BITS]
-        declare(self.module, name, [words, quads, quads], words)
-        return func.CallOp([words], name, [accumulator, *taken]).result
+        taken = [_divided(each, QUAD) for each in (unsigned, signed)]
+        return _called(self.module, QUADS, [accumulator, *taken], accumulator.type)
+
+
+def _divided(words: ir.Value, parts: int) -> ir.Value:
+    """The integers in the elements of a vector."""
+    (lanes,) = ir.VectorType(words.type).shape
+    narrow = ir.VectorType.get([parts * lanes], ir.IntegerType.get_signless(WORD_BITS // parts))
+    return vector.BitCastOp(narrow, words).result
+
+
+def _called(
+    module: ir.Operation, instructions: Mapping[int, str], operands: Sequence[ir.Value], words: ir.Type
+) -> ir.Value:
+    """The result of the instruction for vectors of type `words`."""
+    (lanes,) = ir.VectorType(words).shape
+    name = instructions[lanes * WORD_BITS]
+    declare(module, name, [each.type for each in operands], words)
+    return func.CallOp([words], name, operands).result
 
 
 def product_of(dtype: DType, left: DType, steps: int, traits: Traits, module: ir.Operation) -> Product:
