@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from dialect.conversion import CastOp
 from dialect.elementwise import BinopOp
@@ -17,6 +17,9 @@ from tensorkiln.nodes import BinopKind, ReduceKind
 from tensorkiln.types import TensorType
 
 Shape = Sequence[Dim]
+
+MOVES: Final = frozenset(f"kiln.{kind}" for kind in ("expand", "pad", "permute", "reshape", "shrink", "view"))
+"""The ops that `moved` makes again."""
 
 
 def replace(block: ir.Block, decompositions: Mapping[str, Callable[[Any], ir.Value | None]]) -> None:
@@ -62,6 +65,12 @@ def shrink(value: ir.Value, limits: Sequence[tuple[Dim, Dim]]) -> ir.Value:
     """The part of `value` within `limits`."""
     shape = [end - begin for begin, end in limits]
     return ShrinkOp.make([value], typed(value, shape), limits=tuple(limits)).results[0]
+
+
+def moved(op: Any, source: ir.Value) -> ir.Value:
+    """`source` moved as the operand of `op` is, one of MOVES."""
+    fields = {name: getattr(op, name) for name in type(op).fields}
+    return type(op).make([source], typed(source, op.tensor.shape), **fields).results[0]
 
 
 def cast(value: ir.Value, dtype: DType) -> ir.Value:

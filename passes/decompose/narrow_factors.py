@@ -22,7 +22,6 @@ _NARROW: Final = (*_BYTES, DType.INT16)
 _WIDE: Final = DType.INT32
 """A contraction converts a factor as it reads it only if the conversion is exact, which that of negative numbers to
 uint32 is not."""
-_MOVES: Final = frozenset(f"kiln.{kind}" for kind in ("expand", "pad", "permute", "reshape", "shrink", "view"))
 
 
 def decompose_binop(op: Any) -> ir.Value | None:
@@ -42,9 +41,7 @@ def decompose_move(op: Any) -> ir.Value | None:
     source = _widened(op.operands[0])
     if source is None or type_of(source).dtype not in _NARROW or not _is_factor(op):
         return None
-    fields = {name: getattr(op, name) for name in type(op).fields}
-    moved = type(op).make([source], builder.typed(source, op.tensor.shape), **fields).results[0]
-    return builder.cast(moved, op.tensor.dtype)
+    return builder.cast(builder.moved(op, source), op.tensor.dtype)
 
 
 def _widened(value: ir.Value) -> ir.Value | None:
@@ -62,7 +59,7 @@ def _is_factor(op: Any) -> bool:
 def _takes_factor(user: Any) -> bool:
     if isinstance(user, BinopOp):
         return user.op is BinopKind.MUL or (user.op in (BinopKind.ADD, BinopKind.SUB) and _is_factor(user))
-    return user.operation.name in _MOVES and _is_factor(user)
+    return user.operation.name in builder.MOVES and _is_factor(user)
 
 
-NARROW_FACTORS: Final = {"kiln.binop": decompose_binop, **dict.fromkeys(_MOVES, decompose_move)}
+NARROW_FACTORS: Final = {"kiln.binop": decompose_binop, **dict.fromkeys(builder.MOVES, decompose_move)}

@@ -22,7 +22,6 @@ from tensorkiln.nodes import BinopKind, ReduceKind, TernaryKind
 from . import builder
 
 _SUM: Final = DType.INT32
-_MOVES: Final = frozenset(f"kiln.{kind}" for kind in ("expand", "pad", "permute", "reshape", "shrink", "view"))
 _LITERALS: Final = frozenset({"kiln.const_scalar", "kiln.vconst"})
 
 
@@ -82,7 +81,7 @@ def _is_cast(value: ir.Value, dtype: DType) -> bool:
 
 def _holds_bytes(value: ir.Value) -> bool:
     """Whether the value is int8, widened and moved."""
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _MOVES:
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in builder.MOVES:
         value = value.owner.operands[0]
     return _is_cast(value, DType.INT8)
 
@@ -109,7 +108,7 @@ def _is_centred(value: ir.Value) -> bool:
     """
     if not isinstance(value.owner, ExpandOp):
         return False
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _MOVES:
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in builder.MOVES:
         owner = value.owner
         if owner.operation.name == "kiln.view" and any(view.mask is not None for view in owner.shape_tracker.views):
             return False
@@ -137,19 +136,14 @@ def _factor(value: ir.Value) -> _Factor:
         assert zero is not None, "a centred factor has a zero point"
         return _Factor(left.owner.operands[0], builder.reshape(zero, ()))
     source, zero = _factor(owner.operands[0])
-    moved = _moved(owner, source)
+    moved = builder.moved(owner, source)
     if owner.operation.name == "kiln.pad":
         known = type_of(source)
         is_true = ConstScalarOp.make([], builder.typed(zero, (), DType.BOOL), value=True).results[0]
-        inside = _moved(owner, builder.expand(_scalar(is_true, known.rank), known.shape))
+        inside = builder.moved(owner, builder.expand(_scalar(is_true, known.rank), known.shape))
         around = builder.expand(_scalar(zero, known.rank), type_of(moved).shape)
         moved = TernaryOp.make([inside, moved, around], type_of(moved), op=TernaryKind.WHERE).results[0]
     return _Factor(moved, zero)
-
-
-def _moved(op: Any, source: ir.Value) -> ir.Value:
-    fields = {name: getattr(op, name) for name in type(op).fields}
-    return type(op).make([source], builder.typed(source, op.tensor.shape), **fields).results[0]
 
 
 def _scalar(value: ir.Value, rank: int) -> ir.Value:
