@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from typing import Final
 
 from dialect.mlir import arith, ir, vector
-from passes.emit.combination import combined
+from passes.emit.accumulation import updated
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import load, store, strided_view
 from passes.emit.regions import Region, branches, loop, where
 from passes.loops.index_space import Index, IndexSpace
-from passes.loops.scatter import at, init_of, place_of_index, takes_rows
+from passes.loops.scatter import around, at, init_of, place_of_index, takes_rows
 from passes.scalar.registers import stored_type, zero
 from passes.to_linalg.node_writer import as_index
 from passes.values import Value
@@ -82,16 +82,16 @@ class Row:
         with loop("zero", self.begin, self.end, 1, index) as here:
             place = self.space.add("zero", self.root.shape[self.axis])
             self._over_lines(self.count, here, lambda lanes, inside: self._begin(place, lanes, inside))
-        others = [extent for number, extent in enumerate(self.updates.shape) if number != self.axis]
+        others = around(self.updates, self.axis)
         reach = [expr.sub(expr.sub(extent, 1), place) for place, extent in zip(self.line, others, strict=True)]
         is_whole = not others or others[-1] == self.root.shape[-1]
         is_beside = [each for each in reach if BESIDE in expr.free_symbols(each) and not is_whole]
         is_around = [each for each in reach if BESIDE not in expr.free_symbols(each)]
         is_reached = _all([each for each in is_around if not self.space.is_nonnegative(each)], index)
         steps = self.updates.shape[self.axis]
-        with ExitStack() as around:
-            inside = index if is_reached is None else around.enter_context(where(is_reached, index))
-            here = around.enter_context(loop("update", 0, steps, 1, inside))
+        with ExitStack() as regions:
+            inside = index if is_reached is None else regions.enter_context(where(is_reached, index))
+            here = regions.enter_context(loop("update", 0, steps, 1, inside))
             step = self.space.add("update", steps)
             if self.lanes > 1:
                 self._update_row(step, others[-1], is_whole, here)
@@ -130,12 +130,12 @@ class Row:
 
     def _update_each(self, step: Dim, is_beside: Sequence[Dim], index: IndexEmitter) -> None:
         """Apply the updates of a position line by line."""
-        with ExitStack() as around:
+        with ExitStack() as regions:
             here = index
             if self.side > 1:
-                here = around.enter_context(loop(BESIDE, 0, self.count, 1, here))
+                here = regions.enter_context(loop(BESIDE, 0, self.count, 1, here))
             if (has_update := _all(is_beside, here)) is not None:
-                here = around.enter_context(where(has_update, here))
+                here = regions.enter_context(where(has_update, here))
             with self._inside(step, self.line, here) as inside:
                 self._update(step, 1, inside)
 
@@ -166,7 +166,7 @@ class Row:
         value, kind = self._load(self.updates, source, lanes, index), self.root.text("reduction")
         if kind != ScatterKind.NONE:
             before = self._load(self.root, target, lanes, index)
-            value = combined(kind, self.root.dtype, before, value, self.machine.traits)
+            value = updated(kind, self.root.dtype, before, value, self.machine.traits)
         self._store(value, target, lanes, index)
 
     def _zero(self, lanes: int) -> ir.Value:

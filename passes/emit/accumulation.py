@@ -10,6 +10,7 @@ from dialect.mlir import arith, ir, vector
 from passes import scalar
 from passes.scalar.traits import Traits
 from tensorkiln.dtypes import DType
+from tensorkiln.nodes import ScatterKind
 
 from ..scalar.registers import constant, to_register, to_scalar
 
@@ -23,6 +24,16 @@ def combined(kind: str, dtype: DType, before: ir.Value, value: ir.Value, traits:
     """The combination of two values."""
     left, right = to_scalar(dtype, before), to_scalar(dtype, value)
     return to_register(dtype, scalar.reduce_combine(kind, dtype, left, right, traits=traits))
+
+
+def updated(kind: str, dtype: DType, before: ir.Value, update: ir.Value, traits: Traits) -> ir.Value:
+    """The element that a scatter stores for an update, given the element `before`, by a reduction other than `none`.
+
+    They are register values of `dtype`, or vectors, except those of 16-bit floats.
+    """
+    assert kind != ScatterKind.NONE, "an update replaces the element"
+    value = scalar.binop(kind, dtype, to_scalar(dtype, before), to_scalar(dtype, update), traits=traits)
+    return value if isinstance(value.type, ir.VectorType) else to_register(dtype, value)
 
 
 class _InFirst:

@@ -9,10 +9,17 @@ from functools import reduce
 from dialect.mlir import arith, ir
 from passes.emit import regions
 from passes.emit.index_emission import IndexEmitter
+from passes.loops.index_space import IndexSpace
 from tensorkiln.expr import Dim
 
 Test = tuple[str, Dim, Dim]
 """`("ult" | "eq", left, right)`: a comparison of two nonnegative indices."""
+
+
+def within(places: Sequence[Dim], extents: Sequence[Dim], space: IndexSpace) -> list[Test]:
+    """Tests that nonnegative `places` are below their extents, for those that may not be."""
+    pairs = zip(places, extents, strict=True)
+    return [("ult", place, extent) for place, extent in pairs if not space.is_within(place, extent)]
 
 
 @contextmanager

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dialect.mlir import ir
-from passes.emit.combination import combined
+from passes.emit.accumulation import updated
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import load, store
 from passes.emit.regions import loop
 from passes.loops.body import KernelBody
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import IndexSpace
-from passes.loops.scatter import at, init_of, lines_of, place_of_index, root_of
+from passes.loops.scatter import around, at, init_of, lines_of, place_of_index, root_of
 from passes.scalar.registers import zero
 from passes.schedule.choice import Choice
 from passes.schedule.cost import Cost, Evaluate
@@ -29,7 +29,7 @@ from tensorkiln.expr import Dim, symbol
 from tensorkiln.nodes import ScatterKind
 from tensorkiln.schedule import KernelItem
 
-from .branch import Test, where
+from .branch import where, within
 from .cost import ACCESS, GUARDED
 from .frame import GROUP, THREAD, Frame
 from .machine import Machine
@@ -119,22 +119,13 @@ class _Emission:
         if self.across > 1:
             line = (*line[:-1], expr.add(expr.mul(line[-1], self.across), beside))
         length = root.shape[self.axis]
-        with where(self._tests(line, root), here) as inside:
+        with where(within(line, around(root, self.axis), space), here) as inside:
             with loop("begun", owner, length, owners * self.parts, inside) as each:
                 self._begin(line, space.add("begun", length), each)
-            with where(self._tests(line, self.updates), inside) as reached:
+            with where(within(line, around(self.updates, self.axis), space), inside) as reached:
                 steps = self.updates.shape[self.axis]
                 with loop("update", 0, steps, 1, reached) as each:
                     self._update(line, space.add("update", steps), owner, owners * self.parts, each)
-
-    def _tests(self, line: Sequence[Dim], value: Value) -> list[Test]:
-        """Whether the value has the line."""
-        others = [extent for number, extent in enumerate(value.shape) if number != self.axis]
-        return [
-            ("ult", place, extent)
-            for place, extent in zip(line, others, strict=True)
-            if not self.space.is_within(place, extent)
-        ]
 
     def _begin(self, line: Sequence[Dim], position: Dim, index: IndexEmitter) -> None:
         address, init = self._address(self.root, line, position), init_of(self.root)
@@ -156,7 +147,7 @@ class _Emission:
             target = self._address(root, line, place)
             before = self._load(root, target, own)
             update = self._load(self.updates, self._address(self.updates, line, step), own)
-            value = combined(root.text("reduction"), root.dtype, before, update, self.frame.machine.traits)
+            value = updated(root.text("reduction"), root.dtype, before, update, self.frame.machine.traits)
             store(root.dtype, value, self.memory[root], target, own)
 
     def _load(self, value: Value, address: Dim, index: IndexEmitter) -> ir.Value:

@@ -15,7 +15,7 @@ from passes.emit.regions import loop
 from passes.loops.body import KernelBody
 from passes.loops.domain import extent_of
 from passes.loops.index_space import IndexSpace
-from passes.loops.scatter import at, init_of, lines_of, place_of_index, root_of
+from passes.loops.scatter import around, at, init_of, lines_of, place_of_index, root_of
 from passes.scalar.registers import zero
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate
@@ -29,7 +29,7 @@ from tensorkiln.expr import Dim, symbol
 from tensorkiln.nodes import ScatterKind
 from tensorkiln.schedule import KernelItem
 
-from .branch import Test, holds, where
+from .branch import Test, holds, where, within
 from .cost import ACCESS
 from .frame import GROUP, THREAD, Frame
 from .machine import Machine
@@ -149,12 +149,7 @@ class _Emission:
 
     def _reaching(self, line: Sequence[Dim]) -> list[Test]:
         """Whether there are updates for a line, which may lie beside them."""
-        others = [extent for number, extent in enumerate(self.updates.shape) if number != self.axis]
-        return [
-            ("ult", place, extent)
-            for place, extent in zip(line, others, strict=True)
-            if not self.space.is_within(place, extent)
-        ]
+        return within(line, around(self.updates, self.axis), self.space)
 
     def _over(self, name: str, extent: Dim, index: IndexEmitter, emit: Callable[[Dim, IndexEmitter], None]) -> None:
         """Share `extent` positions among the threads."""

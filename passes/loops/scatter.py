@@ -27,6 +27,11 @@ def lines_of(root: Value) -> list[Loop]:
     return [Loop(f"r{number}", extent) for number, extent in enumerate(root.shape) if number != axis]
 
 
+def around(value: Value, axis: int) -> list[Dim]:
+    """The extents of the lines of a value along the axis."""
+    return [extent for number, extent in enumerate(value.shape) if number != axis]
+
+
 def init_of(root: Value) -> Value | None:
     """The initial values of a scatter; None for zeros."""
     return root.operands[2] if len(root.operands) > 2 else None
