@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Final
 
+from passes.emit.memory import CACHE_LINE
 from passes.loops.accesses import loads
 from passes.loops.body import KernelBody, Stage
 from passes.loops.contraction import Contraction
@@ -25,7 +26,7 @@ from tensorkiln.dtypes import DType
 from .block_product import Factors
 from .blocking import Blocking
 from .few_rows import FEW_ROWS, STEPS
-from .machine import CACHE_LINE, PAIR, Machine
+from .machine import PAIR, Machine
 from .packing import InPlace, InRows, Packed, Source
 
 OPERATION: Final = 0.26

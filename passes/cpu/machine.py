@@ -15,8 +15,6 @@ from tensorkiln.target import Target
 
 MASKED_BITS: Final = 256
 """Bits of the narrowest vectors with masked load and store instructions."""
-CACHE_LINE: Final = 64
-"""Bytes of a cache line."""
 PAIR, QUAD = 2, 4
 """Products of narrow integers that an instruction adds: of 16 bits, and of bytes."""
 LAUNCH_NS: Final = 900

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from dialect.mlir import arith, ir, memref, scf, vector
 from passes.emit.accumulation import Product
 from passes.emit.index_emission import IndexEmitter
-from passes.emit.memory import NEAREST_CACHE, SECOND_CACHE, prefetch, strided_view
+from passes.emit.memory import CACHE_LINE, NEAREST_CACHE, SECOND_CACHE, prefetch, strided_view
 from passes.emit.regions import branches, loop, where
 from passes.loops.index_space import IndexSpace
 from passes.scalar import mlir_scalar
@@ -17,7 +17,6 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
 
 from .blocking import Blocking
-from .machine import CACHE_LINE
 from .offset_table import entry_of
 from .packing import SHORT_RUN
 from .shared_functions import shared_function

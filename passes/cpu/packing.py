@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import ClassVar
 
+from passes.emit.memory import CACHE_LINE
 from passes.loops.accesses import Access, Panels
 from passes.loops.contraction import Contraction
 from passes.loops.domain import Loop
@@ -19,8 +20,6 @@ from passes.loops.index_space import linear_form
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
-
-from .machine import CACHE_LINE
 
 ROW_OFFSETS, OFFSET_VECTORS = 6, 2
 """Most rows of a tile whose offsets all stay in registers, and most vectors of each row.

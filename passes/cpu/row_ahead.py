@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from passes.emit.index_emission import IndexEmitter
-from passes.emit.memory import NEAREST_CACHE, prefetch, strided_view
+from passes.emit.memory import CACHE_LINE, NEAREST_CACHE, prefetch, strided_view
 from passes.emit.regions import loop
 from passes.emit.stage_emission import StageEmitter
 from passes.loops.accesses import linear_access, loads
@@ -27,8 +27,6 @@ from passes.schedule.tiling import cut
 from passes.schedule.work import moved_bytes, operations
 from tensorkiln import expr
 from tensorkiln.expr import Dim
-
-from .machine import CACHE_LINE
 
 MUCH: Final = 16
 """Least operations per element for a stage to hide memory: an exponential has more, a few sums and products fewer."""

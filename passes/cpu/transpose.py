@@ -12,7 +12,7 @@ from typing import Final
 
 from dialect.mlir import arith, ir, vector
 from passes.emit.index_emission import IndexEmitter
-from passes.emit.memory import Memory, strided_view
+from passes.emit.memory import CACHE_LINE, Memory, strided_view
 from passes.emit.regions import branches, loop, where
 from passes.emit.squares import transposed
 from passes.emit.vector_emission import VectorEmitter
@@ -36,7 +36,7 @@ from tensorkiln.schedule import KernelItem
 
 from .cost import ACCESS, OPERATION, PACK_SQUARE
 from .frame import Frame
-from .machine import CACHE_LINE, Machine
+from .machine import Machine
 from .past_cache import conditions, emit_conditions, fence, store_past
 from .rows import for_each_row
 

@@ -24,7 +24,7 @@ from ..scalar.traits import Traits
 from .accumulation import Product, identity, spread
 from .emission import Emitter
 from .index_emission import IndexEmitter
-from .memory import NEAREST_CACHE, Memory, prefetch, strided_view
+from .memory import CACHE_LINE, NEAREST_CACHE, Memory, prefetch, strided_view
 from .regions import loop, nest
 from .vector_emission import WORD, VectorEmitter
 
@@ -32,8 +32,6 @@ TERMS: Final = 8
 """Terms that are added for each load and store of a sum: the factors that all columns share stay in registers."""
 VECTORS: Final = 4
 """Vectors of columns in an iteration: as bytes, those of a cache line."""
-LINE: Final = 64
-"""Bytes of a cache line."""
 
 EmitVector = Callable[[int, "Dim | None", IndexEmitter], None]
 """Emits the vector with this number in an iteration, of whose columns the first few exist (None: all)."""
@@ -90,7 +88,7 @@ class ColumnEmitter:
 
         def add(number: int, points: Dim | None, here: IndexEmitter) -> None:
             for load, ahead in streams:
-                if number * self.lanes * load.dtype.itemsize % LINE == 0:
+                if number * self.lanes * load.dtype.itemsize % CACHE_LINE == 0:
                     view = strided_view(self.memory.bases[load.operand], ahead, (self.lanes,), (1,), here)
                     prefetch(view, NEAREST_CACHE, here)
             emit, view, first = self._points(column, points, here, shared), self._sums(stage, here), here(0)

@@ -14,6 +14,8 @@ from ..loops.body import Stage, Store
 from ..scalar.registers import from_memory, to_memory
 from .index_emission import IndexEmitter
 
+CACHE_LINE: Final = 64
+"""Bytes of a cache line."""
 NEAREST_CACHE: Final = 3
 SECOND_CACHE: Final = 1
 """Localities of LLVM's prefetch: for data that is used next, and for data that is used once, later."""

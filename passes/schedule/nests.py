@@ -137,8 +137,7 @@ def is_window(loops: Iterable[Loop]) -> bool:
 
 
 def _multiplies_matrix(stage: Stage, column: Loop, nodes: Interner) -> bool:
-    """Whether the stage sums products of floats of which one factor is shared by all columns, and
-    the others are in lines."""
+    """Whether the stage sums products of floats, of which all columns share one factor and read the others in lines."""
     element, *others = stage.elements
     if others or stage.combine != "sum" or not isinstance(element, Apply) or not element.dtype.is_float:
         return False
