@@ -20,7 +20,10 @@ KILN: Final[Dialects] = frozenset({"builtin", "func", "kiln"})
 TENSORS: Final[Dialects] = KILN | {"affine", "arith", "linalg", "math", "scf", "tensor"}
 SCALING: Final[Dialects] = frozenset({"llvm.intr.ldexp", "llvm.intr.lrint"})
 """Operations that the math dialect lacks."""
-LOOPS: Final[Dialects] = frozenset({"arith", "builtin", "func", "linalg", "math", "memref", "scf", "vector"}) | SCALING
+ADDRESSES: Final[Dialects] = frozenset({"llvm.inttoptr"})
+"""Operands of instructions that take an address."""
+_CODE: Final[Dialects] = frozenset({"arith", "builtin", "func", "linalg", "math", "memref", "scf", "vector"})
+LOOPS: Final[Dialects] = _CODE | SCALING | ADDRESSES
 AFFINE: Final[Dialects] = frozenset({"affine"})
 UNBUFFERED: Final[Dialects] = LOOPS | AFFINE | {"bufferization", "tensor"}
 LLVM: Final[Dialects] = frozenset({"builtin", "llvm"})

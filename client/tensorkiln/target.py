@@ -21,6 +21,7 @@ from .nearest import did_you_mean, quoted
 from .nodes.base import Record
 from .reasons import reason
 from .target_names import full_name, unknown_architecture, unknown_target
+from .usable_features import usable_features
 
 LINUX_X86_64: Final = "x86_64-unknown-linux-gnu"
 LINUX_AARCH64: Final = "aarch64-unknown-linux-gnu"
@@ -149,13 +150,13 @@ def _native() -> Target:
         )
         raise DeviceError(message) from error
     ask = cast("Callable[[], Mapping[str, bool]]", binding.get_host_cpu_features)
-    features = tuple(name for name, is_there in ask().items() if is_there)
+    features = tuple(name for name, is_there in usable_features(ask()).items() if is_there)
     triple, cpu = binding.get_process_triple(), binding.get_host_cpu_name()
     return Target(kind="cpu", triple=triple, cpu=cpu, features=features)
 
 
 def missing_features(target: Target, host_features: Mapping[str, bool]) -> tuple[str, ...]:
-    """The features that `target` needs and a host lacks; `host_features` is LLVM's report of the host.
+    """The features that `target` needs and a host lacks; `host_features` are those of the host, by LLVM's names.
 
     LLVM's tuning flags are ignored: code tuned for another processor runs on this one.
     """

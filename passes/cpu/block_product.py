@@ -22,10 +22,11 @@ from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
 
 from . import narrow_products
-from .blocking import Blocking
+from .blocking import BYTE_TILE, BYTE_TILE_STEPS, Blocking
+from .byte_tiles import ByteTiles, TileProduct
 from .few_rows import FEW_ROWS, multiply_few_rows
 from .frame import Frame
-from .micro_kernel import LeftSteps, Prefetches, Results, micro_kernel
+from .micro_kernel import LeftSteps, MicroKernel, Prefetches, Results, micro_kernel
 from .narrow_products import product_of
 from .offset_table import fill_tables
 from .pack_function import Panels, pack
@@ -54,6 +55,17 @@ class Factors:
     """Steps of the depth in an element of a packed operand: several if both are packed narrow integers."""
 
     @property
+    def are_bytes(self) -> bool:
+        """Whether both operands are bytes to pack, whose products are added in 32 bits."""
+        left, right = self.left, self.right
+        return (
+            isinstance(left, Source)
+            and isinstance(right, Source)
+            and self.parts.dtype in narrow_products.SUMS
+            and {left.dtype, right.dtype} <= narrow_products.BYTES
+        )
+
+    @property
     def streams(self) -> bool | None:
         """Whether the right operand is read unpacked because the rows are few; None if that depends on the run-time
         rows.
@@ -66,11 +78,13 @@ class Factors:
         return rows <= FEW_ROWS if isinstance(rows, int) else None
 
 
-def factors_of(parts: Contraction, names: Sequence[str], lanes: int, *, together: int = 1) -> Factors | None:
+def factors_of(
+    parts: Contraction, names: Sequence[str], lanes: int, *, together: int = 1, in_byte_tiles: bool = False
+) -> Factors | None:
     """The operands of a contraction with loops called `names`; None if an operand is in panels of other loops.
 
     A right operand in contiguous runs of whole vectors of `lanes` elements is read as panels. A target adds
-    the products of so many narrow integers `together`.
+    the products of so many narrow integers `together`, in vectors or in registers that hold tiles of bytes.
     """
     left = _operand(parts.left, parts, parts.rows, (parts.rows, parts.depth), names)
     right = in_runs(parts.right, parts, names, lanes)
@@ -79,7 +93,8 @@ def factors_of(parts: Contraction, names: Sequence[str], lanes: int, *, together
     if left is None or right is None:
         return None
     if isinstance(left, Source) and isinstance(right, Source) and parts.dtype in narrow_products.SUMS:
-        return Factors(parts, left, right, narrow_products.together(left.dtype, right.dtype, together))
+        steps = narrow_products.together(left.dtype, right.dtype, together, in_byte_tiles=in_byte_tiles)
+        return Factors(parts, left, right, steps)
     return Factors(parts, left, right)
 
 
@@ -173,10 +188,14 @@ class BlockProduct:
         self.left_tables, self.right_tables = (
             [next(scratch) for _ in range(len(source.forms) + source.inner_tables)] for source in (left, right)
         )
-        self.module, self.traits = module_of(frame.entry), frame.machine.traits
+        self.module, self.traits, self.vectors = module_of(frame.entry), frame.machine.traits, frame.machine.vectors
         self.right_memory = bases[right.operand]
         product = Product(dtype, factors.parts.rounding, self.traits)
-        if factors.steps > 1:
+        emission = ByteTiles if blocking.has_byte_tiles else MicroKernel
+        if blocking.has_byte_tiles:
+            of_bytes = [each.load.dtype is DType.INT8 for each in (factors.parts.left, factors.parts.right)]
+            product = TileProduct(dtype, None, self.traits, self.module, *of_bytes)
+        elif factors.steps > 1:
             product = product_of(dtype, factors.parts.left.load.dtype, factors.steps, self.traits, self.module)
         self.of = product
         columns = extent_of(factors.parts.columns)
@@ -193,7 +212,9 @@ class BlockProduct:
         def kernel(rows: int) -> str:
             tiled = replace(blocking, tile_rows=rows)
             results = Results(self.run, is_exact)
-            return micro_kernel(self.module, product, tiled, steps, tile, last=last, results=results, ahead=ahead)
+            return micro_kernel(
+                self.module, product, tiled, steps, tile, last=last, results=results, ahead=ahead, emission=emission
+            )
 
         self.kernels = {rows: kernel(rows) for rows in self._heights()}
 
@@ -201,6 +222,8 @@ class BlockProduct:
         """Rows of tiles: the recorded height, and a shorter one for blocks that would waste most of a tile."""
         if self.factors.streams:
             return ()
+        if self.blocking.has_byte_tiles:
+            return (BYTE_TILE,)
         recorded, rows = self.blocking.tile_rows, extent_of(self.factors.parts.rows)
         is_fixed = isinstance(rows, int) or not isinstance(self.factors.left, Source)
         whole = (rows for rows in SHORT_TILES if rows < recorded and self.blocking.block_rows % rows == 0)
@@ -223,9 +246,14 @@ class BlockProduct:
         return self.factors.streams is None or len(self.kernels) > 1
 
     @property
+    def _steps_at_once(self) -> int:
+        """Steps of the depth whose products are added together."""
+        return BYTE_TILE_STEPS if self.blocking.has_byte_tiles else self.factors.steps
+
+    @property
     def _padded_steps(self) -> Dim:
-        """The steps of a block of the depth, rounded up to whole elements."""
-        return expr.mul(expr.ceildiv(symbol("steps"), self.factors.steps), self.factors.steps)
+        """The steps of a block of the depth, rounded up to those whose products are added together."""
+        return expr.mul(expr.ceildiv(symbol("steps"), self._steps_at_once), self._steps_at_once)
 
     @property
     def needs_clear(self) -> bool:
@@ -317,7 +345,7 @@ class BlockProduct:
             *self._panels(right, "first_column", self.blocking.tile_columns),
         )
         block = (symbol("rows"), symbol("columns"))
-        depth = expr.ceildiv(symbol("steps"), self.factors.steps)
+        depth = expr.ceildiv(symbol("steps"), self._steps_at_once)
         sizes = [here(dim) for dim in (tiles, *block, depth, *panels, first, stride)]
         tables = self.left_tables if isinstance(left, InPlace) else []
         func.CallOp([], self.kernels[rows], [self.left, self.right, result, *tables, *sizes, self.starts(here)])
@@ -353,8 +381,8 @@ class BlockProduct:
         fill_tables(self.module, tables[len(forms) :], forms, source.inner, start, count, index)
 
     def _pack_right(self, source: Source, index: IndexEmitter) -> None:
-        """Pack as `[column tile][step][tile_columns]`. A step that pads the last element repeats the last step: on
-        the left it is zero.
+        """Pack as `[column tile][step][tile_columns]`. A step that pads the depth repeats the last step: on the left
+        it is zero.
         """
         tile = self.blocking.tile_columns
         padded = expr.mul(expr.ceildiv(symbol("columns"), tile), tile)
@@ -382,5 +410,13 @@ class BlockProduct:
     ) -> None:
         memory = self.bases[source.operand]
         joined = "inner" if packed is self.left else "outer"
-        panels = Panels(self.factors.parts.dtype, layout, self.blocking.lanes, self.traits, joined, self.factors.steps)
+        panels = Panels(
+            self.factors.parts.dtype,
+            layout,
+            self.blocking.lanes,
+            self.traits,
+            joined,
+            self.factors.steps,
+            self.vectors.masked,
+        )
         pack(self.module, source, memory, packed, tables, counts, symbol(first), panels, index)

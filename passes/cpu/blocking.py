@@ -19,7 +19,7 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim
 from tensorkiln.schedule import KernelItem, Vectorize
 
-from .machine import VectorUnit
+from .machine import QUAD, VectorUnit
 from .packing import MAX_RUN
 
 DEPTH_BYTES = 1024
@@ -37,11 +37,19 @@ NEAR, READ, PACK = 0.1, 0.3, 1.45
 again.
 """
 RESULT_BYTES = 512 * 1024
-"""Bytes of the result block if the left operand is packed in advance: it shares the cache with the right operand
-only."""
+"""Bytes of the result block if the left operand is packed in advance, or of bytes: it shares the cache with the right
+operand only."""
 PANEL_BYTES = 32 * 1024
 """Bytes of a panel of the right operand that stays in an L1 cache."""
 VECTORS_PER_TILE = 2
+BYTE_TILE = 16
+"""Rows of a register that holds a tile of bytes, and its columns of 32-bit sums; tiles in vectors have fewer rows."""
+BYTE_TILE_STEPS = 64
+"""Steps of the depth in a row of such a register."""
+BYTE_TILE_CYCLES = 16
+"""Cycles of a product of two such registers (Sapphire Rapids and later)."""
+BYTE_TILE_GAIN = 32
+"""Products in such registers in the time of one in vectors."""
 WIDE_TILE, WIDE_REGISTERS = 4, 32
 """Vectors of a wide tile, and the registers that it needs. It loads less per product, but its fewer rows divide fewer
 inner loops."""
@@ -63,24 +71,39 @@ class Blocking:
         """Vectors of a row of a tile."""
         return self.tile_columns // self.lanes
 
+    @property
+    def has_byte_tiles(self) -> bool:
+        """Whether registers hold tiles of bytes."""
+        return self.tile_rows == BYTE_TILE
+
 
 def blockings(
-    contraction: Contraction, unit: VectorUnit, *, again: tuple[float, float], is_stored: bool
+    contraction: Contraction, unit: VectorUnit, *, again: tuple[float, float], is_stored: bool, steps: int = 1
 ) -> Iterator[Blocking]:
     """Blockings with the tallest tiles that registers hold, and with shorter tiles if just as many cover the rows.
 
-    `again` and `is_stored` are those of `choose_blocking`.
+    `again`, `is_stored` and `steps` are those of `choose_blocking`.
     """
     rows, panels = extent_of(contraction.rows), contraction.left.panels
     for vectors in _widths(contraction, unit):
         most = tallest_tile(unit, vectors)
         if panels is not None and panels.tile > most:
             continue
-        yield choose_blocking(contraction, unit, vectors=vectors, again=again, is_stored=is_stored)
+        yield choose_blocking(contraction, unit, vectors=vectors, again=again, is_stored=is_stored, steps=steps)
         if isinstance(rows, int) and panels is None:
             fitted = ceil(rows / ceil(rows / most))
             if fitted < min(rows, most):
-                yield choose_blocking(contraction, unit, fitted, vectors=vectors, again=again, is_stored=is_stored)
+                yield choose_blocking(
+                    contraction, unit, fitted, vectors=vectors, again=again, is_stored=is_stored, steps=steps
+                )
+
+
+def in_byte_tiles(contraction: Contraction, unit: VectorUnit, again: tuple[float, float]) -> Blocking:
+    """The blocking for a contraction of bytes in registers that hold tiles of them."""
+    columns = extent_of(contraction.columns)
+    narrow = VECTORS_PER_TILE * unit.lanes(contraction.dtype)
+    vectors = WIDE_TILE if isinstance(columns, int) and columns > narrow else VECTORS_PER_TILE
+    return choose_blocking(contraction, unit, BYTE_TILE, vectors=vectors, again=again, steps=QUAD)
 
 
 def _widths(contraction: Contraction, unit: VectorUnit) -> Iterator[int]:
@@ -94,7 +117,7 @@ def _widths(contraction: Contraction, unit: VectorUnit) -> Iterator[int]:
 
 
 def whole_tiles(
-    contraction: Contraction, unit: VectorUnit, *, again: tuple[float, float], is_stored: bool
+    contraction: Contraction, unit: VectorUnit, *, again: tuple[float, float], is_stored: bool, steps: int = 1
 ) -> Iterator[Blocking]:
     """Blockings with the tallest tile whose height divides the innermost row loop, at least half as tall as registers
     allow.
@@ -106,7 +129,9 @@ def whole_tiles(
         most = tallest_tile(unit, vectors)
         heights = (height for height in range(most, most // 2 - 1, -1) if inner % height == 0)
         for height in islice(heights, 1):
-            yield choose_blocking(contraction, unit, height, vectors=vectors, again=again, is_stored=is_stored)
+            yield choose_blocking(
+                contraction, unit, height, vectors=vectors, again=again, is_stored=is_stored, steps=steps
+            )
 
 
 def tallest_tile(unit: VectorUnit, vectors: int = VECTORS_PER_TILE) -> int:
@@ -122,12 +147,14 @@ def choose_blocking(
     vectors: int = VECTORS_PER_TILE,
     again: tuple[float, float] | None = (PACK, PACK),
     is_stored: bool = False,
+    steps: int = 1,
 ) -> Blocking:
     """The blocking of a contraction, no larger than its extents, with tiles of `tile_rows` rows or the tallest.
 
     `again` are the cycles to read an element of the left and of the right operand again for another block; None if
     threads do not share the contraction by blocks, but the loops around it. `is_stored` means that blocks are stored
-    directly to the result; else they stay in the cache for the maps.
+    directly to the result; else they stay in the cache for the maps. A packed element holds so many `steps` of the
+    depth.
     """
     dtype = contraction.dtype
     lanes = unit.lanes(dtype)
@@ -137,7 +164,9 @@ def choose_blocking(
     most_rows, block_columns = BLOCK_ROWS, COLUMN_BYTES // dtype.itemsize
     panels = contraction.left.panels
     if panels is not None:
-        tile_rows, most_rows = panels.tile, RESULT_BYTES // dtype.itemsize // block_columns
+        tile_rows = panels.tile
+    if panels is not None or tile_rows == BYTE_TILE:
+        most_rows = RESULT_BYTES // dtype.itemsize // block_columns
     elif isinstance(rows, int):
         tile_rows = min(tile_rows, max(rows, 1))
     if again and isinstance(rows, int) and isinstance(columns, int) and isinstance(batch, int):
@@ -153,7 +182,7 @@ def choose_blocking(
         tile_columns=tile_columns,
         block_rows=balanced(rows, tile_rows, most_rows),
         block_columns=block_columns,
-        block_depth=min(DEPTH_BYTES, PANEL_BYTES // tile_columns) // dtype.itemsize,
+        block_depth=steps * (min(DEPTH_BYTES, PANEL_BYTES // tile_columns) // dtype.itemsize),
     )
 
 

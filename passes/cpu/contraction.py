@@ -31,6 +31,7 @@ from tensorkiln.schedule import KernelItem
 from .block_maps import Block, emit_maps
 from .block_product import BlockProduct, Factors, factors_of, left_in_place, product_scratch, run_in_memory
 from .blocking import (
+    BYTE_TILE_GAIN,
     NEAR,
     PACK,
     READ,
@@ -38,6 +39,7 @@ from .blocking import (
     Blocking,
     blockings,
     group_counts,
+    in_byte_tiles,
     recorded_blocking,
     tiles_of_blocking,
     whole_tiles,
@@ -61,18 +63,24 @@ class Problem:
 
     def factors(self, blocking: Blocking, machine: Machine) -> Factors:
         """The operands in the layouts that this blocking reads."""
-        return left_in_place(self._packed(blocking.lanes, machine), blocking)
+        packed = self._packed(blocking.lanes, machine, in_byte_tiles=blocking.has_byte_tiles)
+        return left_in_place(packed, blocking)
+
+    def in_vectors(self, machine: Machine) -> Factors:
+        """The operands as the widest vectors of the machine read them."""
+        return self._packed(machine.vectors.lanes(self.parts.dtype), machine)
 
     def again(self, machine: Machine) -> tuple[float, float]:
         """Cycles to read an element of the left and of the right operand again for another block."""
-        factors = self._packed(machine.vectors.lanes(self.parts.dtype), machine)
+        factors = self.in_vectors(machine)
         left, right = (PACK if isinstance(each, Source) else READ for each in (factors.left, factors.right))
         is_near = isinstance(factors.left, Source) and in_place(factors.left, self.parts.dtype, (1, 1), (0, 1))
         return NEAR if is_near else left, right
 
-    def _packed(self, lanes: int, machine: Machine) -> Factors:
+    def _packed(self, lanes: int, machine: Machine, *, in_byte_tiles: bool = False) -> Factors:
         names = [loop.name for loop in self.body.stages[0].domain.loops]
-        factors = factors_of(self.parts, names, lanes, together=machine.vectors.together)
+        most = machine.vectors.together
+        factors = factors_of(self.parts, names, lanes, together=most, in_byte_tiles=in_byte_tiles)
         assert factors is not None, "operands in panels of other loops are not found"
         return factors
 
@@ -113,25 +121,26 @@ def _are_linear(loops: Sequence[Loop], stage: Stage) -> bool:
 
 def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
     """One candidate per blocking for the registers and caches of the machine."""
-    is_stored = _result(problem, machine) is not None
-    for blocking in _blockings(problem, machine, is_stored=is_stored):
-        yield _choice(problem, blocking, machine, is_stored=is_stored)
+    for blocking in _blockings(problem, machine):
+        yield _choice(problem, blocking, machine)
 
 
-def _blockings(problem: Problem, machine: Machine, *, is_stored: bool) -> Iterator[Blocking]:
-    """Blockings that pack the left operand, then those that read it in place.
-
-    `is_stored` means that blocks are stored directly to the result; else they stay in the cache for the maps.
-    """
-    again = problem.again(machine)
-    known = list(blockings(problem.parts, machine.vectors, again=again, is_stored=is_stored))
-    tall = whole_tiles(problem.parts, machine.vectors, again=again, is_stored=is_stored)
+def _blockings(problem: Problem, machine: Machine) -> Iterator[Blocking]:
+    """Blockings that pack the left operand, then those that read it in place, and that of tiles of bytes."""
+    parts, unit, (left, right) = problem.parts, machine.vectors, problem.again(machine)
+    factors, is_stored = problem.in_vectors(machine), _result(problem, machine) is not None
+    # Packing costs as much, and the products of several steps less.
+    again = left * factors.steps, right * factors.steps
+    known = list(blockings(parts, unit, again=again, is_stored=is_stored, steps=factors.steps))
+    tall = whole_tiles(parts, unit, again=again, is_stored=is_stored, steps=factors.steps)
     others = (each for each in tall if each not in known)
     yield from known
     yield from (each for each in others if isinstance(problem.factors(each, machine).left, InPlace))
+    if unit.has_tiles and factors.are_bytes:
+        yield in_byte_tiles(parts, unit, again=(left * BYTE_TILE_GAIN, right * BYTE_TILE_GAIN))
 
 
-def _choice(problem: Problem, blocking: Blocking, machine: Machine, *, is_stored: bool) -> Choice:
+def _choice(problem: Problem, blocking: Blocking, machine: Machine) -> Choice:
     body, parts, factors = problem.body, problem.parts, problem.factors(blocking, machine)
     groups = expr.mul(*group_counts(parts, blocking))
     tiles = tiles_of_blocking(parts, blocking)
@@ -139,7 +148,7 @@ def _choice(problem: Problem, blocking: Blocking, machine: Machine, *, is_stored
     axes = placed(outer, [nested((*parts.depth, *parts.columns), width=blocking.lanes)], tiles)
     item = kernel_item(body.function.name, axes, on_processors(groups))
     block = Scratch(parts.dtype, blocking.block_rows * blocking.block_columns)
-    result = () if is_stored else (block,)
+    result = () if _result(problem, machine, in_byte_tiles=blocking.has_byte_tiles) else (block,)
 
     def cost(at: Evaluate) -> Cost:
         maps = sum(nest_cycles(body, Nest(stage, parts.columns), machine, at) for stage in body.stages[1:])
@@ -158,15 +167,15 @@ class Result(NamedTuple):
     stride: Dim
 
 
-def _result(problem: Problem, machine: Machine) -> Result | None:
+def _result(problem: Problem, machine: Machine, *, in_byte_tiles: bool = False) -> Result | None:
     """The result that tiles are stored to directly.
 
     None if maps follow, if the rows of the result have no common stride, if the depth may be empty, or if the machine
-    has no masked stores.
+    has no masked stores, as registers with tiles of bytes have none.
     """
     body, parts = problem.body, problem.parts
     (stage, *maps), rows = body.stages, parts.rows
-    if maps or len(stage.stores) != 1 or not machine.vectors.masked_lanes or not _are_linear(rows, stage):
+    if in_byte_tiles or maps or len(stage.stores) != 1 or not machine.vectors.masked_lanes or not _are_linear(rows, stage):
         return None
     (store,) = stage.stores
     if body.operands[store.operand].dtype is not parts.dtype or not body.space.is_positive(extent_of(parts.depth)):
@@ -195,7 +204,7 @@ def tilings(body: KernelBody, problem: Problem, machine: Machine) -> Sequence[Ti
         return ()
     at = at_typical(body.function.symbols)
     blocking = min(
-        _blockings(problem, machine, is_stored=_result(problem, machine) is not None),
+        _blockings(problem, machine),
         key=lambda blocking: product_cycles(problem.factors(blocking, machine), blocking, machine, at),
     )
     read = [load.operand for each in body.stages for load in loads(each.elements, body.nodes)]
@@ -225,7 +234,7 @@ class _Emission:
         self.problem, self.blocking, self.frame = problem, blocking, frame
         shared = problem.body.local_from
         self.bases = dict(enumerate(frame.buffers[:shared]))
-        self.result = _result(problem, frame.machine)
+        self.result = _result(problem, frame.machine, in_byte_tiles=blocking.has_byte_tiles)
         scratch = iter(frame.buffers[shared:])
         self.block = self.bases[self.result.operand] if self.result else next(scratch)
         factors, space = problem.factors(blocking, frame.machine), problem.body.space

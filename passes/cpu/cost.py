@@ -24,7 +24,7 @@ from tensorkiln import expr
 from tensorkiln.dtypes import DType
 
 from .block_product import Factors
-from .blocking import Blocking
+from .blocking import BYTE_TILE_CYCLES, BYTE_TILE_STEPS, Blocking
 from .few_rows import FEW_ROWS, STEPS
 from .machine import PAIR, Machine
 from .packing import InPlace, InRows, Packed, Source
@@ -129,6 +129,13 @@ def product_cycles(factors: Factors, blocking: Blocking, machine: Machine, at: E
         return packed + steps * (1 / machine.core.products + 2 * ACCESS / STEPS)
     row_tiles, column_tiles = ceil(rows / blocking.tile_rows), ceil(columns / blocking.tile_columns)
     vectors = ceil(columns / blocking.lanes)
+    row_blocks, column_blocks = ceil(rows / blocking.block_rows), ceil(columns / blocking.block_columns)
+    packed = _packing(factors.left, batch * row_tiles * blocking.tile_rows * depth * column_blocks, blocking)
+    packed += _packing(factors.right, batch * columns * depth * row_blocks, blocking)
+    stores = batch * rows * vectors * ceil(depth / blocking.block_depth)
+    if blocking.has_byte_tiles:
+        tiles = batch * row_tiles * ceil(depth / BYTE_TILE_STEPS) * vectors
+        return tiles * BYTE_TILE_CYCLES + packed + 2 * stores * ACCESS
     steps = batch * row_tiles * ceil(depth / factors.steps)
     # The products of pairs are added to the accumulator by an instruction of its own.
     instructions = 2 if factors.steps == PAIR else 1
@@ -136,10 +143,6 @@ def product_cycles(factors: Factors, blocking: Blocking, machine: Machine, at: E
     side_by_side = blocking.tile_columns // factors.right.tile if isinstance(factors.right, Packed) else 1
     around = STEP + PANEL * max(side_by_side - 1, 0)
     products += steps * (column_tiles * (blocking.tile_rows * LOADED + around) + vectors * LOADED)
-    row_blocks, column_blocks = ceil(rows / blocking.block_rows), ceil(columns / blocking.block_columns)
-    packed = _packing(factors.left, batch * row_tiles * blocking.tile_rows * depth * column_blocks, blocking)
-    packed += _packing(factors.right, batch * columns * depth * row_blocks, blocking)
-    stores = batch * rows * vectors * ceil(depth / blocking.block_depth)
     return products + packed + stores * ACCESS
 
 

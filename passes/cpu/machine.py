@@ -17,19 +17,24 @@ MASKED_BITS: Final = 256
 """Bits of the narrowest vectors with masked load and store instructions."""
 PAIR, QUAD = 2, 4
 """Products of narrow integers that an instruction adds: of 16 bits, and of bytes."""
+TILES: Final = frozenset({"amx-tile", "amx-int8"})
+"""Features of targets with registers for tiles of bytes."""
 LAUNCH_NS: Final = 900
 """Nanoseconds between two kernels of a program."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorUnit:
-    """The number of vector `registers`, the `bits` of each, and how many products of narrow integers are added
-    `together` by an instruction.
+    """The number of vector `registers`, the `bits` of each, how many products of narrow integers are added `together`
+    by an instruction, and the bytes of the narrowest elements that loads can mask. `has_tiles` means registers that
+    hold tiles of bytes, and products of them (AMX).
     """
 
     bits: int
     registers: int
     together: int = 1
+    masked: int = 4
+    has_tiles: bool = False
 
     def lanes(self, dtype: DType) -> int:
         """Elements of `dtype` in a register."""
@@ -45,8 +50,10 @@ def vector_unit(target: Target) -> VectorUnit:
     """The widest vectors that the target's features allow."""
     features = frozenset(target.features)
     if "avx512f" in features and "avx512vl" in features:
+        if "avx512bw" not in features:
+            return VectorUnit(512, 32)
         most = QUAD if "avx512vnni" in features else PAIR
-        return VectorUnit(512, 32, together=most if "avx512bw" in features else 1)
+        return VectorUnit(512, 32, together=most, masked=1, has_tiles=most == QUAD and features >= TILES)
     if "avx2" in features:
         return VectorUnit(256, 16, together=QUAD if "avxvnni" in features else PAIR)
     if target.triple is not None and target.triple.startswith("aarch64"):

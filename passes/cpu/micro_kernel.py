@@ -69,6 +69,7 @@ def micro_kernel(
     last: int,
     ahead: Prefetches,
     results: Results = WHOLE_ROWS,
+    emission: type[MicroKernel] | None = None,
 ) -> str:
     """The name of the function for these sizes in `module`, which is defined there if needed.
 
@@ -78,7 +79,7 @@ def micro_kernel(
     panel has `panel` elements. A panel on the left holds the `tile_rows` rows of a tile; one on the right holds `right`
     columns of each step, in whole vectors, of one tile, several, or a part of one. At most `last` vectors are computed
     of a last tile that needs no more. A left operand in place takes two tables after the result: the offsets of rows,
-    and those of steps from there.
+    and those of steps from there. Without an `emission`, tiles are multiplied in vectors.
     """
     kind = (
         f"_{left.step}_{'each' if left.row is None else left.row}_{left.run}_{right}"
@@ -93,7 +94,7 @@ def micro_kernel(
     pointer, index = ir.MemRefType.get([], mlir_scalar(product.dtype)), ir.IndexType.get()
 
     def define(arguments: Sequence[ir.Value]) -> None:
-        _MicroKernel(arguments, product, blocking, left, right, results, ahead).define(last)
+        (emission or MicroKernel)(arguments, product, blocking, left, right, results, ahead).define(last)
 
     tables = [ir.MemRefType.get([], ir.IntegerType.get_signless(32))] * (2 if left.run else 0)
     types = [*[pointer] * 3, *tables, *[index] * 10, ir.IntegerType.get_signless(1)]
@@ -103,7 +104,9 @@ def micro_kernel(
 SIZES = ("left_first", "left_panel", "right_first", "right_panel", "result_first", "stride")
 
 
-class _MicroKernel:
+class MicroKernel:
+    """Emits the loops over the tiles of a block, and the products of each tile in vectors."""
+
     def __init__(
         self,
         arguments: Sequence[ir.Value],

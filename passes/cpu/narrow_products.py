@@ -24,8 +24,8 @@ from .shared_functions import declare
 WORD_BITS: Final = 32
 NARROW: Final = frozenset({DType.INT8, DType.UINT8, DType.INT16})
 """Integers that a 16-bit one can hold."""
-MIXED: Final = frozenset({DType.INT8, DType.UINT8})
-"""Bytes of which four fit an element, if the operands differ."""
+BYTES: Final = frozenset({DType.INT8, DType.UINT8})
+"""Integers of which an element holds four: for vectors if the operands differ."""
 SUMS: Final = frozenset({DType.INT32, DType.UINT32})
 """Their sums, whose bits are the same with and without a sign."""
 PAIRS: Final[Mapping[int, str]] = MappingProxyType(
@@ -37,10 +37,14 @@ QUADS: Final[Mapping[int, str]] = MappingProxyType(
 """LLVM's names of the instructions, by bits of the vector (llvm/include/llvm/IR/IntrinsicsX86.td)."""
 
 
-def together(left: DType, right: DType, most: int) -> int:
-    """Steps of the depth in an element of two operands, of at most so many that the target multiplies at once."""
+def together(left: DType, right: DType, most: int, *, in_byte_tiles: bool = False) -> int:
+    """Steps of the depth in an element of two operands, of at most so many that the target multiplies at once: in
+    vectors, or of bytes in registers that hold tiles of them.
+    """
     both = frozenset({left, right})
-    if most >= QUAD and both == MIXED:
+    if in_byte_tiles:
+        return QUAD
+    if most >= QUAD and both == BYTES:
         return QUAD
     return PAIR if most >= PAIR and both <= NARROW else 1
 
@@ -98,7 +102,7 @@ def _called(
 
 
 def product_of(dtype: DType, left: DType, steps: int, traits: Traits, module: ir.Operation) -> Product:
-    """The product of operands that hold `steps` of the depth in an element, the left one of dtype `left`."""
+    """The product in vectors of operands that hold `steps` of the depth in an element, the left one of dtype `left`."""
     if steps == QUAD:
         return QuadProduct(dtype, None, traits, module, left is DType.INT8)
     return PairProduct(dtype, None, traits, module)

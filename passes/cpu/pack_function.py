@@ -37,7 +37,7 @@ class Panels:
     `(outer stride, tile, panel)`. They are stored `lanes` at a time.
 
     An element may hold several consecutive entries `together`, of the index `joined`, as integers of so many times
-    fewer bits: strides then count elements.
+    fewer bits: strides then count elements. Loads can mask entries of `masked` bytes and more.
     """
 
     dtype: DType
@@ -46,6 +46,7 @@ class Panels:
     traits: Traits
     joined: Literal["inner", "outer"] = "inner"
     together: int = 1
+    masked: int = WORD_BITS // 8
 
     @property
     def entries(self) -> int:
@@ -101,8 +102,8 @@ class _PackFunction:
         self.names = {"outer_count": outer, "entries": entries, "padded": padded, "start": start}
         self.source, self.panels, self.lanes = source, panels, panels.entries
         self.word = ir.IntegerType.get_signless(WORD_BITS)
-        # Targets without AVX-512 have no masked loads of such elements: LLVM makes a branch of each.
-        self.is_narrow = source.itemsize < WORD_BITS // 8
+        # LLVM makes a branch of each element that no load can mask.
+        self.is_narrow = source.itemsize < panels.masked
 
     def define(self, transposes: bool) -> None:
         """Copy vectors of inner elements, or transpose squares where outer elements are contiguous."""
@@ -227,7 +228,7 @@ class _PackFunction:
         offsets = self._inner(0, index)
         if self.is_narrow:
             return self._in_one_run(first, offsets, kind, mask, zero, index)
-        if self.lanes * self.source.itemsize < MASKED_BYTES:
+        if self.source.itemsize >= WORD_BITS // 8 and self.lanes * self.source.itemsize < MASKED_BYTES:
             return self._gathered(first, offsets, kind, mask, zero, index)
         return self._in_runs(first, offsets, kind, mask, zero, index)
 

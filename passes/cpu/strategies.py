@@ -14,9 +14,9 @@ from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True, version=5),
-    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=10),
+    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=11),
     contraction.NAME: Strategy(
-        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=10
+        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=11
     ),
     winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise),
     transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise, version=3),

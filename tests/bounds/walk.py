@@ -9,6 +9,7 @@ from typing import Any
 
 from dialect.locations import node_pointers
 from dialect.mlir import ir
+from passes.cpu import byte_tiles
 from tensorkiln import expr
 from tensorkiln.expr import Dim
 
@@ -325,7 +326,9 @@ def _call(walk: Walk, op: Any) -> None:
     name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
     body = walk.functions[name].regions[0]
     if not body.blocks:
-        return  # an instruction of the target, on registers
+        if name in TILE_MOVES:
+            _move_tile(walk, op, is_store=name == byte_tiles.STORE)
+        return  # an instruction of the target
     block = body.blocks[0]
     views: dict[Any, View] = {}
     dims: list[tuple[Any, Dim]] = []
@@ -340,6 +343,22 @@ def _call(walk: Walk, op: Any) -> None:
         walk.block(block)
 
 
+def _move_tile(walk: Walk, op: Any, *, is_store: bool) -> None:
+    """Analyse the rows of a register with a tile. Their address and distance must be those of the view it is taken of.
+    """
+    _, address, distance = op.operands
+    base, offset = address.owner.operation.operands[0].owner.operation.operands[0].owner.operation.operands
+    view = walk.view(base.owner.operation.operands[0])
+    between, one = view.strides
+    assert one == 1 and walk.integers(distance) == expr.mul(between, byte_tiles.WORD_BYTES)
+    assert walk.integers(offset) == expr.mul(view.offset, byte_tiles.WORD_BYTES)
+    places = tuple(walk.facts.new([0], [expr.sub(size, 1)]) for size in view.sizes)
+    walk.access(op, view, places, is_store=is_store)
+    if is_store:
+        view.buffer.table = None
+
+
+TILE_MOVES = (byte_tiles.LOAD, byte_tiles.STORE)
 VISITS: Mapping[str, Callable[[Walk, Any], None]] = {
     "memref.view": _part_of_shared,
     "scf.for": _for,

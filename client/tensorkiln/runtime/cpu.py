@@ -11,6 +11,7 @@ from ..errors import CallInputError, DeviceError
 from ..spec import CompiledProgram, CompiledSpec, ProgramSpec
 from ..spec.abi import KNOWN_ABIS
 from ..target import Target, missing_features
+from ..usable_features import usable_features
 from .artifact import verified
 from .engine import LoadedObject, binding, load_object
 
@@ -56,7 +57,7 @@ class CpuKernel:
 
 def require_host(target: Target) -> None:
     """DeviceError when this machine lacks an ISA feature that `target` names."""
-    missing = missing_features(target, binding().get_host_cpu_features())
+    missing = missing_features(target, usable_features(binding().get_host_cpu_features()))
     if missing:
         raise DeviceError(
             f"this processor lacks {', '.join(missing)}, which the program was compiled for; compile it for cpu:native",
