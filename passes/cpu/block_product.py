@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
@@ -12,25 +12,22 @@ from passes.emit.accumulation import Product
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import strided_view
 from passes.emit.regions import branches, loop
-from passes.loops.accesses import Access
-from passes.loops.contraction import Contraction
-from passes.loops.domain import Loop, extent_of
+from passes.loops.domain import extent_of
 from passes.loops.index_space import IndexSpace
-from passes.schedule.choice import Scratch
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
 
-from . import narrow_products
 from .blocking import BYTE_TILE, BYTE_TILE_STEPS, Blocking
 from .byte_tiles import ByteTiles, TileProduct
+from .factors import Factors, run_in_memory
 from .few_rows import FEW_ROWS, multiply_few_rows
 from .frame import Frame
 from .micro_kernel import LeftSteps, MicroKernel, Prefetches, Results, micro_kernel
 from .narrow_products import product_of
 from .offset_table import fill_tables
 from .pack_function import Panels, pack
-from .packing import SHORT_RUN, InPlace, InRows, Packed, Source, in_place, in_runs, packed_of, source_of
+from .packing import SHORT_RUN, InPlace, InRows, Packed, Source
 from .shared_functions import module_of
 
 SHORT_TILES: Final = (4, 3, 2)
@@ -42,60 +39,6 @@ FAR_BYTES: Final = 1 << 20
 """Bytes of right-hand panels that fill half of an L2 cache: they come from beyond it at each call."""
 LONG_RUN: Final = 16
 """Least steps of the left operand between two prefetches of panels: enough to hide the cost of the prefetches."""
-
-
-@dataclass(frozen=True, slots=True)
-class Factors:
-    """A contraction and the layouts in which its operands are read."""
-
-    parts: Contraction
-    left: Source | Packed | InRows | InPlace
-    right: Source | Packed
-    steps: int = 1
-    """Steps of the depth in an element of a packed operand: several if both are packed narrow integers."""
-
-    @property
-    def are_bytes(self) -> bool:
-        """Whether both operands are bytes to pack, whose products are added in 32 bits."""
-        left, right = self.left, self.right
-        return (
-            isinstance(left, Source)
-            and isinstance(right, Source)
-            and self.parts.dtype in narrow_products.SUMS
-            and {left.dtype, right.dtype} <= narrow_products.BYTES
-        )
-
-    @property
-    def streams(self) -> bool | None:
-        """Whether the right operand is read unpacked because the rows are few; None if that depends on the run-time
-        rows.
-        """
-        right, rows = self.right, extent_of(self.parts.rows)
-        if not isinstance(self.left, Source) or not isinstance(right, Source) or self.parts.run:
-            return False
-        if not right.is_contiguous or right.conditions or right.dtype is not self.parts.dtype:
-            return False
-        return rows <= FEW_ROWS if isinstance(rows, int) else None
-
-
-def factors_of(
-    parts: Contraction, names: Sequence[str], lanes: int, *, together: int = 1, in_byte_tiles: bool = False
-) -> Factors | None:
-    """The operands of a contraction with loops called `names`; None if an operand is in panels of other loops.
-
-    A right operand in contiguous runs of whole vectors of `lanes` elements is read as panels. A target adds
-    the products of so many narrow integers `together`, in vectors or in registers that hold tiles of bytes.
-    """
-    left = _operand(parts.left, parts, parts.rows, (parts.rows, parts.depth), names)
-    right = in_runs(parts.right, parts, names, lanes)
-    if right is None:
-        right = _operand(parts.right, parts, parts.columns, (parts.depth, parts.columns), names)
-    if left is None or right is None:
-        return None
-    if isinstance(left, Source) and isinstance(right, Source) and parts.dtype in narrow_products.SUMS:
-        steps = narrow_products.together(left.dtype, right.dtype, together, in_byte_tiles=in_byte_tiles)
-        return Factors(parts, left, right, steps)
-    return Factors(parts, left, right)
 
 
 def prefetches(factors: Factors) -> Prefetches:
@@ -112,52 +55,6 @@ def prefetches(factors: Factors) -> Prefetches:
     in_runs = isinstance(left, InPlace) and left.run >= LONG_RUN
     side_by_side = isinstance(left, InPlace) and left.run == SHORT_RUN == left.source.address.outer[-1]
     return Prefetches(is_deep, is_far and in_runs and isinstance(right, Packed), side_by_side)
-
-
-def run_in_memory(parts: Contraction, lanes: int) -> int:
-    """Columns of a run of a block of the result whose rows follow each other; 0 if whole rows of the block do."""
-    return parts.run if parts.run % lanes == 0 else 0
-
-
-def left_in_place(factors: Factors, blocking: Blocking) -> Factors:
-    """The same factors, with the left operand read in place if tiles of this blocking can."""
-    left = factors.left
-    if not isinstance(left, Source):
-        return factors
-    tile = (blocking.tile_rows, blocking.vectors)
-    placed = in_place(left, factors.parts.dtype, tile, (blocking.block_columns, blocking.block_depth))
-    return factors if placed is None else replace(factors, left=placed)
-
-
-def _operand(
-    access: Access,
-    parts: Contraction,
-    tiled: Sequence[Loop],
-    loops: tuple[Sequence[Loop], Sequence[Loop]],
-    names: Sequence[str],
-) -> Source | Packed | None:
-    if access.panels is None:
-        return source_of(access, *loops)
-    return packed_of(access, access.panels, parts.batch, tiled, parts.depth, names)
-
-
-def product_scratch(factors: Factors, blocking: Blocking) -> list[Scratch]:
-    """Scratch buffers for packed blocks of the operands to pack, then for the offset tables of both operands."""
-    scratch = [
-        Scratch(factors.parts.dtype, elements // factors.steps)
-        for source, elements in (
-            (factors.left, blocking.block_rows * blocking.block_depth),
-            (factors.right, blocking.block_depth * blocking.block_columns),
-        )
-        if isinstance(source, Source)
-    ]
-    for source, outer, inner in (
-        (factors.left, blocking.block_rows, blocking.block_depth),
-        (factors.right, blocking.block_depth, blocking.block_columns),
-    ):
-        scratch += [Scratch(DType.INT32, outer)] * len(source.forms)
-        scratch += [Scratch(DType.INT32, inner)] * source.inner_tables
-    return scratch
 
 
 class BlockProduct:
@@ -252,8 +149,8 @@ class BlockProduct:
 
     @property
     def _padded_steps(self) -> Dim:
-        """The steps of a block of the depth, rounded up to those whose products are added together."""
-        return expr.mul(expr.ceildiv(symbol("steps"), self._steps_at_once), self._steps_at_once)
+        """The steps of a block of the depth, rounded up to whole elements."""
+        return expr.mul(expr.ceildiv(symbol("steps"), self.factors.steps), self.factors.steps)
 
     @property
     def needs_clear(self) -> bool:
@@ -381,8 +278,8 @@ class BlockProduct:
         fill_tables(self.module, tables[len(forms) :], forms, source.inner, start, count, index)
 
     def _pack_right(self, source: Source, index: IndexEmitter) -> None:
-        """Pack as `[column tile][step][tile_columns]`. A step that pads the depth repeats the last step: on the left
-        it is zero.
+        """Pack as `[column tile][step][tile_columns]`. A step that pads the last element repeats the last step, and
+        what follows in a tile of bytes is not set: on the left both are zero.
         """
         tile = self.blocking.tile_columns
         padded = expr.mul(expr.ceildiv(symbol("columns"), tile), tile)

@@ -36,9 +36,10 @@ from tensorkiln.expr import Dim, symbol
 from tensorkiln.schedule import KernelItem
 
 from .block_maps import Block, emit_maps, positions
-from .block_product import BlockProduct, Factors, factors_of, product_scratch
+from .block_product import BlockProduct
 from .blocking import Blocking, balanced, choose_blocking, recorded_blocking, tiles_of_blocking
 from .cost import nest_cycles, product_cycles
+from .factors import Factors, factors_of, product_scratch
 from .frame import Frame
 from .machine import Machine
 from .packing import MAX_ELEMENTS, Form, InRows, Source

@@ -29,7 +29,7 @@ from tensorkiln.expr import Dim, symbol
 from tensorkiln.schedule import KernelItem
 
 from .block_maps import Block, emit_maps
-from .block_product import BlockProduct, Factors, factors_of, left_in_place, product_scratch, run_in_memory
+from .block_product import BlockProduct
 from .blocking import (
     BYTE_TILE_GAIN,
     NEAR,
@@ -45,6 +45,7 @@ from .blocking import (
     whole_tiles,
 )
 from .cost import nest_cycles, product_cycles
+from .factors import Factors, factors_of, left_in_place, product_scratch, run_in_memory
 from .frame import Frame
 from .machine import Machine
 from .packing import MAX_ELEMENTS, InPlace, Source, in_place
@@ -175,7 +176,13 @@ def _result(problem: Problem, machine: Machine, *, in_byte_tiles: bool = False) 
     """
     body, parts = problem.body, problem.parts
     (stage, *maps), rows = body.stages, parts.rows
-    if in_byte_tiles or maps or len(stage.stores) != 1 or not machine.vectors.masked_lanes or not _are_linear(rows, stage):
+    if (
+        in_byte_tiles
+        or maps
+        or len(stage.stores) != 1
+        or not machine.vectors.masked_lanes
+        or not _are_linear(rows, stage)
+    ):
         return None
     (store,) = stage.stores
     if body.operands[store.operand].dtype is not parts.dtype or not body.space.is_positive(extent_of(parts.depth)):

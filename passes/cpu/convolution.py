@@ -12,7 +12,7 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
 
 from . import contraction
-from .block_product import factors_of
+from .factors import factors_of
 from .filtering import DTYPE, TAPS
 from .packing import Packed
 

@@ -23,8 +23,8 @@ from passes.schedule.work import operations, selections
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 
-from .block_product import Factors
 from .blocking import BYTE_TILE_CYCLES, BYTE_TILE_STEPS, Blocking
+from .factors import Factors
 from .few_rows import FEW_ROWS, STEPS
 from .machine import PAIR, Machine
 from .packing import InPlace, InRows, Packed, Source

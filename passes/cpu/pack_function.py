@@ -25,6 +25,8 @@ from .narrow_products import WORD_BITS
 from .packing import Source
 from .shared_functions import shared_function
 
+SKIPS = 2
+"""Distance of bytes of a run that one load takes with those between them."""
 MASKED_BYTES = 32
 """Bytes of the narrowest vector with masked load instructions."""
 
@@ -80,6 +82,8 @@ def pack(
     layout = "x".join(map(str, panels.layout))
     transposes = source.is_transposed and source.dtype.itemsize >= WORD_BITS // 8
     how = "transposed" if transposes else f"{forms}_{inner}"
+    skips = source.dtype.itemsize == panels.masked == 1 and source.step == SKIPS
+    how += "_skipping" * skips
     name = f"pack_{source.dtype}_{panels.dtype}_{layout}_{how}_{panels.lanes}"
     if panels.together > 1:
         name += f"_{panels.joined}_{panels.together}"
@@ -88,19 +92,22 @@ def pack(
     types = [*elements, *[word] * (forms + inner), *[ir.IndexType.get()] * 4]
 
     def define(arguments: Sequence[ir.Value]) -> None:
-        _PackFunction(source.dtype, arguments, forms, inner, panels).define(transposes)
+        step = SKIPS if skips else 1
+        _PackFunction(source.dtype, arguments, forms, inner, panels, step).define(transposes)
 
     shared_function(module, name, types, define)
     func.CallOp([], name, [memory, packed, *tables, *(index(dim) for dim in (*counts, start))])
 
 
 class _PackFunction:
-    def __init__(self, source: DType, arguments: Sequence[ir.Value], forms: int, inner: int, panels: Panels) -> None:
+    def __init__(
+        self, source: DType, arguments: Sequence[ir.Value], forms: int, inner: int, panels: Panels, step: int
+    ) -> None:
         self.memory, self.packed, *rest = arguments
         self.outer_tables, self.inner_tables = rest[:forms], rest[forms : forms + inner]
         outer, entries, padded, start = rest[forms + inner :]
         self.names = {"outer_count": outer, "entries": entries, "padded": padded, "start": start}
-        self.source, self.panels, self.lanes = source, panels, panels.entries
+        self.source, self.panels, self.lanes, self.step = source, panels, panels.entries, step
         self.word = ir.IntegerType.get_signless(WORD_BITS)
         # LLVM makes a branch of each element that no load can mask.
         self.is_narrow = source.itemsize < panels.masked
@@ -256,8 +263,10 @@ class _PackFunction:
     def _run_at(self, lane: int, offsets: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Where the run begins that the element of a lane lies in, and which lanes are in it."""
         words = ir.VectorType.get([self.lanes], self.word)
-        lanes = vector.StepOp(ir.VectorType.get([self.lanes], ir.IndexType.get())).result
-        starts = arith.subi(offsets, arith.index_cast(words, lanes))
+        lanes = arith.index_cast(words, vector.StepOp(ir.VectorType.get([self.lanes], ir.IndexType.get())).result)
+        if self.step != 1:
+            lanes = arith.muli(lanes, vector.BroadcastOp(words, arith.constant(self.word, self.step)).result)
+        starts = arith.subi(offsets, lanes)
         start = vector.ExtractOp(starts, [], [lane]).result
         is_in = arith.cmpi(arith.CmpIPredicate.eq, starts, vector.BroadcastOp(words, start).result)
         return arith.index_cast(ir.IndexType.get(), start), is_in
@@ -276,14 +285,25 @@ class _PackFunction:
             values = zero
             for number, (start, is_in) in enumerate(runs):
                 here = index.inside({f"run{number}": start})
-                view = strided_view(self.memory, symbol(f"run{number}"), (self.lanes,), (1,), here)
-                values = vector.MaskedLoadOp(kind, view, [here(0)], arith.andi(mask, is_in), values).result
+                values = self._run(symbol(f"run{number}"), arith.andi(mask, is_in), values, here)
             return values
 
         def gathered() -> ir.Value:
             return self._gathered(part, offsets, kind, mask, zero, index)
 
         return _either(_all(covered), kind, loaded, gathered)
+
+    def _run(self, start: Dim, mask: ir.Value, otherwise: ir.Value, index: IndexEmitter) -> ir.Value:
+        """The elements from `start` on, `step` apart, in the lanes of the mask; those of `otherwise` in the others."""
+        view = strided_view(self.memory, start, (self.step * self.lanes,), (1,), index)
+        if self.step == 1:
+            return vector.MaskedLoadOp(otherwise.type, view, [index(0)], mask, otherwise).result
+        element = ir.VectorType(otherwise.type).element_type
+        kind = ir.VectorType.get([SKIPS * self.lanes], element)
+        nothing = vector.BroadcastOp(kind, arith.constant(element, 0)).result
+        flags = vector.InterleaveOp(mask, arith.xori(mask, mask)).result
+        loaded = vector.MaskedLoadOp(kind, view, [index(0)], flags, nothing).result
+        return arith.select(mask, vector.DeinterleaveOp(loaded).results[0], otherwise)
 
     def _holds(self, part: ir.Value, number: int, index: IndexEmitter) -> ir.Value:
         """Where the outer and inner part of a condition add up to a nonnegative value."""

@@ -72,6 +72,11 @@ class Source:
         return not depends and _walks(self.inner, self.address.inner)
 
     @property
+    def step(self) -> Dim:
+        """Elements from one inner entry to the next along the innermost loop."""
+        return self.address.inner[-1] if self.address.inner else 1
+
+    @property
     def is_transposed(self) -> bool:
         """Whether a vector of outer elements is one load instead."""
         return not self.conditions and not self.is_contiguous and _walks(self.outer, self.address.outer)

@@ -344,13 +344,13 @@ def _call(walk: Walk, op: Any) -> None:
 
 
 def _move_tile(walk: Walk, op: Any, *, is_store: bool) -> None:
-    """Analyse the rows of a register with a tile. Their address and distance must be those of the view it is taken of.
-    """
+    """Analyse the rows of a tile. Their address and distance must be those of the view that they are taken of."""
     _, address, distance = op.operands
     base, offset = address.owner.operation.operands[0].owner.operation.operands[0].owner.operation.operands
     view = walk.view(base.owner.operation.operands[0])
     between, one = view.strides
-    assert one == 1 and walk.integers(distance) == expr.mul(between, byte_tiles.WORD_BYTES)
+    assert one == 1
+    assert walk.integers(distance) == expr.mul(between, byte_tiles.WORD_BYTES)
     assert walk.integers(offset) == expr.mul(view.offset, byte_tiles.WORD_BYTES)
     places = tuple(walk.facts.new([0], [expr.sub(size, 1)]) for size in view.sizes)
     walk.access(op, view, places, is_store=is_store)

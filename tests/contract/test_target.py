@@ -1,11 +1,13 @@
 """Targets: shorthands, objects, features."""
 
+import subprocess
 import sys
 
 import pytest
 
 from tensorkiln.errors import DeviceError, RequestError
 from tensorkiln.target import LEVELS, Target, missing_features
+from tensorkiln.usable_features import usable_features
 
 
 @pytest.mark.parametrize("level", sorted(LEVELS))
@@ -29,6 +31,30 @@ def test_the_native_target_is_what_llvm_says_of_this_machine() -> None:
     target = Target.parse("cpu:native")
     assert target.cpu == binding.get_host_cpu_name()
     assert missing_features(target, binding.get_host_cpu_features()) == ()
+
+
+SMALL_STACK = """
+import ctypes
+from tensorkiln.usable_features import usable_features
+
+class Stack(ctypes.Structure):
+    _fields_ = (("base", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t))
+
+memory = ctypes.create_string_buffer(2048)
+assert ctypes.CDLL(None).sigaltstack(ctypes.byref(Stack(ctypes.addressof(memory), 0, 2048)), None) == 0
+print(usable_features({"avx2": True, "amx-tile": True, "amx-int8": False}))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="arch_prctl is a call of Linux")
+def test_tile_registers_that_linux_refuses_are_not_usable() -> None:
+    # Linux grants no registers that a signal stack is too small for; without them it knows no such request.
+    made = subprocess.run([sys.executable, "-c", SMALL_STACK], capture_output=True, text=True, check=True)
+    assert made.stdout.strip() == "{'avx2': True, 'amx-tile': False, 'amx-int8': False}"
+
+
+def test_features_other_than_tile_registers_are_usable_as_reported() -> None:
+    assert usable_features({"avx2": True, "amx-tile": False}) == {"avx2": True, "amx-tile": False}
 
 
 def test_the_native_target_needs_llvmlite(monkeypatch: pytest.MonkeyPatch) -> None:

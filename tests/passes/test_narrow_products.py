@@ -20,6 +20,7 @@ from tests.filecheck import check_ir
 from tests.passes.modules import decomposed, output
 
 V3 = "cpu:x86-64-v3"
+AMX = ("avx512vnni", "amx-tile", "amx-int8")
 
 
 def product(left: str, right: str, rows: Any, depth: Any, columns: Any, *, transposed: bool = False) -> Graph:
@@ -106,6 +107,8 @@ def test_a_convolution_of_bytes_without_their_zero_point_is_exact(padding: int, 
         ("x86-64-v4", (), "int8", "vpmaddwd"),
         ("x86-64-v4", ("avx512vnni",), "int8", "vpdpbusd"),
         ("x86-64-v4", ("avx512vnni",), "int16", "vpdpwssd"),
+        ("x86-64-v4", AMX, "int8", "tdpbsud"),
+        ("x86-64-v4", AMX, "uint8", "tdpbuud"),
     ],
 )
 def test_a_product_of_bytes_uses_the_instruction_of_its_target(
@@ -115,6 +118,47 @@ def test_a_product_of_bytes_uses_the_instruction_of_its_target(
     target = known.model_copy(update={"features": tuple(sorted((*known.features, *more)))})
     made = with_texts(CompileRequest(product(left, "uint8", 64, 128, 64), target), "translate")
     assert instruction in assembly(made.dumps["translate"], target)
+
+
+def test_tiles_of_bytes_are_multiplied_between_their_configuration_and_release() -> None:
+    v4 = Target.parse("cpu:x86-64-v4")
+    target = v4.model_copy(update={"features": tuple(sorted((*v4.features, *AMX)))})
+    made = with_texts(CompileRequest(product("int8", "int8", 70, 150, 48), target), "realise")
+    check_ir(
+        made.dumps["realise"],
+        """
+        // CHECK-LABEL: func.func private @multiply_tiles_ss_to_int32_16x64
+        // CHECK: call @llvm.x86.ldtilecfg
+        // CHECK: scf.for
+        // CHECK: scf.if
+        // CHECK-COUNT-3: call @llvm.x86.tilezero
+        // CHECK: else
+        // CHECK-COUNT-3: call @llvm.x86.tileloadd64
+        // CHECK: scf.for
+        // CHECK: call @llvm.x86.tileloadd64
+        // CHECK: call @llvm.x86.tileloadd64
+        // CHECK: call @llvm.x86.tdpbssd
+        // CHECK: call @llvm.x86.tilestored64
+        // CHECK: call @llvm.x86.tilerelease
+        """,
+    )
+
+
+@pytest.mark.parametrize("level", ["x86-64-v2", "x86-64-v3", "x86-64-v4", "native"])
+@pytest.mark.parametrize(
+    ("size", "stride"), [((13, 17), (2, 2)), ((9, 40), (1, 2)), ((8, 35), (2, 1)), ((9, 52), (3, 3))]
+)
+def test_strided_windows_of_bytes_are_numpys(size: tuple[int, int], stride: tuple[int, int], level: str) -> None:
+    if not runs_here(f"cpu:{level}"):
+        pytest.skip(f"cpu:{level} does not run here")
+    b = Builder()
+    x, weights = b.input("uint8", (2, 5, *size)), b.input("int8", (20, 5, 3, 3))
+    graph = output(b, conv(x.cast("int32"), weights.cast("int32"), stride=stride))
+    image, taps = drawn(5, "uint8", (2, 5, *size)), drawn(6, "int8", (20, 5, 3, 3))
+    (made,) = checked.ready(graph, f"cpu:{level}")(image, taps)
+    windows = np.lib.stride_tricks.sliding_window_view(image.astype(np.int64), (3, 3), (2, 3))
+    windows = windows[:, :, :: stride[0], :: stride[1]]
+    np.testing.assert_array_equal(made, np.einsum("bchwij,ocij->bohw", windows, taps.astype(np.int64)))
 
 
 def test_a_target_without_the_instruction_multiplies_in_32_bits() -> None:

@@ -19,8 +19,10 @@ from .node import Node
 from .parameters import element_type
 from .value import Value
 
-_WHOLE: Final = MappingProxyType({DType.FLOAT32: 1.5 * 2.0**23, DType.FLOAT64: 1.5 * 2.0**52})
-"""Between this and a third more or less, floats are the whole numbers."""
+_WHOLE: Final = MappingProxyType(
+    {DType.FLOAT32: (1.5 * 2.0**23, DType.INT32), DType.FLOAT64: (1.5 * 2.0**52, DType.INT64)}
+)
+"""Between this and a third more or less, floats are the whole numbers, and consecutive ones have consecutive bits."""
 
 
 def _aligned(node: Node, parameter: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
@@ -60,15 +62,17 @@ def _quantized(
 def _rounded(x: Tensor, zero: Tensor | None, dtype: DType, *, saturate: bool = True) -> Tensor:
     """`x` rounded to even, plus the zero point, in the range of `dtype`: a float, or an integer of up to 16 bits.
 
-    For an integer, `x` is float32 or float64, and limited first: then adding and subtracting _WHOLE rounds it.
+    For an integer, `x` is float32 or float64, and limited first: then adding _WHOLE, which has no low bits, rounds it,
+    and the low bits are the integer. NaN becomes the least one.
     """
     if dtype.wide.is_float:
         return (x if zero is None else x + zero.cast(x.dtype)).cast(dtype, saturate=saturate)
-    low, high, whole = float(dtype.min), float(dtype.max), _WHOLE[x.dtype]
-    if zero is None:
-        return (x.clip(low, high) + whole - whole).cast(dtype)
-    shift = zero.cast(x.dtype)
-    return (x.clip(low - shift, high - shift) + whole - whole + shift).cast(dtype)
+    whole, bits = _WHOLE[x.dtype]
+    shift = 0.0 if zero is None else zero.cast(x.dtype)
+    low, high = float(dtype.min) - shift, float(dtype.max) - shift
+    above = build.where(x > low, x, low)
+    rounded = (build.where(above < high, above, high) + whole).bitcast(bits)
+    return (rounded if zero is None else rounded + zero.cast(bits)).cast(dtype)
 
 
 def quantize(node: Node) -> Value:
