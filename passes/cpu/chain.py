@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dialect.mlir import arith, ir
+from passes.emit.emission import is_float_division
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory, register
 from passes.emit.regions import loop
-from passes.emit.row_facts import facts_of
+from passes.emit.row_facts import RowFacts, facts_of
 from passes.emit.stage_emission import StageEmitter
 from passes.emit.sum_emission import emit_sum
 from passes.loops.accesses import loads
@@ -22,6 +23,7 @@ from passes.loops.collapse import collapse
 from passes.loops.contraction import Contraction, match_contraction
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import linear_form
+from passes.loops.scalar_dag import Apply
 from passes.origins import at_stage
 from passes.scalar.registers import stored_type
 from passes.schedule.choice import Choice, Scratch
@@ -234,6 +236,15 @@ def realise(problem: Problem, item: KernelItem, frame: Frame) -> None:
     _Emission(problem, blockings, frame).groups()
 
 
+def _facts(problem: Problem) -> RowFacts:
+    """The facts of the rows between the products."""
+    facts = facts_of(problem.body)
+    stored = (store for stage in problem.between.values() for store in stage.stores)
+    (factor,) = (store.element for store in stored if store.operand == problem.weights)
+    is_share = isinstance(factor, Apply) and is_float_division(factor) and facts.is_share(factor)
+    return replace(facts, drops_denormals=is_share)
+
+
 class _Emission:
     def __init__(self, problem: Problem, blockings: tuple[Blocking, Blocking], frame: Frame) -> None:
         self.problem, self.blockings, self.frame = problem, blockings, frame
@@ -311,7 +322,7 @@ class _Emission:
             starts = {number: row_start(body, number) for number in (problem.scores, *problem.locals, problem.weights)}
             starts |= {each: expr.sub(starts[each], in_block) for each in (problem.scores, problem.weights)}
             memory, traits = Memory(self.bases, starts, self.frame.entry), self.frame.machine.traits
-            emit = StageEmitter(body.nodes, memory, traits, facts=facts_of(body))
+            emit = StageEmitter(body.nodes, memory, traits, facts=_facts(problem))
             for number, stage in problem.between.items():
                 if number in self.sums:
                     emit_sum(emit, self.sums[number], self.totals[number], here)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from dialect.mlir import arith, ir, memref, scf
 from passes import scalar
@@ -11,7 +12,7 @@ from tensorkiln.dtypes import DType
 
 from ..loops.body import Stage
 from ..loops.scalar_dag import Apply, IndexValue, Interner, Load
-from ..scalar.exp2 import exp2
+from ..scalar.exp2 import exp2, normal_exp2
 from ..scalar.form import form_of
 from ..scalar.number import Number
 from ..scalar.reciprocal import Reciprocal
@@ -76,7 +77,8 @@ class Emitter(NodeWriter):
             return to_register(node.dtype, share.value)
         if is_power(node) and self._facts.is_at_most_one(node):
             exponent = Number(self(node.args[0]), form_of(node.dtype))
-            return to_register(node.dtype, exp2(self.traits, exponent, is_at_most_zero=True).value)
+            power = normal_exp2 if self._facts.drops_denormals else partial(exp2, is_at_most_zero=True)
+            return to_register(node.dtype, power(self.traits, exponent).value)
         args = [to_scalar(arg.dtype, self(arg)) for arg in node.args]
         return to_register(node.dtype, emit_scalar(operation_of(node), args, self.traits))
 

@@ -25,10 +25,13 @@ class RowFacts:
     """`shares` are pairs of operands: nonnegative numbers, and their sum, which is finite only if all of them are.
 
     `peaks` are pairs of an element and the operand that holds the maximum of all such elements of the row.
+    `drops_denormals` means that powers of two of at most 1 may be 0 instead of denormal, since all that is left of the
+    row are sums of products with their shares.
     """
 
     shares: AbstractSet[tuple[int, int]] = frozenset()
     peaks: AbstractSet[tuple[Shape, int]] = frozenset()
+    drops_denormals: bool = False
 
     def is_share(self, division: Apply) -> bool:
         """Whether a division has finite quotients if its divisor is finite."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from passes.compile import Compilation, CompileRequest, compile_request
-from tensorkiln.build import Builder, Tensor, exp, relu, softmax, where
+from tensorkiln.build import Builder, Tensor, exp, exp2, relu, softmax, where
 from tensorkiln.expr import evaluate as value
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
@@ -112,6 +112,28 @@ def test_a_chain_is_one_kernel_that_gives_what_the_reference_gives(name: str, is
         found = checked.run(made, *arrays, threads=2, **symbols)
         for one, other in zip(found, evaluate(graph, *arrays, **symbols), strict=True):
             np.testing.assert_allclose(one, other, 2e-5, 2e-5 * max(1.0, float(np.abs(other).max())))
+
+
+def unshared(b: Builder) -> Tensor:
+    """Powers that are divided by their sum only after the second product."""
+    q, k, v = (b.input("float32", (50, 16)) for _ in range(3))
+    scores = q @ k.transpose()
+    powers = exp2(scores - scores.max(-1, keepdims=True))
+    return powers @ v
+
+
+@pytest.mark.parametrize(("write", "drops"), [(heads, True), (unshared, False)])
+@pytest.mark.parametrize("isa", ["cpu:x86-64-v2", "cpu:native"])
+def test_shares_are_zero_instead_of_denormal_where_only_products_are_left(write: Write, drops: bool, isa: str) -> None:
+    graph = graph_of(write)
+    made = compiled(graph, isa, texts=["schedule", "realise"])
+    assert strategies(made) == ["chain"]
+    assert ("-1.260000e+02" in made.dumps["realise"]) == drops
+    rng = np.random.default_rng(7)
+    shapes = [tuple(value(dim, {}) for dim in graph.types[var].shape) for var in graph.input_vars]
+    arrays = [(6 * rng.standard_normal(shape)).astype(np.float32) for shape in shapes]
+    for one, other in zip(checked.run(made, *arrays), evaluate(graph, *arrays), strict=True):
+        np.testing.assert_allclose(one, other, 2e-5, 2e-4)
 
 
 def gated(b: Builder) -> Tensor:

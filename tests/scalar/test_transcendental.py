@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dialect.mlir import ir
-from passes.scalar.exp2 import exp2
+from passes.scalar.exp2 import exp2, normal_exp2
 from passes.scalar.form import form_of
 from passes.scalar.number import Number
 from passes.scalar.traits import Traits
@@ -100,6 +100,20 @@ def test_exp2_of_at_most_zero_has_the_same_bits(dtype: DType, target: str) -> No
     x = -np.abs(_arguments("exp2", dtype))
     x = np.concatenate([x, np.array([0.0, -np.inf, np.nan, -126.5, -149, -149.5, -150, -1074.5, -1075], dtype.numpy)])
     assert_same(kernel(below, [dtype], dtype, target)(x), unary("exp2", dtype, target)(x), x)
+
+
+@pytest.mark.parametrize("target", EVERY_TARGET)
+@pytest.mark.parametrize("dtype", WIDE_FLOATS)
+def test_normal_exp2_has_zeros_for_denormals(dtype: DType, target: str) -> None:
+    def normal(traits: Traits, values: Sequence[ir.Value]) -> ir.Value:
+        return normal_exp2(traits, Number(values[0], form_of(dtype))).value
+
+    limits = np.finfo(dtype.numpy)
+    x = -np.abs(_arguments("exp2", dtype))
+    edges = [0.0, -np.inf, np.nan, limits.minexp, limits.minexp - 0.25, limits.minexp + 0.25, limits.minexp - 10]
+    x = np.concatenate([x, np.array(edges, dtype.numpy)])
+    powers = unary("exp2", dtype, target)(x)
+    assert_same(kernel(normal, [dtype], dtype, target)(x), np.where(powers < limits.tiny, 0, powers), x)
 
 
 @pytest.mark.parametrize("target", EVERY_TARGET)
