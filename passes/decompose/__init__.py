@@ -14,6 +14,7 @@ from . import builder
 from .contraction import CONTRACTION
 from .narrow_factors import NARROW_FACTORS
 from .narrow_sums import NARROW_SUMS
+from .scales import take_scales_out
 from .scatter import scatters
 from .storage import STORAGE
 from .truth import make_truths_plain
@@ -25,7 +26,7 @@ Decompositions = Mapping[str, Callable[[Any], "ir.Value | None"]]
 
 def decompose(module: ir.Module, *, multiplies_bytes: bool = False) -> ir.Module:
     """Replace every op of `@graph` that has a decomposition; the new ops get its location. Bools that would be passed
-    on unchanged are stored. A target that `multiplies_bytes` gets products of bytes without zero points.
+    on unchanged are stored. A target that `multiplies_bytes` gets products of bytes without scales and zero points.
     """
     block = graph_function(module).regions[0].blocks[0]
     for decompositions in _tables(module, multiplies_bytes=multiplies_bytes):
@@ -41,6 +42,7 @@ def _tables(module: ir.Module, *, multiplies_bytes: bool) -> Iterator[Decomposit
         function = graph_function(module)
         arguments = function.regions[0].blocks[0].arguments
         parameters = [arguments[at] for at in marked_arguments(function.operation, PARAMETER)]
+        yield {"kiln.reduce_axis": take_scales_out(parameters, IndexSpace(read_symbols(module)))}
         yield {"kiln.reduce_axis": take_zero_points_out(parameters)}
     yield {**NARROW_SUMS, **STORAGE}
     yield NARROW_FACTORS

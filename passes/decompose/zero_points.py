@@ -44,7 +44,7 @@ def take_zero_points_out(parameters: Collection[ir.Value]) -> Callable[[Any], ir
         if product.op is not BinopKind.MUL or any(type_of(each).shape != shape for each in product.operands):
             return None
         for centred, weights in permutations(product.operands):
-            if _holds_bytes(weights) and _is_fixed(weights, parameters) and _is_centred(centred):
+            if _holds_bytes(weights) and is_fixed(weights, parameters) and _is_centred(centred):
                 sums = _sums_of(weights, op)
                 if sums is not None:
                     return _apart(_factor(centred), weights, sums, op)
@@ -86,7 +86,7 @@ def _holds_bytes(value: ir.Value) -> bool:
     return _is_cast(value, DType.INT8)
 
 
-def _is_fixed(value: ir.Value, parameters: Collection[ir.Value]) -> bool:
+def is_fixed(value: ir.Value, parameters: Collection[ir.Value]) -> bool:
     """Whether the value depends on parameters and constants alone."""
     stack, seen = [value], set[Any]()
     while stack:
@@ -113,6 +113,11 @@ def _is_centred(value: ir.Value) -> bool:
         if owner.operation.name == "kiln.view" and any(view.mask is not None for view in owner.shape_tracker.views):
             return False
         value = owner.operands[0]
+    return is_centred_byte(value)
+
+
+def is_centred_byte(value: ir.Value) -> bool:
+    """Whether the value is uint8, widened, less a zero point of uint8."""
     if not isinstance(value.owner, BinopOp) or value.owner.op is not BinopKind.SUB:
         return False
     left, right = value.owner.operands

@@ -167,7 +167,12 @@ def is_foldable(node: Node) -> bool:
         return is_small and not dimensions.has_symbolic_bounds(node) and not _is_cast_to_numbers(node)
     if dimensions.is_symbolic(node):
         return node.op in dimensions.FOLDS and not dimensions.has_symbolic_bounds(node)
-    return most <= MAX_EVALUATED_ELEMENTS and node.op not in _NOT_EVALUATED
+    return most <= MAX_EVALUATED_ELEMENTS and node.op not in _NOT_EVALUATED and not _is_weight(node)
+
+
+def _is_weight(node: Node) -> bool:
+    """Whether the result is a dequantised matrix or more, which products read as the integers that it is made of."""
+    return node.op == "DequantizeLinear" and node.host(0).ndim > 1
 
 
 def _is_cast_to_numbers(node: Node) -> bool:

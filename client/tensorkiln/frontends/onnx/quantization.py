@@ -104,7 +104,7 @@ def dequantize(node: Node) -> Value:
         value = x.cast(wide)
     else:
         value = x.cast(DType.INT64) if wide is DType.FLOAT64 else x.cast(DType.INT32)
-    if node.has(2):
+    if _has_zero(node, 2):
         value = value - _aligned(node, node.tensor(2), x, axis, block).cast(value.dtype)
     scaled = value.cast(wide) * _aligned(node, scale, x, axis, block).cast(wide)
     return node.shaped(x.shape, scaled.cast(dtype))
