@@ -40,7 +40,15 @@ def cpu_pipeline(
     lanes = machine.vectors.lanes(DType.FLOAT32)
     reuse = Reuse.ROWS if options.fusion and is_scheduled else None
     return (
-        Stage("decompose", partial(decompose, multiplies_bytes=machine.vectors.together == QUAD), KILN),
+        Stage(
+            "decompose",
+            partial(
+                decompose,
+                multiplies_bytes=machine.vectors.together == QUAD,
+                multiplies_signed=machine.vectors.has_tiles,
+            ),
+            KILN,
+        ),
         *((Stage("split-reductions", partial(split_reductions, split_of=split_of), KILN),) if packs else ()),
         *(
             (Stage("block-channels", partial(block_channels, block=lanes), KILN),)

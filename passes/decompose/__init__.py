@@ -24,18 +24,19 @@ Decompositions = Mapping[str, Callable[[Any], "ir.Value | None"]]
 """Functions from an op to its replacement, or to None if it stays, by the name of the op."""
 
 
-def decompose(module: ir.Module, *, multiplies_bytes: bool = False) -> ir.Module:
+def decompose(module: ir.Module, *, multiplies_bytes: bool = False, multiplies_signed: bool = False) -> ir.Module:
     """Replace every op of `@graph` that has a decomposition; the new ops get its location. Bools that would be passed
-    on unchanged are stored. A target that `multiplies_bytes` gets products of bytes without scales and zero points.
+    on unchanged are stored. A target that `multiplies_bytes` gets products of bytes without scales and zero points, of
+    which one has no sign unless it `multiplies_signed`.
     """
     block = graph_function(module).regions[0].blocks[0]
-    for decompositions in _tables(module, multiplies_bytes=multiplies_bytes):
+    for decompositions in _tables(module, multiplies_bytes, multiplies_signed):
         builder.replace(block, decompositions)
     make_truths_plain(block)
     return module
 
 
-def _tables(module: ir.Module, *, multiplies_bytes: bool) -> Iterator[Decompositions]:
+def _tables(module: ir.Module, multiplies_bytes: bool, multiplies_signed: bool) -> Iterator[Decompositions]:
     """The decompositions in order: later tables see the results of earlier ones."""
     yield CONTRACTION
     if multiplies_bytes:
@@ -43,7 +44,7 @@ def _tables(module: ir.Module, *, multiplies_bytes: bool) -> Iterator[Decomposit
         arguments = function.regions[0].blocks[0].arguments
         parameters = [arguments[at] for at in marked_arguments(function.operation, PARAMETER)]
         yield {"kiln.reduce_axis": take_scales_out(parameters, IndexSpace(read_symbols(module)))}
-        yield {"kiln.reduce_axis": take_zero_points_out(parameters)}
+        yield {"kiln.reduce_axis": take_zero_points_out(parameters, multiplies_signed=multiplies_signed)}
     yield {**NARROW_SUMS, **STORAGE}
     yield NARROW_FACTORS
     yield scatters(IndexSpace(read_symbols(module)))

@@ -26,6 +26,7 @@ from .zero_points import is_centred_byte, is_fixed
 
 _FLOAT: Final = DType.FLOAT32
 _SUM: Final = DType.INT32
+_BYTES: Final = (DType.UINT8, DType.INT8)
 _MOST_DEPTH: Final = (1 << 31) // (255 * 128)
 """Terms of which the sum fits 32 bits: bytes less their zero point, and int8."""
 
@@ -61,7 +62,7 @@ class _Dequantised:
 
 
 def take_scales_out(parameters: Collection[ir.Value], space: IndexSpace) -> Callable[[Any], ir.Value | None]:
-    """A decomposition of sums of products of dequantised uint8, and of dequantised int8 that depends on `parameters`
+    """A decomposition of sums of products of dequantised bytes, and of dequantised int8 that depends on `parameters`
     alone; `space` has the bounds of the symbols.
     """
 
@@ -80,7 +81,7 @@ def take_scales_out(parameters: Collection[ir.Value], space: IndexSpace) -> Call
             one, other = (_dequantised(each, op.axes) for each in (activations, weights))
             if one is None or other is None or not is_fixed(weights, parameters):
                 continue
-            is_byte = is_centred_byte(one.integers) or _is_byte(one.integers, DType.UINT8)
+            is_byte = is_centred_byte(one.integers) or _is_byte(one.integers, *_BYTES)
             # Memory limits the product of one row, and not arithmetic: each weight is read once.
             has_rows = expr.product(shape) != expr.product(type_of(other.integers).shape)
             if is_byte and has_rows and _is_byte(other.integers, DType.INT8):
@@ -156,9 +157,9 @@ def _groups(before: builder.Shape, after: builder.Shape) -> Iterator[tuple[set[i
     yield rest[0], rest[1]
 
 
-def _is_byte(value: ir.Value, dtype: DType) -> bool:
-    """Whether the value is `dtype`, perhaps widened."""
+def _is_byte(value: ir.Value, *dtypes: DType) -> bool:
+    """Whether the value is one of the dtypes, perhaps widened."""
     known = type_of(value).dtype
     if known is _SUM and isinstance(value.owner, CastOp):
         known = type_of(value.owner.operands[0]).dtype
-    return known is dtype
+    return known in dtypes

@@ -1,7 +1,8 @@
 """kiln -> kiln: take zero points out of products of bytes, for targets that multiply bytes as they are.
 
 `sum((x - z) * w) = sum(x * w) - z * sum(w)`, exactly, since 32-bit integers wrap around. The sums of weights are
-prepared. An image is padded with its zero point, so that `x - z` is 0 there.
+prepared. An image is padded with its zero point, so that `x - z` is 0 there. For targets that multiply bytes only if
+one factor has no sign, int8 and its zero point, or 0, become uint8 by adding 128 to both.
 """
 
 from __future__ import annotations
@@ -18,22 +19,30 @@ from dialect.movement import ExpandOp
 from dialect.types import type_of
 from tensorkiln.dtypes import DType
 from tensorkiln.nodes import BinopKind, ReduceKind, TernaryKind
+from tensorkiln.types import TensorType
 
 from . import builder
 
 _SUM: Final = DType.INT32
+_BYTES: Final = (DType.UINT8, DType.INT8)
+_MIDDLE: Final = 128
 _LITERALS: Final = frozenset({"kiln.const_scalar", "kiln.vconst"})
 
 
 class _Factor(NamedTuple):
-    """A factor `bytes - zero`: bytes of uint8, and a zero point of uint8 and rank 0."""
+    """A factor `bytes - zero`: bytes, and a zero point of their dtype and rank 0."""
 
     bytes: ir.Value
     zero: ir.Value
 
 
-def take_zero_points_out(parameters: Collection[ir.Value]) -> Callable[[Any], ir.Value | None]:
-    """A decomposition of sums of products of uint8, less a zero point, and int8 that depends on `parameters` alone."""
+def take_zero_points_out(
+    parameters: Collection[ir.Value], *, multiplies_signed: bool
+) -> Callable[[Any], ir.Value | None]:
+    """A decomposition of sums of products of bytes, less a zero point, and int8 that depends on `parameters` alone.
+
+    `multiplies_signed` means that the target multiplies int8 by int8.
+    """
 
     def decompose_reduce_axis(op: Any) -> ir.Value | None:
         """sum((x - z) * w) -> sum(x * w) - z * sum(w); None for a reduction that stays"""
@@ -44,10 +53,13 @@ def take_zero_points_out(parameters: Collection[ir.Value]) -> Callable[[Any], ir
         if product.op is not BinopKind.MUL or any(type_of(each).shape != shape for each in product.operands):
             return None
         for centred, weights in permutations(product.operands):
-            if _holds_bytes(weights) and is_fixed(weights, parameters) and _is_centred(centred):
-                sums = _sums_of(weights, op)
-                if sums is not None:
-                    return _apart(_factor(centred), weights, sums, op)
+            if not _holds_int8(weights) or not is_fixed(weights, parameters) or not _is_centred(centred):
+                continue
+            if multiplies_signed and _holds_int8(centred):
+                continue
+            sums = _sums_of(weights, op)
+            if sums is not None:
+                return _apart(_factor(centred, keeps_sign=multiplies_signed), weights, sums, op)
         return None
 
     return decompose_reduce_axis
@@ -79,7 +91,7 @@ def _is_cast(value: ir.Value, dtype: DType) -> bool:
     return is_cast and type_of(value.owner.operands[0]).dtype is dtype
 
 
-def _holds_bytes(value: ir.Value) -> bool:
+def _holds_int8(value: ir.Value) -> bool:
     """Whether the value is int8, widened and moved."""
     while not isinstance(value.owner, ir.Block) and value.owner.operation.name in builder.MOVES:
         value = value.owner.operands[0]
@@ -103,7 +115,7 @@ def is_fixed(value: ir.Value, parameters: Collection[ir.Value]) -> bool:
 
 
 def _is_centred(value: ir.Value) -> bool:
-    """Whether the value is uint8, widened, less a zero point of uint8, and moved; and repeated for several columns of
+    """Whether the value is bytes, widened, less a zero point or int8, and moved; and repeated for several columns of
     weights, as in a contraction.
     """
     if not isinstance(value.owner, ExpandOp):
@@ -113,42 +125,61 @@ def _is_centred(value: ir.Value) -> bool:
         if owner.operation.name == "kiln.view" and any(view.mask is not None for view in owner.shape_tracker.views):
             return False
         value = owner.operands[0]
-    return is_centred_byte(value)
+    return _is_cast(value, DType.INT8) or is_centred_byte(value)
 
 
 def is_centred_byte(value: ir.Value) -> bool:
-    """Whether the value is uint8, widened, less a zero point of uint8."""
+    """Whether the value is uint8 or int8, widened, less a zero point of the same dtype."""
     if not isinstance(value.owner, BinopOp) or value.owner.op is not BinopKind.SUB:
         return False
     left, right = value.owner.operands
-    return _is_cast(left, DType.UINT8) and _zero_of(right) is not None
+    return any(_is_cast(left, dtype) and _zero_of(right, dtype) is not None for dtype in _BYTES)
 
 
-def _zero_of(value: ir.Value) -> ir.Value | None:
-    """The uint8 behind a single widened number; None for anything else."""
+def _zero_of(value: ir.Value, dtype: DType) -> ir.Value | None:
+    """The byte behind a single widened number; None for anything else."""
     while not isinstance(value.owner, ir.Block) and value.owner.operation.name in ("kiln.expand", "kiln.reshape"):
         value = value.owner.operands[0]
     is_one = all(extent == 1 for extent in type_of(value).shape)
-    return value.owner.operands[0] if is_one and _is_cast(value, DType.UINT8) else None
+    return value.owner.operands[0] if is_one and _is_cast(value, dtype) else None
 
 
-def _factor(value: ir.Value) -> _Factor:
-    """The bytes and the zero point of a centred factor."""
+def _factor(value: ir.Value, *, keeps_sign: bool) -> _Factor:
+    """The bytes and the zero point of a centred factor: uint8, or int8 if it `keeps_sign`."""
     owner = value.owner
+    if isinstance(owner, CastOp):
+        source = owner.operands[0]
+        return _Factor(_without_sign(source), _number(_MIDDLE, builder.typed(source, (), DType.UINT8)))
     if isinstance(owner, BinopOp):
         left, right = owner.operands
-        zero = _zero_of(right)
+        source = left.owner.operands[0]
+        zero = _zero_of(right, type_of(source).dtype)
         assert zero is not None, "a centred factor has a zero point"
-        return _Factor(left.owner.operands[0], builder.reshape(zero, ()))
-    source, zero = _factor(owner.operands[0])
+        found = _Factor(source, builder.reshape(zero, ()))
+        return found if keeps_sign else _Factor(*map(_without_sign, found))
+    source, zero = _factor(owner.operands[0], keeps_sign=keeps_sign)
     moved = builder.moved(owner, source)
     if owner.operation.name == "kiln.pad":
         known = type_of(source)
-        is_true = ConstScalarOp.make([], builder.typed(zero, (), DType.BOOL), value=True).results[0]
+        is_true = _number(True, builder.typed(zero, (), DType.BOOL))
         inside = builder.moved(owner, builder.expand(_scalar(is_true, known.rank), known.shape))
         around = builder.expand(_scalar(zero, known.rank), type_of(moved).shape)
         moved = TernaryOp.make([inside, moved, around], type_of(moved), op=TernaryKind.WHERE).results[0]
     return _Factor(moved, zero)
+
+
+def _without_sign(value: ir.Value) -> ir.Value:
+    """A byte, plus 128 if it has a sign."""
+    known = type_of(value)
+    if known.dtype is DType.UINT8:
+        return value
+    bits = builder.cast(value, DType.UINT8)
+    middle = _scalar(_number(_MIDDLE, builder.typed(value, (), DType.UINT8)), known.rank)
+    return builder.binop(BinopKind.ADD, bits, builder.expand(middle, known.shape))
+
+
+def _number(value: bool | int, kind: TensorType) -> ir.Value:
+    return ConstScalarOp.make([], kind, value=value).results[0]
 
 
 def _scalar(value: ir.Value, rank: int) -> ir.Value:

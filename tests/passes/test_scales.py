@@ -13,19 +13,23 @@ from passes.decompose import decompose
 from tensorkiln.build import Builder, Tensor, conv
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
+from tensorkiln.target import Target
 from tests import checked
 from tests.compiled import runs_here
 from tests.filecheck import check_ir
 from tests.passes.test_zero_points import bytes_of
 
 Array = np.ndarray[Any, Any]
+V4 = Target.parse("cpu:x86-64-v4")
+VNNI = V4.model_copy(update={"features": tuple(sorted((*V4.features, "avx512vnni")))})
+"""It multiplies bytes if one factor has no sign."""
 
 
-def activations(b: Builder, shape: Any, scale: Any = (), zero: bool = True) -> Tensor:
-    """Dequantised uint8."""
-    x = b.input("uint8", shape).cast("int32")
+def activations(b: Builder, shape: Any, scale: Any = (), zero: bool = True, dtype: str = "uint8") -> Tensor:
+    """Dequantised bytes."""
+    x = b.input(dtype, shape).cast("int32")
     if zero:
-        x = x - b.input("uint8", ()).cast("int32")
+        x = x - b.input(dtype, ()).cast("int32")
     return x.cast("float32") * b.input("float32", scale)
 
 
@@ -117,6 +121,16 @@ def depthwise(b: Builder) -> Tensor:
     return conv(x, weights(b, (12, 1, 3, 3), (12, 1, 1, 1)), padding=1, groups=12)
 
 
+def signed(b: Builder) -> Tensor:
+    x = activations(b, (1, 8, 9, 9), dtype="int8")
+    return conv(x, weights(b, (12, 8, 3, 3), (12, 1, 1, 1)), padding=1)
+
+
+def symmetric(b: Builder) -> Tensor:
+    x = activations(b, (1, 8, 9, 9), zero=False, dtype="int8")
+    return conv(x, weights(b, (12, 8, 3, 3), (12, 1, 1, 1)), padding=1)
+
+
 def layers(b: Builder) -> Tensor:
     """A convolution, quantised again, a second one, and the first added."""
     first = conv(activations(b, (1, 16, 10, 10)), weights(b, (16, 16, 3, 3), (16, 1, 1, 1)), padding=1)
@@ -124,9 +138,12 @@ def layers(b: Builder) -> Tensor:
     return conv(again, weights(b, (16, 16, 1, 1), (16, 1, 1, 1))) + first
 
 
-@pytest.mark.parametrize("write", [matrix, rows_of_their_own_scale, symbolic, image, groups, depthwise, layers])
-@pytest.mark.parametrize("target", ["cpu:x86-64-v3", "cpu:native"])
-def test_sums_of_integers_are_near_the_reference(write: Any, target: str) -> None:
+WRITTEN = (matrix, rows_of_their_own_scale, symbolic, image, groups, depthwise, signed, symmetric, layers)
+
+
+@pytest.mark.parametrize("write", WRITTEN)
+@pytest.mark.parametrize("target", ["cpu:x86-64-v3", VNNI, "cpu:native"])
+def test_sums_of_integers_are_near_the_reference(write: Any, target: Any) -> None:
     if not runs_here(target):
         pytest.skip(f"{target} does not run here")
     b = Builder()

@@ -58,6 +58,22 @@ def test_a_padded_image_has_its_zero_point_around_it() -> None:
     )
 
 
+def test_int8_becomes_uint8_unless_the_target_multiplies_it() -> None:
+    b = Builder()
+    b.output(b.input("int8", (4, 6)).cast("int32") @ b.parameter("int8", (6, 8)).cast("int32"))
+    graph = b.graph()
+    check_ir(
+        without_zero_points(graph),
+        """
+        // CHECK: %[[BITS:.*]] = "kiln.cast"(%arg0) {{.*}} -> tensor<4x6xui8>
+        // CHECK: %[[SHIFTED:.*]] = "kiln.binop"(%[[BITS]], %{{.*}}) {{.*}}op = "add"{{.*}} -> tensor<4x6xui8>
+        // CHECK: op = "sub"
+        """,
+    )
+    signed = decompose(from_graph(graph, new_context()), multiplies_bytes=True, multiplies_signed=True)
+    assert str(signed) == str(decompose(from_graph(graph, new_context())))
+
+
 @pytest.mark.parametrize("case", ["weights of the call", "depthwise", "weights with a zero point"])
 def test_zero_points_stay_where_taking_them_out_does_not_pay(case: str) -> None:
     b = Builder()
