@@ -20,7 +20,7 @@ STRATEGIES: Strategies[Machine, Frame] = {
     ),
     winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise),
     transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise, version=3),
-    loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=10),
+    loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=11),
 }
 UNSCHEDULED: Strategies[Machine, Frame] = upstream.strategies(
     lambda name, _: kernel_item(name, (), on_processors(1)),
