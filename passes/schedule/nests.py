@@ -1,8 +1,8 @@
 """The loop nests of a row: a stage, or each piece of it, and which loop is in vectors.
 
 A map that chooses by the index of a loop, such as a concatenation, is cut into pieces in which the choice is constant:
-no element needs a select, and the loops can be vectorised. So is a map with conditions on its outermost and its last
-loop, such as padding.
+no element needs a select, and the loops can be vectorised. So is a map with conditions on its last two loops, such as
+padding.
 
 The choice is made once, for a candidate: its record has an axis for each loop of each nest, and `recorded_nests` reads
 the choice back.
@@ -189,7 +189,7 @@ Piece = tuple[Stage, tuple[Loop, ...]]
 
 def pieces_of(body: KernelBody, stage: Stage, inner: Sequence[Loop]) -> list[Piece]:
     """The stage, or stages that each compute a part of it if it selects by the index of a loop inside a row, or has
-    conditions on the outermost and the last one.
+    conditions on the last two.
     """
     whole: Piece = (stage, tuple(inner))
     if stage.combine is not None:
@@ -199,7 +199,7 @@ def pieces_of(body: KernelBody, stage: Stage, inner: Sequence[Loop]) -> list[Pie
     asked = _conditions(body, stage, Guard, Load)
     if len(inner) > 1 and any(inner[-1].name in free_symbols(each) for each in asked):
         # The rows of a padded image that lie outside are stored apart: inside, only the masks of columns are left.
-        cuts[inner[0]] = _cuts(inner[0], chosen | asked)
+        cuts[inner[-2]] = _cuts(inner[-2], chosen | asked)
     if not any(cuts.values()) or prod(len(places) + 1 for places in cuts.values()) > MOST_PIECES:
         return [whole]
     pieces = [whole]
