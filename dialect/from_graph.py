@@ -24,14 +24,14 @@ from .body import Body
 from .kiln import load, new_context
 from .locations import node_location
 from .mlir import func, ir
-from .module import FUNCTION, PARAMETER, SYMBOLS
+from .module import CARRIED, FUNCTION, PARAMETER, SYMBOLS
 from .reading import read_node
 from .symbolic import symbol_attribute
 from .types import tensor_type
 
 
-def from_graph(graph: Graph, context: ir.Context | None = None) -> ir.Module:
-    """The module of a graph, in `context` or a new one.
+def from_graph(graph: Graph, context: ir.Context | None = None, carried: int = 0) -> ir.Module:
+    """The module of a graph, in `context` or a new one; the first `carried` inputs are marked as carried by a loop.
 
     Raises UnsupportedGraphError for what the dialect cannot express: a custom node with operands of too many types, and
     an assignment through a view that reads bool as another dtype.
@@ -46,10 +46,11 @@ def from_graph(graph: Graph, context: ir.Context | None = None) -> ir.Module:
         with ir.InsertionPoint(module.body):
             function = func.FuncOp(FUNCTION, (inputs, outputs))
         function.attributes[SYMBOLS] = ir.ArrayAttr.get([symbol_attribute(symbol) for symbol in symbols])
-        if graph.parameter_vars:
-            parameters = frozenset(graph.parameter_vars)
+        marked = {PARAMETER: frozenset(graph.parameter_vars), CARRIED: frozenset(graph.input_vars[:carried])}
+        if any(marked.values()):
             function.arg_attrs = [
-                ir.DictAttr.get({PARAMETER: ir.UnitAttr.get()} if var in parameters else {}) for var in graph.input_vars
+                ir.DictAttr.get({mark: ir.UnitAttr.get() for mark, those in marked.items() if var in those})
+                for var in graph.input_vars
             ]
         block = function.add_entry_block(_argument_locations(graph))
         body = Body(graph.types, block)

@@ -19,6 +19,9 @@ SYMBOLS = "kiln.symbols"
 PARAMETER = "kiln.parameter"
 """The unit attribute of an argument of that function that callers bind once."""
 
+CARRIED = "kiln.carried"
+"""The unit attribute of an argument of that function that the result at the same position replaces for another call."""
+
 NODE = "kiln.node"
 """The attribute of an op that holds the index of its node."""
 

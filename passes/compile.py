@@ -6,7 +6,7 @@ import hashlib
 import re
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -21,7 +21,7 @@ from tensorkiln.graph import Graph
 from tensorkiln.nodes import Region
 from tensorkiln.options import CompileOptions
 from tensorkiln.spec import CompiledProgram, StageRecord
-from tensorkiln.spec.abi import ABI_OF_LOOPS, ABI_VERSION
+from tensorkiln.spec.abi import ABI_IN_PLACE, ABI_OF_LOOPS, ABI_VERSION
 from tensorkiln.target import Target
 
 from . import boundary, stage_text
@@ -48,12 +48,17 @@ RECURSION_LIMIT = 20000
 
 @dataclass(frozen=True, slots=True)
 class CompileRequest:
-    """A graph, the target, and options; `measured` has times in nanoseconds by candidate key."""
+    """A graph, the target, and options; `measured` has times in nanoseconds by candidate key.
+
+    The graph is the body of a loop if `carried` is not 0: each of so many outputs replaces the input at its position,
+    and may be computed in its place.
+    """
 
     graph: Graph
     target: Target
     options: CompileOptions = field(default_factory=CompileOptions)
     measured: Mapping[str, float] = field(default_factory=lambda: UNMEASURED)
+    carried: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,13 @@ def _named(made: Compilation, program: CompiledProgram) -> Compilation:
     return replace(made, program=program, inner=inner)
 
 
+def _abi(parts: ProgramParts, inner: Sequence[CompiledProgram]) -> int:
+    """The oldest version whose runtimes run a program of these parts and with these programs inside."""
+    if parts.updates_in_place:
+        return ABI_IN_PLACE
+    return max([ABI_OF_LOOPS if inner else ABI_VERSION, *(each.abi for each in inner)])
+
+
 class _Compiler:
     def __init__(self, request: CompileRequest, back_end: BackEnd, on_stage: Callable[[str], None]) -> None:
         self.request = request
@@ -114,7 +126,7 @@ class _Compiler:
         request = self.request
         context = new_context()
         with self._timed("from-graph"):
-            module = from_graph(request.graph, context)
+            module = from_graph(request.graph, context, request.carried)
             boundary.require("from-graph", module, boundary.KILN)
             verify(module, "from-graph")
         self._dump("from-graph", module)
@@ -150,7 +162,8 @@ class _Compiler:
     def _finish(self, scheduled: ir.Module, code: bytes, assembly: Assembly | None) -> Compilation:
         graph, target = self.request.graph, self.request.target
         digest = hashlib.sha256(code).hexdigest()
-        parts = ProgramParts(scheduled, graph, target, digest, self.back_end, self._compiled_inside)
+        inside, carried = self._compiled_inside, self.request.carried
+        parts = ProgramParts(scheduled, graph, target, digest, self.back_end, inside, carried)
         artifacts = {digest: code, **parts.plan.artifacts}
         inner = tuple(self.inner.values())
         for each in inner:
@@ -160,7 +173,7 @@ class _Compiler:
             parts.add_assembly(assembly, binary)
             artifacts[binary] = assembly.cubin
         program = CompiledProgram(
-            abi=ABI_OF_LOOPS if inner else ABI_VERSION,
+            abi=_abi(parts, [each.program for each in inner]),
             digest="",
             target=target,
             symbols=graph.symbolic_vars,
@@ -173,18 +186,21 @@ class _Compiler:
             prepare=parts.prepare,
             stages=tuple(self.records),
             inner=tuple(each.program.model_copy(update={"stages": (), "constraints": ()}) for each in inner),
+            in_place=parts.in_place,
         )
         return Compilation(program, artifacts, self.dumps, parts.offered, inner)
 
-    def _compiled_inside(self, region: Region, pointer: str) -> int:
-        """The position in `inner` of the program for the loop graph `region` at node `pointer`; equal graphs share one.
+    def _compiled_inside(self, region: Region, pointer: str, carried: int) -> int:
+        """The position in `inner` of the program for the loop graph `region` at node `pointer`, of which the first
+        `carried` inputs are replaced; equal ones share one.
 
         Errors point to that node, since the nodes inside the loop have other names here than in the user's graph.
         """
-        key = region.model_dump_json()
+        key = f"{carried} {region.model_dump_json()}"
         if key not in self.inner:
             number = len(self.inner)
-            request = replace(self.request, graph=Graph.of_region(region, self.request.graph.symbols))
+            graph = Graph.of_region(region, self.request.graph.symbols)
+            request = replace(self.request, graph=graph, carried=carried)
             if not number:
                 self.on_stage(INNER)
             try:

@@ -46,7 +46,8 @@ HOST_NS, HOST_RATE = 1000, 20
 class ProgramParts:
     """The parts of a program that follow from its scheduled module.
 
-    `inner` maps the graph of a loop at a node to the position of its compiled program.
+    `inner` maps the graph of a loop at a node, and the number of values that it carries as a body, to the position of
+    its compiled program. `carried` is that number for the graph itself.
     """
 
     def __init__(
@@ -56,9 +57,10 @@ class ProgramParts:
         target: Target,
         code: str,
         back_end: BackEnd,
-        inner: Callable[[Region, str], int],
+        inner: Callable[[Region, str, int], int],
+        carried: int,
     ) -> None:
-        self._inner = inner
+        self._inner, self._carried = inner, carried
         self.plan: ProgramPlan = read_program(module)
         self._functions = kernel_functions(module)
         self.graph, self.target, self.code, self.back_end = graph, target, code, back_end
@@ -96,6 +98,23 @@ class ProgramParts:
         """For each kernel, the candidates of its schedule and the position of the picked one."""
         kernels = (step.kernel for step in self.plan.steps)
         return tuple(candidates_of(self._functions[kernel]) for kernel in kernels if kernel is not None)
+
+    @property
+    def in_place(self) -> tuple[int, ...]:
+        """The positions of the carried inputs that the outputs at these positions are computed in."""
+        pairs = zip(range(self._carried), self.plan.arguments, self.plan.results, strict=False)
+        written = {self.plan.buffers[buffer].storage for step in self.plan.steps for buffer in step.writes}
+        return tuple(
+            at
+            for at, taken, given in pairs
+            if self.plan.buffers[taken].storage == self.plan.buffers[given].storage
+            and self.plan.buffers[given].storage in written
+        )
+
+    @property
+    def updates_in_place(self) -> bool:
+        """Whether a carried input is overwritten, or a loop leaves its results in place of its operands."""
+        return bool(self.in_place) or any(step.reuses for step in self.plan.steps if step.kernel is None)
 
     @property
     def prepare(self) -> tuple[int, ...]:
@@ -200,8 +219,8 @@ class ProgramParts:
     def _loop(self, step: Step, loop: Value) -> Loop:
         return Loop(
             loop_id=len(self.operations),
-            condition=self._inner(loop.fields["condition"], loop.pointer),
-            body=self._inner(loop.fields["body"], loop.pointer),
+            condition=self._inner(loop.fields["condition"], loop.pointer, 0),
+            body=self._inner(loop.fields["body"], loop.pointer, len(step.writes)),
             input_vars=step.reads,
             output_vars=step.writes,
             most=loop.int("most"),

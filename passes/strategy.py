@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
@@ -102,7 +102,10 @@ class Picker(Generic[Costed, Frame]):
             is_measured = any(each.key in self.measured for each in offered)
             times = [self.measured.get(each.key, math.inf if is_measured else each.estimate_ns) for each in offered]
             picked = min(range(len(times)), key=lambda at: times[at] * (MARGIN if at == 0 else 1.0))
-            return Offer(choices[picked], picked, tuple(offered), self._nanoseconds(choices[picked], most))
+            choice = choices[picked]
+            updating = choice if choice.updating is None else replace(choice, cost=choice.updating)
+            times_at_most = (self._nanoseconds(each, most) for each in (choice, updating))
+            return Offer(choice, picked, tuple(offered), *times_at_most)
 
     def _nanoseconds(self, choice: Choice, at: Evaluate) -> float:
         return self.machine.nanoseconds(choice.cost(at), choice.item, at)

@@ -25,7 +25,7 @@ MAX_UNROLLED: Final = 1 << 10
 """The most turns, and about the most nodes, of an unrolled loop: a node takes 5 ms to compile."""
 TOGETHER: Final = 1 << 7
 MOST_TOGETHER: Final = 32
-"""The most nodes and turns that become one turn of such a loop, which costs 60 us and stores all that it carries."""
+"""The most nodes and turns that become one turn of such a loop, which stores all that it carries."""
 
 
 def _call(op: Op) -> Sequence[Value]:

@@ -124,6 +124,8 @@ def _dynamic_update_slice(op: Op) -> Value:
             begins[axis] = begin
     if sizes == x.shape:
         return update
+    if op.builder.is_inside and moving and 0 not in sizes:
+        return _written_in_place(op, x, update, {**dict(enumerate(begins)), **dict(moving)})
     is_inside: Tensor | None = None
     moves = {axis for axis, _ in moving}
     for axis, start in moving:
@@ -144,6 +146,27 @@ def _dynamic_update_slice(op: Op) -> Value:
         is_inside = within if is_inside is None else is_inside & within
         update = build.pad(update, widths)
     return x if is_inside is None else build.where(is_inside, update, x)
+
+
+def _written_in_place(op: Op, x: Tensor, update: Tensor, begins: dict[int, Dim | Tensor]) -> Tensor:
+    """The update as a scatter, of which a turn of a loop stores only the updates, in place of `x`.
+
+    The axes from the first to the last one that are not taken whole become one axis.
+    """
+    cut = [axis for axis in range(x.rank) if update.shape[axis] != x.shape[axis]]
+    first, last = cut[0], cut[-1] + 1
+    places: Tensor = build.zeros(op.builder, (1,) * (last - first), DType.INT64)
+    for axis in range(first, last):
+        begin = begins[axis]
+        own = build.arange(op.builder, update.shape[axis]).cast(DType.INT64)
+        own = own + (begin if isinstance(begin, Tensor) else build.dim_value(op.builder, begin))
+        stride = build.dim_value(op.builder, product(x.shape[axis + 1 : last]))
+        places = places + (own * stride).reshape([1 if at != axis else -1 for at in range(first, last)])
+    before, behind = product(x.shape[:first]), product(x.shape[last:])
+    count = product(update.shape[first:last])
+    indices = places.reshape([1, count, 1]).expand([before, count, behind])
+    flat = x.reshape([before, product(x.shape[first:last]), behind])
+    return put(flat, indices, update.reshape([before, count, behind]), 1).reshape(list(x.shape))
 
 
 OPERATORS: Final[dict[str, Translator]] = {

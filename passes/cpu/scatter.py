@@ -59,11 +59,18 @@ def candidates(body: KernelBody, machine: Machine) -> Iterator[Choice]:
         looked_up = (parts - 1) * LOOK_UP * given / side
         return Cost(begun * BEGUN + given * per_update + looked_up, moved_bytes(body, at))
 
-    yield Choice(NAME, item, (), cost)
+    def updating(at: Evaluate) -> Cost:
+        given = at(expr.product(updates.shape))
+        per_update = (ROW_UPDATE / side + VECTOR_UPDATE / lanes) if lanes > 1 else UPDATE
+        return Cost(given * per_update, 2 * given * updates.dtype.itemsize)
+
+    yield Choice(NAME, item, (), cost, updating)
 
 
 def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
-    """Begin each line, then apply its updates in order, dropping those with an index out of range."""
+    """Begin each line unless it holds its initial values, then apply its updates in order, dropping those with an index
+    out of range.
+    """
     root, space = root_of(body), IndexSpace(body.function.symbols)
     memory = {value: frame.buffers[number] for number, value in enumerate(body.operands)}
 

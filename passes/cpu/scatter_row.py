@@ -8,6 +8,7 @@ from typing import Final
 
 from dialect.mlir import arith, ir, vector
 from passes.emit.accumulation import updated
+from passes.emit.arguments import is_same_place
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import load, store, strided_view
 from passes.emit.regions import Region, branches, loop, where
@@ -60,6 +61,8 @@ class Row:
         self.root, self.space, self.memory, self.machine = root, space, memory, machine
         self.axis, self.side, self.lanes = root.int("axis"), side_of(root), lanes_of(root, machine)
         self.indices, self.updates = root.operands[:2]
+        init = init_of(root)
+        self.is_begun = init is not None and is_same_place(memory[init], memory[root])
         length = root.shape[self.axis]
         self.begin: Dim = 0
         self.end: Dim = length
@@ -79,9 +82,8 @@ class Row:
 
     def emit(self, index: IndexEmitter) -> None:
         """Emit the row at the current insertion point."""
-        with loop("zero", self.begin, self.end, 1, index) as here:
-            place = self.space.add("zero", self.root.shape[self.axis])
-            self._over_lines(self.count, here, lambda lanes, inside: self._begin(place, lanes, inside))
+        if not self.is_begun:
+            self._begin_all(index)
         others = around(self.updates, self.axis)
         reach = [expr.sub(expr.sub(extent, 1), place) for place, extent in zip(self.line, others, strict=True)]
         is_whole = not others or others[-1] == self.root.shape[-1]
@@ -121,6 +123,11 @@ class Row:
                         continue
                     with loop(BESIDE, first, count, 1, here) as each:
                         emit(1, each)
+
+    def _begin_all(self, index: IndexEmitter) -> None:
+        with loop("zero", self.begin, self.end, 1, index) as here:
+            place = self.space.add("zero", self.root.shape[self.axis])
+            self._over_lines(self.count, here, lambda lanes, inside: self._begin(place, lanes, inside))
 
     def _begin(self, place: Dim, lanes: int, index: IndexEmitter) -> None:
         """Store the initial values."""

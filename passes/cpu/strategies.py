@@ -13,7 +13,7 @@ from .frame import Frame
 from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
-    scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True, version=5),
+    scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True, version=6),
     chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=11),
     contraction.NAME: Strategy(
         contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=11

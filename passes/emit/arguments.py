@@ -32,3 +32,13 @@ def as_pointer_to(element: ir.Type, pointer: ir.Value) -> ir.Value:
     retyped = ir.MemRefType.get([], element, memory_space=kind.memory_space)
     # Both lower to the same pointer, and the cast is removed.
     return ir.Operation.create("builtin.unrealized_conversion_cast", results=[retyped], operands=[pointer]).results[0]
+
+
+def is_same_place(one: ir.Value, other: ir.Value) -> bool:
+    """Whether two pointers of `operand_pointers` are one argument of the kernel."""
+    return _argument(one) == _argument(other)
+
+
+def _argument(pointer: ir.Value) -> ir.Value:
+    made = pointer.owner
+    return made.operands[0] if isinstance(made, ir.Operation | ir.OpView) else pointer

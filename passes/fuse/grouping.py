@@ -26,6 +26,7 @@ from .assembly import Assemblies
 from .chains import Chains
 from .groups import Group, Grouping, is_within_row, with_bases
 from .materialise import OPAQUE, lives_in_memory
+from .updates_last import updates_last
 from .windows import AS_IT_IS, Windows
 
 MAX_ROW_POINTS = 65536
@@ -83,7 +84,8 @@ class Grouper:
             bases = {window.base for window in windows.values()}.union(*(each.bases for each in assemblies.values()))
             kept = frozenset(bases) | frozenset(self.function.results)
             self.groups = Chains(self.groups, self.elements, self.windows, self.space, self.nodes, kept).merged()
-        return Grouping(self.groups, self.windows.found, self.assemblies.found, self.apart)
+        groups = updates_last(self.groups, self.windows.found, self.assemblies.found)
+        return Grouping(groups, self.windows.found, self.assemblies.found, self.apart)
 
     def _add(self, root: Value, prefix: str) -> None:
         if root.kind in OPAQUE:

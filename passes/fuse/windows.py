@@ -72,10 +72,13 @@ class Windows:
     def find(self, value: Value, domain: Domain, element: Node) -> Window | None:
         """The window that `value` is, given its `element` traced over `domain`; None if a kernel should compute it."""
         read_by = {user.kind for user in self.users[value]}
-        if not read_by.isdisjoint(_WHOLE):
+        begins = self._begins_scatters(value)
+        if not read_by.isdisjoint(_WHOLE) and not begins:
             # A scatter reads its operands directly, and the kernels of a loop need aligned operands.
             return None
         window = self._of_element(value, domain, element)
+        if begins and (window is None or not window.is_all_of(value)):
+            return None
         if window is None and read_by <= AS_IT_IS:
             window = self._across_widths(value)
         if window is None or not self._is_readable(value, window) or not self._is_worth(value, window):
@@ -100,6 +103,11 @@ class Windows:
             return value, load
         address = expr.add(window.first_element, load.address)
         return window.base, Load(load.dtype, self.numbers[window.base], address, load.conditions)
+
+    def _begins_scatters(self, value: Value) -> bool:
+        """Whether the value is where scatters begin, which may take its place, and nothing else reads it whole."""
+        whole = [user for user in self.users[value] if user.kind in _WHOLE]
+        return bool(whole) and all(user.kind == "scatter" and value not in user.operands[:2] for user in whole)
 
     def _of_element(self, value: Value, domain: Domain, element: Node, stop: Value | None = None) -> Window | None:
         """The window, if all elements of `value` are loads that walk memory in the layout of `value`."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from dialect.mlir import ir
 from passes.emit.accumulation import updated
+from passes.emit.arguments import is_same_place
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import load, store
 from passes.emit.regions import loop
@@ -118,10 +119,12 @@ class _Emission:
         owner = expr.add(expr.mul(space.add(PART, self.parts), owners), own)
         if self.across > 1:
             line = (*line[:-1], expr.add(expr.mul(line[-1], self.across), beside))
-        length = root.shape[self.axis]
+        length, init = root.shape[self.axis], init_of(root)
+        is_begun = init is not None and is_same_place(self.memory[init], self.memory[root])
         with where(within(line, around(root, self.axis), space), here) as inside:
-            with loop("begun", owner, length, owners * self.parts, inside) as each:
-                self._begin(line, space.add("begun", length), each)
+            if not is_begun:
+                with loop("begun", owner, length, owners * self.parts, inside) as each:
+                    self._begin(line, space.add("begun", length), each)
             with where(within(line, around(self.updates, self.axis), space), inside) as reached:
                 steps = self.updates.shape[self.axis]
                 with loop("update", 0, steps, 1, reached) as each:

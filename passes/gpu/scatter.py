@@ -1,7 +1,8 @@
 """The strategy for a scatter that replaces: a work-group per line along the axis; the last update of an element wins.
 
 The winning update is found before anything is stored: every thread does an atomic maximum of its update's number on the
-target element, so that the greatest number remains in whatever order the threads run.
+target element, so that the greatest number remains in whatever order the threads run. Where the result takes the place
+of its initial values, only the elements with updates are read and stored.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from dialect.mlir import arith, ir, memref, scf
+from passes.emit.arguments import is_same_place
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import load, store, strided_view
 from passes.emit.regions import loop
@@ -85,6 +87,8 @@ class _Emission:
         self.indices, self.updates = self.root.operands[:2]
         self.winners = frame.buffers[-1]
         self.space = IndexSpace(body.function.symbols)
+        init = init_of(self.root)
+        self.is_begun = init is not None and is_same_place(self.memory[init], self.memory[self.root])
 
     def emit(self) -> None:
         lines, space = lines_of(self.root), self.space
@@ -93,11 +97,17 @@ class _Emission:
         index = self.frame.index(space)
         here = index.at(lines, group)
         line = tuple(space.add(loop.name, loop.extent) for loop in lines)
-        self._clear(line, here)
+        if self.is_begun:
+            self._forget(line, here)
+        else:
+            self._clear(line, here)
         self.frame.machine.intrinsics.barrier()
         self._settle(line, here)
         self.frame.machine.intrinsics.barrier()
-        self._store(line, here)
+        if self.is_begun:
+            self._overwrite(line, here)
+        else:
+            self._store(line, here)
 
     def _clear(self, line: Sequence[Dim], index: IndexEmitter) -> None:
         def element(position: Dim, here: IndexEmitter) -> None:
@@ -106,8 +116,51 @@ class _Emission:
 
         self._over("cleared", self.root.shape[self.axis], index, element)
 
+    def _forget(self, line: Sequence[Dim], index: IndexEmitter) -> None:
+        """Clear the number of each element with an update."""
+
+        def update(_: Dim, target: ir.Value, here: IndexEmitter) -> None:
+            none = arith.constant(ir.IntegerType.get_signless(64), NONE)
+            memref.AtomicRMWOp(arith.AtomicRMWKind.assign, none, target, [])
+
+        self._each_update("forgotten", line, index, update)
+
     def _settle(self, line: Sequence[Dim], index: IndexEmitter) -> None:
         """Find the number of the last update of each element."""
+
+        def update(position: Dim, target: ir.Value, here: IndexEmitter) -> None:
+            number = arith.index_cast(ir.IntegerType.get_signless(64), here(position))
+            memref.AtomicRMWOp(arith.AtomicRMWKind.maxs, number, target, [])
+
+        self._each_update("update", line, index, update)
+
+    def _overwrite(self, line: Sequence[Dim], index: IndexEmitter) -> None:
+        """Store the last update of each element."""
+
+        def update(position: Dim, target: ir.Value, here: IndexEmitter) -> None:
+            kept = memref.LoadOp(target, []).result
+            number = arith.index_cast(kept.type, here(position))
+            branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.eq, kept, number))
+            with ir.InsertionPoint(branch.then_block):
+                value = load(
+                    self.updates.dtype, self.memory[self.updates], self._address(self.updates, line, position), here
+                )
+                place = self._address(self.root, line, symbol("place"))
+                store(self.root.dtype, value, self.memory[self.root], place, here)
+                scf.YieldOp([])
+
+        self._each_update("stored", line, index, update)
+
+    def _each_update(
+        self,
+        name: str,
+        line: Sequence[Dim],
+        index: IndexEmitter,
+        emit: Callable[[Dim, ir.Value, IndexEmitter], None],
+    ) -> None:
+        """Share the updates of a line among the threads. `emit` takes the position of one that is not dropped, the
+        number of its element in memory, and an emitter that knows `place`, its index.
+        """
 
         def update(position: Dim, here: IndexEmitter) -> None:
             source = self.space.flatten(place_of_index(self.root, at(line, self.axis, position)), self.indices.shape)
@@ -118,11 +171,10 @@ class _Emission:
             # A negative index is a huge unsigned one.
             with where([("ult", symbol("place"), extent)], found) as inside:
                 target = strided_view(self.winners, self._address(self.root, line, symbol("place")), (), (), inside)
-                number = arith.index_cast(ir.IntegerType.get_signless(64), inside(position))
-                memref.AtomicRMWOp(arith.AtomicRMWKind.maxs, number, target, [])
+                emit(position, target, inside)
 
         with where(self._reaching(line), index) as inside:
-            self._over("update", self.updates.shape[self.axis], inside, update)
+            self._over(name, self.updates.shape[self.axis], inside, update)
 
     def _store(self, line: Sequence[Dim], index: IndexEmitter) -> None:
         dtype, init, tests = self.root.dtype, init_of(self.root), self._reaching(line)

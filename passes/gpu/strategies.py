@@ -13,8 +13,8 @@ from .frame import Frame
 from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
-    scatter.NAME: Strategy(scatter.find, scatter.candidates, scatter.realise, scatters=True, version=2),
-    combining.NAME: Strategy(combining.find, combining.candidates, combining.realise, scatters=True),
+    scatter.NAME: Strategy(scatter.find, scatter.candidates, scatter.realise, scatters=True, version=3),
+    combining.NAME: Strategy(combining.find, combining.candidates, combining.realise, scatters=True, version=2),
     contraction.NAME: Strategy(contraction_of, contraction.candidates, contraction.realise),
     points.NAME: Strategy(points.find, points.candidates, points.realise),
     rows.NAME: Strategy(collapse, rows.candidates, rows.realise),

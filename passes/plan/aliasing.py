@@ -1,8 +1,11 @@
-"""Decide which buffers share storage: parts of a larger buffer, and results computed in place of a dead operand."""
+"""Decide which buffers share storage: parts of a larger buffer, and results computed in place of a dead operand.
+
+An argument that a loop carries may be overwritten, by the result that replaces it and by values on the way to that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import gcd
 
@@ -21,43 +24,72 @@ class _Storage:
     """Buffers that share one storage of `size` bytes.
 
     `needed_until` is the last step that uses it, or the number of steps if it outlives them all. `is_ours` means that
-    the program may overwrite it.
+    the program may overwrite it. `carries` is the position of the carried argument in it.
     """
 
     members: list[int]
     size: Dim
     needed_until: int
     is_ours: bool
+    carries: int | None = None
 
 
-def share_storage(plan: ProgramPlan, reusable: Mapping[int, Pairs]) -> None:
+def share_storage(plan: ProgramPlan, reusable: Mapping[int, Pairs], carried: Set[int] = frozenset()) -> None:
     """Decide which buffers of a closed plan share storage: set the `reuses` of steps and the groups and offsets of
     buffers.
 
     `reusable` maps a step to the results that its kernel can compute in place of an operand. It does so if this is the
-    last use of all buffers in the storage. Inputs, constants, results and prepared values are never overwritten.
+    last use of all buffers in the storage. Inputs, constants, results and prepared values are never overwritten, except
+    the arguments at the positions `carried` if the result at the same position ends in their place.
     """
-    storages = _storages(plan)
-    for number, pairs in sorted(reusable.items()):
-        step = plan.steps[number]
-        reuses: list[tuple[int, int]] = []
-        for written, read in ((step.writes[write], step.reads[read]) for write, read in pairs):
-            new, old = storages[written], storages[read]
-            is_taken = any(written == other or old is storages[other] for other, _ in reuses)
-            is_whole = new.size == plan.buffers[written].size_bytes and old.size == plan.buffers[read].size_bytes
-            is_free = old.is_ours and old.needed_until <= number
-            if is_taken or not is_whole or not is_free or sum(storages[each] is old for each in step.reads) > 1:
-                continue
-            reuses.append((written, read))
-            merged = _Storage([*old.members, *new.members], old.size, new.needed_until, is_ours=True)
-            storages |= dict.fromkeys(merged.members, merged)
-        plan.steps[number] = replace(step, reuses=tuple(reuses))
+    while True:
+        storages, reuses = _shared(plan, reusable, carried)
+        overwritten = {storages[read].carries for pairs in reuses.values() for _, read in pairs} - {None}
+        # A value on the way was computed in place, and the result was not.
+        vain = {at for at in overwritten if at is not None and storages[plan.results[at]].carries != at}
+        if not vain:
+            break
+        carried = carried - vain
+    for number, pairs in reuses.items():
+        plan.steps[number] = replace(plan.steps[number], reuses=tuple(pairs))
     _mark(plan, storages)
 
 
-def _storages(plan: ProgramPlan) -> dict[int, _Storage]:
+def _shared(
+    plan: ProgramPlan, reusable: Mapping[int, Pairs], carried: Set[int]
+) -> tuple[dict[int, _Storage], dict[int, list[tuple[int, int]]]]:
+    """The storage of every buffer, and the `reuses` of the steps."""
+    storages = _storages(plan, carried)
+    reuses: dict[int, list[tuple[int, int]]] = {}
+    for number, pairs in sorted(reusable.items()):
+        step, found = plan.steps[number], reuses.setdefault(number, [])
+        for written, read in ((step.writes[write], step.reads[read]) for write, read in pairs):
+            new, old = storages[written], storages[read]
+            is_taken = any(written == other or old is storages[other] for other, _ in found)
+            is_whole = new.size == plan.buffers[written].size_bytes and old.size == plan.buffers[read].size_bytes
+            is_free = old.is_ours and old.needed_until <= number
+            # The contents of an argument are those of one result after the call.
+            is_its_result = old.carries is None or all(
+                at == old.carries for at, result in enumerate(plan.results) if result in new.members
+            )
+            if is_taken or not is_whole or not is_free or not is_its_result:
+                continue
+            if sum(storages[each] is old for each in step.reads) > 1:
+                continue
+            found.append((written, read))
+            members = [*old.members, *new.members]
+            merged = _Storage(members, old.size, new.needed_until, is_ours=True, carries=old.carries)
+            storages |= dict.fromkeys(merged.members, merged)
+    return storages, reuses
+
+
+def _storages(plan: ProgramPlan, carried: Set[int]) -> dict[int, _Storage]:
     """The storage of every buffer before any in-place reuse."""
     kept = kept_buffers(plan) | frozenset(plan.results)
+    replaced = {plan.arguments[at]: at for at in carried}
+    last_use = {plan.storage_of(each): 0 for each in replaced}
+    for number, step in enumerate(plan.steps):
+        last_use |= {key: number for each in step.reads if (key := plan.storage_of(each)) in last_use}
     shared: dict[int, _Storage] = {}
     storages: dict[int, _Storage] = {}
     for buffer in plan.buffers:
@@ -66,9 +98,11 @@ def _storages(plan: ProgramPlan) -> dict[int, _Storage]:
         if place is not None:
             storage = shared.setdefault(place.storage, storage)
         storage.members.append(buffer.id)
-        until = len(plan.steps) if buffer.id in kept else buffer.lifetime[1]
+        # An argument is live throughout, but a carried one is needed until its last use only.
+        until = len(plan.steps) if buffer.id in kept else last_use.get(plan.storage_of(buffer.id), buffer.lifetime[1])
         storage.needed_until = max(storage.needed_until, until)
-        storage.is_ours &= buffer.role in ("temp", "output")
+        storage.is_ours &= buffer.role in ("temp", "output") or buffer.id in replaced
+        storage.carries = replaced.get(buffer.id, storage.carries)
         storages[buffer.id] = storage
     return storages
 

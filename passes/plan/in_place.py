@@ -16,6 +16,7 @@ from ..loops.body import KernelBody, Stage, Store, inner_loops
 from ..loops.domain import extent_of
 from ..loops.index_space import linear_form
 from ..loops.scalar_dag import Load, walk
+from ..loops.scatter import init_of, is_scatter, root_of
 
 Reads = Mapping[int, Sequence[Load]]
 """The loads of a stage by operand."""
@@ -39,9 +40,15 @@ def reusable(body: KernelBody, reuse: Reuse) -> tuple[tuple[int, int], ...]:
 
     The caller must check that the argument's contents are dead after the kernel.
     """
+    arguments = body.function.arguments
+    if is_scatter(body):
+        root = root_of(body)
+        init = init_of(root)
+        # Its initial values are read where they are stored. Those of a bool may be any byte, and 1 is stored.
+        is_free = init is not None and root.operands.count(init) == 1 and not root.dtype.is_bool
+        return ((0, arguments.index(init)),) if is_free else ()
     if reuse is Reuse.POINTS and len(body.stages) > 1:
         return ()
-    arguments = body.function.arguments
     reads = [_reads(stage, body) for stage in body.stages]
     return tuple(
         (store.operand - len(arguments), position)

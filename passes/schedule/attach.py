@@ -7,20 +7,21 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dialect.mlir import ir
-from dialect.module import graph_function
+from dialect.module import CARRIED, graph_function
 from tensorkiln.buffers import Buffer
 from tensorkiln.expr import Dim, from_derived_wire, to_wire
 from tensorkiln.schedule import KernelItem
 
 from ..attributes import Record, decode, encode
 from ..loops.body import KernelBody
+from ..loops.scatter import is_scatter
 from ..plan.aliasing import share_storage
 from ..plan.in_place import Reuse, reusable
 from ..plan.prepare import settle_prepared
 from ..plan.program_plan import ProgramPlan, Step, name_entries, plan_program
 from ..to_linalg.read_kernel import read_kernel
 from ..to_linalg.write_kernel import SUFFIX
-from ..values import functions_of, is_kernel, read_function, read_symbols
+from ..values import functions_of, is_kernel, marked_arguments, read_function, read_symbols
 from .choice import Candidate, Offer
 from .work import flops
 
@@ -40,7 +41,8 @@ def attach_schedules(module: ir.Module, pick: Callable[[KernelBody], Offer], reu
     The time estimates assume that every symbol has its largest value. `reuse` is the promise of the target's strategies
     that allows a kernel to compute in place; with None no kernel does.
     """
-    graph = read_function(graph_function(module).operation, read_symbols(module))
+    source = graph_function(module).operation
+    graph = read_function(source, read_symbols(module))
     plan = plan_program(graph)
     steps_of: dict[str, list[int]] = {}
     for number, step in enumerate(plan.steps):
@@ -48,6 +50,7 @@ def attach_schedules(module: ir.Module, pick: Callable[[KernelBody], Offer], reu
             steps_of.setdefault(step.kernel, []).append(number)
     functions = functions_of(module)
     reusables: dict[int, tuple[tuple[int, int], ...]] = {}
+    updating_ns: dict[str, float] = {}
     with module.context, ir.Location.unknown():
         for name, steps in steps_of.items():
             function = functions[name]
@@ -63,17 +66,30 @@ def attach_schedules(module: ir.Module, pick: Callable[[KernelBody], Offer], reu
             function.attributes[STRATEGY] = ir.StringAttr.get(choice.strategy)
             function.attributes[FLOPS] = encode(to_wire(flops(body)))
             function.attributes[ESTIMATE] = encode(_whole(offer.most_ns))
+            if is_scatter(body):
+                updating_ns[name] = offer.updating_ns
             offered = [replace(each, estimate_ns=_whole(each.estimate_ns)) for each in offer.candidates]
             function.attributes[CANDIDATES] = encode(
                 [{**asdict(each), "is_picked": at == offer.picked} for at, each in enumerate(offered)]
             )
         plan.close()
         settle_prepared(plan)
-        share_storage(plan, reusables)
+        if reuse is not None:
+            reusables |= {number: _carried_through(step) for number, step in enumerate(plan.steps) if step.host}
+        share_storage(plan, reusables, marked_arguments(source, CARRIED) if reuse is not None else frozenset())
+        for name, estimate in updating_ns.items():
+            if all(plan.steps[number].reuses for number in steps_of[name]):
+                functions[name].attributes[ESTIMATE] = encode(_whole(estimate))
         name_entries(plan)
         steps = [replace(step, host=None, nodes=(), apart=()) for step in plan.steps]
         written = ProgramPlan(list(plan.buffers), steps, plan.arguments, results=plan.results)
         module.operation.attributes[PROGRAM] = _PLAN.write(written)
+
+
+def _carried_through(step: Step) -> tuple[tuple[int, int], ...]:
+    """A loop begins with its operands and leaves its results in their place, if nothing needs them afterwards."""
+    is_loop = step.host is not None and step.host.kind == "while"
+    return tuple((at, at) for at in range(len(step.writes))) if is_loop else ()
 
 
 def _whole(nanoseconds: float) -> int:

@@ -26,12 +26,16 @@ class Scratch:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A schedule for one kernel and its cost at given symbol values; `item` lacks only the buffers."""
+    """A schedule for one kernel and its cost at given symbol values; `item` lacks only the buffers.
+
+    `updating` is the cost of a scatter whose result takes the place of its initial values.
+    """
 
     strategy: str
     item: KernelItem
     scratch: tuple[Scratch, ...]
     cost: Callable[[Evaluate], Cost]
+    updating: Callable[[Evaluate], Cost] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +54,15 @@ class Candidate:
 class Offer:
     """All candidates for a kernel, and the `choice` that was picked, which is at position `picked`.
 
-    `most_ns` is its estimated time when every symbol has its largest value.
+    `most_ns` is its estimated time when every symbol has its largest value, `updating_ns` that of a scatter whose
+    result takes the place of its initial values.
     """
 
     choice: Choice
     picked: int
     candidates: tuple[Candidate, ...]
     most_ns: float
+    updating_ns: float
 
 
 def bounded(body: KernelBody, loops: Sequence[Loop]) -> tuple[Loop, ...]:

@@ -254,3 +254,36 @@ def test_only_the_last_reader_overwrites() -> None:
     share_storage(plan, {1: [(0, 0)], 2: [(0, 0)], 3: [(0, 0), (0, 1)]})
     assert [step.reuses for step in plan.steps] == [(), (), ((3, 1),), ((4, 2),)]
     assert groups_of(plan) == [None, 0, 1, 0, 1]
+
+
+def test_a_carried_argument_is_overwritten_by_the_result_that_replaces_it() -> None:
+    plan = plan_of(((0,), (1,)), ((0, 1), (2,)), results=(2,), count=3)
+    share_storage(plan, {0: [(0, 0)], 1: [(0, 0)]}, {0})
+    assert [step.reuses for step in plan.steps] == [(), ((2, 0),)]
+    assert groups_of(plan) == [0, None, 0]
+
+
+def test_a_carried_argument_is_overwritten_on_the_way_to_its_result() -> None:
+    plan = plan_of(((0,), (1,)), ((1,), (2,)), results=(2,), count=3)
+    share_storage(plan, {0: [(0, 0)], 1: [(0, 0)]}, {0})
+    assert [step.reuses for step in plan.steps] == [((1, 0),), ((2, 1),)]
+    assert groups_of(plan) == [0, 0, 0]
+
+
+def test_a_carried_argument_is_kept_where_its_result_ends_elsewhere() -> None:
+    plan = plan_of(((0,), (1,)), ((1,), (2,)), results=(2,), count=3)
+    share_storage(plan, {0: [(0, 0)]}, {0})
+    assert [step.reuses for step in plan.steps] == [(), ()]
+    assert groups_of(plan) == [None, None, None]
+
+
+def test_a_carried_argument_is_not_overwritten_by_the_result_of_another() -> None:
+    plan = plan_of(((0,), (1,)), ((0,), (2,)), results=(1, 2), count=3)
+    share_storage(plan, {1: [(0, 0)]}, {0})
+    assert plan.steps[1].reuses == ()
+
+
+def test_a_carried_argument_that_is_a_result_is_kept() -> None:
+    plan = plan_of(((0,), (1,)), results=(1, 0), count=2)
+    share_storage(plan, {0: [(0, 0)]}, {0})
+    assert plan.steps[0].reuses == ()

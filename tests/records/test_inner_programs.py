@@ -39,7 +39,7 @@ def loop_of(program: Wire) -> Wire:
 
 def test_a_program_with_loops_says_so_and_is_read_back() -> None:
     program = made().program
-    assert program.abi == 2
+    assert program.abi == 3
     assert CompiledProgram.model_validate_json(program.model_dump_json()) == program
     assert [symbol.name for inner in program.inner for symbol in inner.symbols] == ["rows"] * 2
     assert program.artifacts <= frozenset(made().artifacts)
@@ -76,6 +76,10 @@ HOSTILE: dict[str, Callable[[Wire], object]] = {
     "no program": lambda program: program.update(inner=[]),
     "programs without a loop": lambda program: program.update(schedule={}),
     "an ABI of before": lambda program: program.update(abi=1),
+    "an ABI without updates in place": lambda program: program.update(abi=2),
+    "a value that is replaced elsewhere": lambda program: program["inner"][1].update(in_place=[1]),
+    "a value that is replaced twice": lambda program: program["inner"][1].update(in_place=[0, 0]),
+    "a condition that replaces": lambda program: program["inner"][0].update(in_place=[0], abi=3),
     "a program that is not there": change_loop(body=2),
     "a negative program": change_loop(condition=-1),
     "the condition as the body": change_loop(body=0),
@@ -101,7 +105,7 @@ HOSTILE: dict[str, Callable[[Wire], object]] = {
 def test_a_loop_that_does_not_fit_is_refused(what: str) -> None:
     program = record()
     HOSTILE[what](program)
-    with pytest.raises(ValueError, match=r"loop|program|buffer|symbol|most|output_vars|condition"):
+    with pytest.raises(ValueError, match=r"loop|program|buffer|symbol|most|output_vars|condition|in place"):
         CompiledProgram.model_validate(program)
 
 
@@ -109,7 +113,7 @@ def in_one_place(program: Wire) -> None:
     """What the loop gives lies where something that it takes lies: in a buffer behind, which aliases it."""
     loop = loop_of(program)
     first = program["buffers"][loop["output_vars"][0]]
-    program["buffers"].append({**first, "id": len(program["buffers"]), "alias_group": 7, "role": "temp"})
+    program["buffers"].append({**first, "id": len(program["buffers"]), "alias_group": 7, "role": "temp", "offset": 4})
     first["alias_group"] = 7
     loop["input_vars"][0] = len(program["buffers"]) - 1
 
@@ -131,3 +135,10 @@ def test_inner_programs_are_checked_against_sizes_at_the_call(change: Callable[[
     loaded = Program(CompiledProgram.model_validate(program), made().artifacts.__getitem__)
     with pytest.raises(DeviceError, match="compile the program again"):
         loaded(np.ones(3, np.float32), np.float32(10), rows=3)
+
+
+def test_a_program_that_replaces_its_inputs_is_not_run_by_itself() -> None:
+    body = made().program.inner[1]
+    assert body.in_place == (0,)
+    with pytest.raises(DeviceError, match="only the body of a loop"):
+        Program(body, made().artifacts.__getitem__)

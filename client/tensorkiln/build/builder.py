@@ -68,9 +68,10 @@ class Builder:
         """The nodes written so far."""
         return len(self._nodes)
 
-    def has_since(self, first: int, kind: str) -> bool:
-        """Whether one of the nodes from number `first` on is of this kind."""
-        return any(node["node"] == kind for node in self._nodes[first:])
+    def has_since(self, first: int, kind: str, **fields: object) -> bool:
+        """Whether one of the nodes from number `first` on is of this kind and has these fields."""
+        wanted = {"node": kind, **fields}
+        return any(all(node.get(name) == value for name, value in wanted.items()) for node in self._nodes[first:])
 
     def symbol(self, name: str, minimum: int, maximum: int) -> Expr:
         """Declare a symbol with inclusive bounds; use the result in shapes and in arithmetic on dimensions."""

@@ -71,7 +71,7 @@ def load_kernels(program: CompiledProgram, artifacts: Callable[[str], bytes]) ->
     DeviceError when this machine cannot run them; UnavailableError when an artifact is corrupt.
     """
     if program.abi not in KNOWN_ABIS:
-        known = " and ".join(map(str, KNOWN_ABIS))
+        known = ", ".join(map(str, KNOWN_ABIS))
         raise DeviceError(f"the program has the ABI {program.abi} and this runtime knows {known}; update tensorkiln")
     require_host(program.target)
     objects: dict[str, LoadedObject] = {}

@@ -99,13 +99,20 @@ class Crew:
         self._seats: list[_Seat] = []
         self._lost = 0
         run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
-        self._run = run(self._engine.get_function_address("run"))
+        self.code: Final[int] = self._engine.get_function_address("run")
+        """The address of the function that runs tasks: it takes `address`, the first task, and their number."""
+        self.address: Final = start
+        self._run = run(self.code)
 
     def run(self, tasks: int, count: int) -> None:
         """Run `count` tasks from this address on. Where another caller has the workers, on the calling thread alone."""
+        self.regain()
+        self._run(ctypes.addressof(self._state), tasks, count)
+
+    def regain(self) -> None:
+        """Start the workers again that a fork has lost."""
         if self._lost:
             self.grow(self._lost + 1)
-        self._run(ctypes.addressof(self._state), tasks, count)
 
     def keep_for_good(self) -> None:
         """Never free it: workers run its code until the process ends, also while Python finalizes."""

@@ -23,7 +23,7 @@ from .item_profile import ItemProfile, Span, item_profile
 from .layout import lay_out
 from .loaded import LoadedProgram, load_program
 from .memory import Array, Block, address_of, no_room
-from .outline import Outline
+from .outline import Outline, require_inputs_kept
 from .plan import Plan, make_plan, named_output
 from .plans import Plans, Specs
 from .short_calls import ShortCalls
@@ -60,6 +60,7 @@ class Executor:
         """An executor with every input free."""
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be 1 or more, got {threads}")
+        require_inputs_kept(compiled)
         loaded = load_program(compiled, artifacts)
         count = min(threads or available_processors(), MAX_THREADS)
         # The results of one call may still be held while the next one runs.
@@ -201,13 +202,13 @@ class Executor:
             addresses.append(address)
             held += nbytes
         frame.transient_bytes = 0
-        frame.slots.aim(inputs, addresses)
+        frame.aim(tuple(inputs), tuple(addresses))
         if around is None:
             frame.run_steps()
         else:
             for step in frame.steps:
                 around(step)
-        frame.give(addresses)
+        frame.give()
         for address, position, nbytes in copied:
             ctypes.memmove(address, addresses[position], nbytes)
         self.measured_peak_bytes = held + frame.transient_bytes

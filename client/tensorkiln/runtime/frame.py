@@ -12,11 +12,12 @@ import numpy as np
 
 from .crew import Crew, Task, crew_of
 from .host_launch import HostLaunch, HostStep
-from .loops import LoopStep, run_turns
+from .loops import Copy, LoopStep
 from .memory import no_room
 from .plan import Plan
 from .slots import Slots
 from .steps import CallbackStep, TransferStep, Window
+from .turns import KERNEL, TASKS, HostLoop, Step, copy_step
 
 
 class Frame:
@@ -36,6 +37,10 @@ class Frame:
         self.crew: Final = crew_of(workers) if workers > 1 else None
         self._tasks = (Task * len(launches))()
         self._prepared = 0
+        self._plan_steps = plan.steps
+        self._kernels: list[Step] = []
+        self._loops: list[tuple[LoopStep[Plan[HostLaunch]], HostLoop]] = []
+        self._copies: list[Copy] = []
         self.steps: tuple[Callable[[], object], ...] = tuple(self._prepare(step) for step in plan.steps)
         self._whole = self.steps if self.crew is None else tuple(self._joined(plan.steps, self.crew))
 
@@ -62,42 +67,66 @@ class Frame:
             case LoopStep():
                 return self._prepare_loop(step)
 
-    def run(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+    def aim(self, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
+        """Set the addresses of the arrays for the next runs, also those of loops."""
+        self.slots.aim(inputs, outputs)
+        located = self.slots.locate
+        self._copies = [
+            (address, source, output.size)
+            for output, address in zip(self._outputs, outputs, strict=True)
+            if not output.is_fresh and (source := located(output.source)) != address and output.size
+        ]
+        for step, loop in self._loops:
+            loop.aim([located(each) for each in step.inputs], [located(each) for each in step.outputs])
+
+    def run(self, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
         """Run every step on arrays at these addresses."""
         self.transient_bytes = 0
-        self.slots.aim(inputs, outputs)
+        self.aim(inputs, outputs)
         self.run_steps()
-        self.give(outputs)
+        self.give()
 
     def run_steps(self) -> None:
-        """Run every step on the arrays that the slots are aimed at."""
+        """Run every step on the arrays that the frame is aimed at."""
         for step in self._whole:
             step()
 
-    def give(self, addresses: Sequence[int]) -> None:
+    def give(self) -> None:
         """Copy results that the steps did not write in place to their addresses."""
-        for output, address in zip(self._outputs, addresses, strict=True):
-            if not output.is_fresh:
-                ctypes.memmove(address, self.slots.locate(output.source), output.size)
+        for each in self._copies:
+            ctypes.memmove(*each)
+
+    def native(self) -> list[Step] | None:
+        """The steps of the frame as it is aimed; None if a step runs Python code."""
+        made: list[Step | None] = []
+        loops = (loop for _, loop in self._loops)
+        launches = iter(self._kernels)
+        for step in self._plan_steps:
+            match step:
+                case HostLaunch():
+                    made.append(next(launches))
+                case LoopStep():
+                    made.append(next(loops).native())
+                case _:
+                    return None
+        known = [step for step in made if step is not None]
+        return None if len(known) < len(made) else [*known, *map(copy_step, self._copies)]
 
     def _prepare_loop(self, step: LoopStep[Plan[HostLaunch]]) -> Callable[[], object]:
         room = self._start + step.start
-        condition = Frame(step.condition, room + step.room.condition)
-        body = Frame(step.body, room + step.room.body)
-        decision = ctypes.c_uint8.from_address(room + step.room.decision)
-
-        def goes_on(values: Sequence[int]) -> bool:
-            condition.run(values, [room + step.room.decision])
-            self.transient_bytes = max(self.transient_bytes, condition.transient_bytes)
-            return decision.value != 0
-
-        def turn(values: Sequence[int], results: Sequence[int]) -> None:
-            body.run(values, results)
-            self.transient_bytes = max(self.transient_bytes, body.transient_bytes)
+        conditions, bodies = (
+            [Frame(plan, room + offset) for _ in range(2)]
+            for plan, offset in ((step.condition, step.room.condition), (step.body, step.room.body))
+        )
+        loop = HostLoop(step, room, conditions, bodies)
+        self._loops.append((step, loop))
 
         def run() -> None:
-            inputs, outputs = ([self.slots.locate(each) for each in places] for places in (step.inputs, step.outputs))
-            run_turns(step, inputs, outputs, room, goes_on, turn, ctypes.memmove)
+            for program in (*conditions, *bodies):
+                if program.crew is not None:
+                    program.crew.regain()
+            loop.run()
+            self.transient_bytes = max(self.transient_bytes, loop.transient_bytes)
 
         return run
 
@@ -109,12 +138,19 @@ class Frame:
         for worker, own in enumerate(pointers):
             self.slots.fill(own, step.arguments, worker)
         if self.crew is None:
-            return partial(step.kernel.function, ctypes.addressof(pointers), values, 0, step.edges[-1])
+            start, groups = ctypes.addressof(pointers), step.edges[-1]
+            self._kernels.append(Step(KERNEL, step.kernel.address, start, values, groups))
+            return partial(step.kernel.function, start, values, 0, groups)
         task, place = self._tasks[self._prepared], ctypes.addressof(self._tasks[self._prepared])
         self._prepared += 1
         task.function, task.pointers, task.values = step.kernel.address, ctypes.addressof(pointers), values
         task.stride = ctypes.sizeof(ctypes.c_void_p) * count if is_private else 0
         task.workers, task.chunk, task.edges = step.workers, step.chunk, ctypes.addressof(edges)
+        self._kernels.append(
+            Step(TASKS, self.crew.code, self.crew.address, place, 1)
+            if step.workers > 1
+            else Step(KERNEL, task.function, task.pointers, values, step.edges[-1])
+        )
         return partial(self.crew.run, place, 1)
 
     def _kept(self, made: Any) -> Any:

@@ -33,9 +33,14 @@ class InnerPlan(Protocol):
     def outputs(self) -> Sequence[_Given]: ...
     @property
     def block_size(self) -> int: ...
+    @property
+    def in_place(self) -> Sequence[int]: ...
 
 
 P = TypeVar("P", bound=InnerPlan)
+
+Copy = tuple[int, int, int]
+"""The address to copy to, the one to copy from, and the number of bytes."""
 
 ROOM_ALIGNMENT: Final = 256
 """Alignment in bytes of each part of a loop's room; no block or result needs more."""
@@ -45,7 +50,8 @@ ROOM_ALIGNMENT: Final = 256
 class Room:
     """Offsets in a loop's memory: the condition's result, the blocks of the two programs, and the carried values.
 
-    `turns` are for the carried values of every other turn; `size` is the total in bytes.
+    `turns` are for the carried values before the first turn and then every other one, without bytes for those that the
+    body replaces in place; `size` is the total in bytes.
     """
 
     decision: int
@@ -86,7 +92,7 @@ def loop_step(placement: Placement, item_id: int, operation: Loop, plan_inner: C
     """The step of a loop; `plan_inner` plans an inner program at the same symbols.
 
     DeviceError when the sizes of its programs' inputs or outputs differ from those of its buffers, or when an output
-    shares bytes with another output or with an input.
+    shares bytes with another output or with an input, except the whole of the input that it replaces.
     """
     condition, body = plan_inner(operation.condition), plan_inner(operation.body)
     inputs = [placement.window(buffer_id) for buffer_id in operation.input_vars]
@@ -100,8 +106,11 @@ def loop_step(placement: Placement, item_id: int, operation: Loop, plan_inner: C
         raise _strange(operation, "its body gives other bytes than it takes")
     spans = [_span(window.address, window.nbytes) for window in (*outputs, *inputs)]
     for number, span in enumerate(spans[: len(outputs)]):
-        if any(_overlap(span, other) for other in spans[number + 1 :]):
-            raise _strange(operation, "what it gives shares bytes with what else it has")
+        for place, other in enumerate(spans[number + 1 :], number + 1):
+            is_its_own = place == len(outputs) + number and other == span
+            if _overlap(span, other) and not is_its_own:
+                raise _strange(operation, "what it gives shares bytes with what else it has")
+    moving = [0 if place in body.in_place else size for place, size in enumerate(given)]
     return LoopStep(
         item_id=item_id,
         name=f"loop_{operation.loop_id}",
@@ -111,38 +120,73 @@ def loop_step(placement: Placement, item_id: int, operation: Loop, plan_inner: C
         outputs=tuple(window.address for window in outputs),
         sizes=tuple(given),
         most=operation.most,
-        room=room_of(condition.block_size, body.block_size, given),
+        room=room_of(condition.block_size, body.block_size, moving),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The addresses of a turn: the values that condition and body take, and the places of the body's results."""
+
+    values: tuple[int, ...]
+    results: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """The addresses of a loop. Turns alternate between `places`, so that each has always the same ones.
+
+    Copies are `(target, source, size in bytes)`. Those of `begin` come before the first turn, those of `end` after the
+    last one, by the remainder of the number of turns by 2.
+    """
+
+    places: tuple[Turn, Turn]
+    begin: tuple[Copy, ...]
+    end: tuple[tuple[Copy, ...], tuple[Copy, ...]]
+
+
+def turns_of(step: LoopStep[Any], inputs: Sequence[int], outputs: Sequence[int], room: int) -> Turns:
+    """The turns of a loop on these addresses; its own memory starts at the address `room`.
+
+    A value that the body replaces in place stays at the address of its output. Any other one changes between that and
+    the room, which it begins in.
+    """
+    carried, read = tuple(outputs), tuple(inputs[len(outputs) :])
+    first = tuple(
+        output if number in step.body.in_place else room + offset
+        for number, (output, offset) in enumerate(zip(outputs, step.room.turns, strict=True))
+    )
+    places = Turn((*first, *read), carried), Turn((*carried, *read), first)
+    return Turns(places, _copies(first, inputs, step.sizes), (_copies(carried, first, step.sizes), ()))
 
 
 def run_turns(
     step: LoopStep[Any],
-    inputs: Sequence[int],
-    outputs: Sequence[int],
-    room: int,
-    goes_on: Callable[[Sequence[int]], bool],
-    turn: Callable[[Sequence[int], Sequence[int]], None],
+    turns: Turns,
+    goes_on: Callable[[int], bool],
+    turn: Callable[[int], None],
     copy: Callable[[int, int, int], object],
 ) -> None:
-    """Run a loop on these addresses; its own memory starts at the address `room`.
+    """Run a loop. `goes_on` runs the condition and `turn` the body at the place with the given number.
 
-    Turns write alternately to `outputs` and to the room. `goes_on(values)` runs the condition, `turn(values, results)`
-    the body, on addresses; `copy(target, source, size)` copies bytes. CallTurnsError for more than `most` turns.
+    CallTurnsError for more than `most` turns.
     """
-    carried = len(outputs)
-    present = list(inputs)
-    places = (list(outputs), [room + offset for offset in step.room.turns])
-    turns = 0
-    while goes_on(present):
-        if turns == step.most:
+    for each in turns.begin:
+        copy(*each)
+    number = 0
+    while goes_on(number % 2):
+        if number == step.most:
             raise CallTurnsError.beyond(step.most)
-        target = places[turns % 2]
-        turn(present, target)
-        present[:carried] = target
-        turns += 1
-    for target, source, size in zip(outputs, present, step.sizes, strict=False):
-        if target != source:
-            copy(target, source, size)
+        turn(number % 2)
+        number += 1
+    for each in turns.end[number % 2]:
+        copy(*each)
+
+
+def _copies(targets: Sequence[int], sources: Sequence[int], sizes: Sequence[int]) -> tuple[Copy, ...]:
+    """The copies that are needed between these addresses."""
+    pairs = zip(targets, sources, sizes, strict=False)
+    return tuple((target, source, size) for target, source, size in pairs if target != source and size)
 
 
 def inner_loops(items: Sequence[Any]) -> list[Loop]:

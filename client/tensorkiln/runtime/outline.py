@@ -71,6 +71,15 @@ def _callbacks(program: CompiledProgram, phase: Phase) -> dict[str, CustomOp]:
     return {callback.callback_name: lookup(callback.callback_name) for callback in callbacks}
 
 
+def require_inputs_kept(program: CompiledProgram) -> None:
+    """DeviceError when the program, which no other one runs, overwrites the arrays of its caller."""
+    if program.in_place:
+        raise DeviceError(
+            f"the program replaces its inputs {list(program.in_place)} in place, which only the body of a loop may; "
+            "compile it again"
+        )
+
+
 def require_devices(program: CompiledProgram, *, kernels: str, transfers: frozenset[str], alignment: int) -> None:
     """DeviceError when an item needs a device, or a buffer an alignment in bytes, that the runtime does not have.
 

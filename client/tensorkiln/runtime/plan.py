@@ -52,6 +52,7 @@ class Plan(Generic[L]):
     block_size: int
     scratch_start: int
     scratch_size: int
+    in_place: tuple[int, ...] = ()
 
     @property
     def planned_bytes(self) -> int:
@@ -92,6 +93,7 @@ def make_plan(
         block_size=start + max(rooms) if rooms else own,
         scratch_start=layout.arena.size,
         scratch_size=layout.scratch.size,
+        in_place=layout.outline.program.in_place,
     )
 
 

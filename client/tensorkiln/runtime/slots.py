@@ -20,8 +20,8 @@ class Slots:
         self._start = start
         self._inputs: list[_Places] = [[] for _ in plan.inputs]
         self._outputs: list[_Places] = [[] for _ in plan.outputs]
-        self._input_addresses: Sequence[int] = ()
-        self._output_addresses: Sequence[int] = ()
+        self._input_addresses: tuple[int, ...] = ()
+        self._output_addresses: tuple[int, ...] = ()
 
     def fill(self, values: Any, arguments: Sequence[Address], worker: int = 0) -> None:
         """Write addresses into the first entries of `values`: now, or at each call where the base is an array of it.
@@ -40,8 +40,10 @@ class Slots:
                 case _:
                     values[slot] = self.locate(argument)
 
-    def aim(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        """Write the addresses that depend on the arrays of a call."""
+    def aim(self, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
+        """Write the addresses that depend on the arrays of a call, unless they are those of the last one."""
+        if inputs == self._input_addresses and outputs == self._output_addresses:
+            return
         self._input_addresses = inputs
         self._output_addresses = outputs
         for places, base in zip(self._inputs, inputs, strict=True):

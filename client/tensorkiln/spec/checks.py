@@ -21,12 +21,14 @@ def check_program(
     buffers: Sequence[Buffer],
     kernels: Sequence[ProgramSpec],
     schedule: Schedule,
+    in_place: Sequence[int] = (),
 ) -> None:
     """ValueError when a part refers to a missing part, or uses one in a way that is not allowed."""
     _check_ids(inputs, outputs, buffers, kernels, schedule)
     _check_symbols({symbol.name for symbol in symbols}, len(symbols), buffers, kernels)
     _check_bindings(inputs, outputs, buffers)
-    protected = _protected(buffers)
+    replaced = _replaced(inputs, outputs, buffers, in_place)
+    protected = {number: role for number, role in _protected(buffers).items() if number not in replaced}
     for item in schedule.items:
         read, written = accesses(item, kernels)
         for buffer in map(buffers.__getitem__, (*read, *written)):
@@ -121,6 +123,27 @@ def _check_bindings(inputs: Sequence[Binding], outputs: Sequence[Binding], buffe
         raise ValueError(f"the inputs are bound to buffers {bound}, but the buffers with the role input are {placed}")
     if len({binding.var for binding in inputs}) != len(inputs):
         raise ValueError("an input var is bound twice")
+
+
+def _replaced(
+    inputs: Sequence[Binding], outputs: Sequence[Binding], buffers: Sequence[Buffer], in_place: Sequence[int]
+) -> frozenset[int]:
+    """The buffers in the storages of the inputs at these positions.
+
+    ValueError when the output at such a position is not in the place of the input.
+    """
+    if list(in_place) != sorted(set(in_place)):
+        raise ValueError(f"the inputs {list(in_place)} that are replaced in place are not in order, each once")
+    storages: set[tuple[str, int]] = set()
+    for position in in_place:
+        if not 0 <= position < min(len(inputs), len(outputs)):
+            raise ValueError(f"input {position} is replaced in place, and there is no such input or no such output")
+        taken, given = buffers[inputs[position].buffer], buffers[outputs[position].buffer]
+        places = [(each.storage, each.offset, each.size_bytes, each.dtype) for each in (taken, given)]
+        if places[0] != places[1] or taken.offset != 0:
+            raise ValueError(f"input {position} is replaced in place, and output {position} is elsewhere")
+        storages.add(taken.storage)
+    return frozenset(buffer.id for buffer in buffers if buffer.storage in storages)
 
 
 def _protected(buffers: Sequence[Buffer]) -> dict[int, str]:

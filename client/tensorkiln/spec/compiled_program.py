@@ -50,7 +50,10 @@ class CompiledProgram(Record):
     they write is the same at every call, so a runtime may run them once, when the parameters are bound. A call of a
     program of which nothing is bound runs the whole schedule.
 
-    `inner` are the programs that the loops of the schedule run; a program that has some has the ABI 2.
+    `inner` are the programs that the loops of the schedule run; a program that has some has the ABI 2 or 3.
+
+    `in_place` are positions of inputs, only of the body of a loop: the output at the same position is computed in the
+    place of the input, which is lost. A program with such a body has the ABI 3.
 
     `tuning` is what its schedules were picked by, where that was measured.
 
@@ -75,6 +78,7 @@ class CompiledProgram(Record):
     cache: CacheInfo = CacheInfo(status="miss")
     tuning: Tuning | None = None
     inner: tuple[CompiledProgram, ...] = Field(default=(), exclude_if=lambda inner: not inner)
+    in_place: tuple[int, ...] = Field(default=(), exclude_if=lambda positions: not positions)
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> CompiledProgram:
@@ -85,6 +89,7 @@ class CompiledProgram(Record):
             buffers=self.buffers,
             kernels=self.kernels,
             schedule=self.schedule,
+            in_place=self.in_place,
         )
         if self.tuning is not None and any(each.kernel >= len(self.kernels) for each in self.tuning.kernels):
             raise ValueError("the tuning names a kernel that the program does not have")

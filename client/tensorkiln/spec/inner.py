@@ -11,7 +11,7 @@ from ..limits import MAX_LOOP_DEPTH
 from ..nodes import SymVar
 from ..schedule import Loop, Schedule
 from ..target import Target
-from .abi import ABI_OF_LOOPS
+from .abi import ABI_IN_PLACE, ABI_OF_LOOPS
 
 
 class AnyProgram(Protocol):
@@ -45,6 +45,8 @@ class AnyProgram(Protocol):
     def tuning(self) -> object: ...
     @property
     def inner(self) -> Sequence[AnyProgram]: ...
+    @property
+    def in_place(self) -> Sequence[int]: ...
 
 
 def check_inner(program: AnyProgram) -> None:
@@ -58,13 +60,25 @@ def check_inner(program: AnyProgram) -> None:
         raise ValueError(f"a program of the ABI {program.abi} has {len(loops)} loops and {len(program.inner)} programs")
     if program.inner and depth_of(program) > MAX_LOOP_DEPTH:
         raise ValueError(f"loops are inside of each other more than {MAX_LOOP_DEPTH} levels deep")
+    if program.in_place and program.abi < ABI_IN_PLACE:
+        raise ValueError(f"a program of the ABI {program.abi} replaces the inputs {list(program.in_place)} in place")
     for number, inner in enumerate(program.inner):
         _check_own(program, number, inner)
     for loop in loops:
         for number in (loop.condition, loop.body):
             if number >= len(program.inner):
                 raise ValueError(f"loop {loop.loop_id} runs program {number} of {len(program.inner)}")
+        if program.inner[loop.condition].in_place:
+            raise ValueError(f"the condition of loop {loop.loop_id} replaces its inputs in place")
+        if program.abi < ABI_IN_PLACE and (_reuses(loop, program.buffers) or program.inner[loop.body].in_place):
+            raise ValueError(f"loop {loop.loop_id} of a program of the ABI {program.abi} updates values in place")
         _check_loop(loop, program.buffers, program.inner[loop.condition], program.inner[loop.body])
+
+
+def _reuses(loop: Loop, buffers: Sequence[Buffer]) -> bool:
+    """Whether a result of the loop shares storage with one of its inputs."""
+    taken, given = ({buffers[number].storage for number in side} for side in (loop.input_vars, loop.output_vars))
+    return not taken.isdisjoint(given)
 
 
 def depth_of(program: AnyProgram) -> int:

@@ -98,6 +98,21 @@ def test_a_loop_of_computed_turns_in_a_branch_that_is_computed_is_refused() -> N
         load(model(node, inputs=given))
 
 
+def test_a_long_sequence_in_a_branch_that_is_computed_is_a_loop() -> None:
+    x = np.linspace(-1, 1, 80, dtype=np.float32).reshape(40, 1, 2)
+    weights = {name: np.full((1, 3, size), 0.25, np.float32) for name, size in (("w", 2), ("r", 3))}
+    rnn = helper.make_node("RNN", ["x", "w", "r"], ["all"], hidden_size=3)
+    loop = body([rnn], [], [value("all")])
+    other = body([helper.make_node("Expand", ["w0", "dims"], ["zero"])], [], [value("zero")])
+    node = helper.make_node("If", ["flag"], ["y"], then_branch=loop, else_branch=other)
+    dims, zero = np.array([40, 1, 1, 3], np.int64), np.zeros((1, 1, 1, 1), np.float32)
+    made = load(model(node, inputs={"x": x, "flag": np.array(True)}, **weights, dims=dims, w0=zero))
+    assert any(each.node == "while" for each in made.graph.nodes)
+    results = [evaluate(made.graph, *made.arguments(x=x, flag=np.array(flag)))[0] for flag in (True, False)]
+    assert np.abs(results[0]).min() > 0
+    np.testing.assert_array_equal(results[1], np.zeros((40, 1, 1, 3), np.float32))
+
+
 def growing() -> GraphProto:
     """Carries `s` doubled, as often as the count says."""
     return body(

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 
 from tensorkiln.frontends.model import Model
 from tensorkiln.frontends.onnx import load
+from tensorkiln.frontends.onnx.recurrent import UNROLLED
 from tensorkiln.reference import evaluate
 from tests import checked
 from tests.compiled import compiled
@@ -30,7 +31,7 @@ def imported(
     shapes |= {"p": (3 * HIDDEN,)} if op == "LSTM" else {}
     weights = {name: random.normal(size=(sides, *shape)).astype(np.float32) / 2 for name, shape in shapes.items()}
     count = steps if isinstance(steps, int) else 7
-    inputs: dict[str, Array] = {"x": random.normal(size=(7, BATCH, INPUTS)).astype(np.float32)[:count]}
+    inputs: dict[str, Array] = {"x": random.normal(size=(max(count, 7), BATCH, INPUTS)).astype(np.float32)[:count]}
     if has_lengths:
         inputs["lengths"] = np.array([count, 1], np.int32)
     names = ["y", "last", *(["cell"] if op == "LSTM" else [])]
@@ -41,7 +42,7 @@ def imported(
         proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param = steps
     del proto.graph.output[:]
     proto.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
-    return load(proto, symbols={steps: (1, 9)} if isinstance(steps, str) else {}), inputs
+    return load(proto, symbols={steps: (1, 64)} if isinstance(steps, str) else {}), inputs
 
 
 @pytest.mark.parametrize("has_lengths", [False, True])
@@ -57,7 +58,20 @@ def test_any_number_of_steps_gives_what_as_many_known_ones_give(op: str, directi
             np.testing.assert_allclose(one, other, 1e-5, 1e-6)
 
 
-@pytest.mark.parametrize("steps", [5, "steps"])
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_a_long_sequence_of_known_steps_is_a_loop(is_reversed: bool) -> None:
+    direction = "reverse" if is_reversed else "forward"
+    for steps, is_loop in ((UNROLLED, False), (UNROLLED + 1, True)):
+        model, inputs = imported("LSTM", steps, direction, has_lengths=True)
+        assert any(node.node == "while" for node in model.graph.nodes) == is_loop
+        any_number, _ = imported("LSTM", "steps", direction, has_lengths=True)
+        found = evaluate(model.graph, *model.arguments(**inputs))
+        expected = evaluate(any_number.graph, *any_number.arguments(**inputs), steps=steps)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("steps", [5, UNROLLED + 1, "steps"])
 @pytest.mark.parametrize(
     ("op", "attributes"),
     [("RNN", {"clip": 0.5}), ("GRU", {}), ("GRU", {"linear_before_reset": 1}), ("LSTM", {})],

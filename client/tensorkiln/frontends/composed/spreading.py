@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
 from math import prod
+from typing import Final
 
-from ...build import Tensor, conv, pad, shrink
+from ...build import Tensor, conv, pad, shrink, stack, zeros
 from ...expr import Dim
+
+MOST_PHASES: Final = 16
+"""Most phases with a convolution of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """One phase along an axis: the first tap that meets elements, and how far ahead the first of these is."""
+
+    first: int
+    ahead: int
 
 
 def mirrored(weight: Tensor, groups: int) -> Tensor:
@@ -65,14 +79,20 @@ def conv_of_spread(
 
     Negative widths crop the spread operand.
 
-    Where each kernel size is a multiple of its step, inserted zeros are not multiplied: results of the same phase use
-    the same taps of the kernel, which form a filter of their own over `x`; the results of all phases are interleaved.
+    Inserted zeros are not multiplied: results of the same phase use the same taps of the kernel, which form a filter of
+    their own over `x`; the results of all phases are interleaved. Where each kernel size is a multiple of its step, one
+    convolution computes all phases.
     """
     kernel = [dim for dim in weight.shape[2:] if isinstance(dim, int)]
     edges = [(before, after) for before, after in padding if isinstance(before, int) and isinstance(after, int)]
     is_whole = len(kernel) == len(steps) and all(size % step == 0 for size, step in zip(kernel, steps, strict=True))
     is_known = len(edges) == len(steps) and 0 not in x.shape
-    if prod(steps) == 1 or prod(dilation) != 1 or not (is_whole and is_known):
+    is_apart = prod(steps) != 1 and prod(dilation) == 1
+    if is_apart and is_known and len(kernel) == len(steps) and not is_whole:
+        found = _by_phases(x, weight, kernel, steps, edges, groups)
+        if found is not None:
+            return found if bias is None else found + bias.reshape([weight.shape[0], *(1,) * len(steps)])
+    if not is_apart or not (is_whole and is_known):
         around_it = padded(spread_spatial(x, steps), [(0, 0), (0, 0), *padding])
         return conv(around_it, weight, bias, 1, 0, dilation, groups)
     rank = len(steps)
@@ -100,3 +120,54 @@ def conv_of_spread(
         cuts.append((first, first + (x.shape[axis] - 1) * step + before + after + 2 - size))
     result = shrink(wide, cuts)
     return result if bias is None else result + bias.reshape([outputs, *(1,) * rank])
+
+
+def _by_phases(
+    x: Tensor,
+    weight: Tensor,
+    kernel: Sequence[int],
+    steps: Sequence[int],
+    edges: Sequence[tuple[int, int]],
+    groups: int,
+) -> Tensor | None:
+    """A convolution for each phase; None for too many phases, and where none is known to have a result."""
+    phases = [[_phase(number, *each) for number in range(each[1])] for each in zip(kernel, steps, edges, strict=True)]
+    # Every phase has as many results as the first one, which has the most.
+    longest = [before + after + 2 - size for size, (before, after) in zip(kernel, edges, strict=True)]
+    extents = [(dim - 1) * step + most for dim, step, most in zip(x.shape[2:], steps, longest, strict=True)]
+    if prod(steps) > MOST_PHASES or any(x.builder.bounds(extent)[0] < 1 for extent in extents):
+        return None
+    batch, outputs = x.shape[0], weight.shape[0]
+    counts = [dim - 1 + -(-most // step) for dim, step, most in zip(x.shape[2:], steps, longest, strict=True)]
+    made: list[Tensor] = []
+    for chosen in product(*phases):
+        taps = [len(range(phase.first, size, step)) for phase, size, step in zip(chosen, kernel, steps, strict=True)]
+        if 0 in taps:
+            made.append(zeros(x.builder, (batch, outputs, *counts), x.dtype))
+            continue
+        around = [
+            (-phase.ahead, -(-most // step) + count - 2 + phase.ahead)
+            for phase, most, step, count in zip(chosen, longest, steps, taps, strict=True)
+        ]
+        if any(min(pair) < 0 and not isinstance(dim, int) for pair, dim in zip(around, x.shape[2:], strict=True)):
+            return None
+        cut = [slice(phase.first, None, step) for phase, step in zip(chosen, steps, strict=True)]
+        part = weight[(slice(None), slice(None), *cut)]
+        # Stored contiguously: a contraction does not read every other tap.
+        own = x.builder.append("contiguous", weight.dtype, part.shape, in_var=part.var)
+        made.append(conv(padded(x, [(0, 0), (0, 0), *around]), own, None, 1, 0, 1, groups))
+    rank = len(steps)
+    # Along the first axis, each phase is computed in its place.
+    apart = stack(made, 0).reshape([*steps, batch, outputs, *counts])
+    order = [part for axis in range(rank) for part in (2 + rank + axis, axis)]
+    whole = apart.permute([rank, rank + 1, *order]).reshape(
+        [batch, outputs, *(count * step for count, step in zip(counts, steps, strict=True))]
+    )
+    return shrink(whole, [(0, batch), (0, outputs), *((0, extent) for extent in extents)])
+
+
+def _phase(number: int, size: int, step: int, edges: tuple[int, int]) -> _Phase:
+    """The results at `number`, `number + step`, ... along an axis, for a kernel of `size`."""
+    before, _ = edges
+    first = (before - number) % step
+    return _Phase(first, (number + first - before) // step)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ... import build
 from ...build import Tensor, stack
+from ...limits import MOST_TURNS
 from .computed_loop import computed_loop, shown
 from .node import Node
 from .turns_at_once import at_once
@@ -33,8 +34,8 @@ def if_(node: Node) -> list[Held]:
 def _one_of_two(node: Node, condition: Tensor) -> list[Held]:
     first = node.builder.node_count
     left, right = (node.run(node.subgraph(name), (), f"{node.name}/{name}") for name in ("then_branch", "else_branch"))
-    if node.builder.has_since(first, "while"):
-        # The loop may terminate only if the condition holds.
+    if node.builder.has_since(first, "while", most=MOST_TURNS):
+        # Loops over a sequence end with it. Any other one may terminate only if the condition holds.
         node.fail(f"a branch has a loop of computed turns, and the condition is computed{node.advice(condition)}")
     if len(left) != len(right):
         node.invalid(f"its branches give {len(left)} and {len(right)} values")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
+from ..composed.placing import put
 
 Step = Callable[[Tensor, "list[Tensor]"], "list[Tensor]"]
 """Computes the states after a step from what its input adds, and the states before; the first state is its output."""
@@ -43,8 +44,8 @@ def stepwise(
             is_within = position < within
             output = build.where(is_within, output, 0.0)
             after = [build.where(is_within, new, old) for new, old in zip(after, before, strict=True)]
-        here = build.equal(build.arange(turn.builder, length).reshape([-1, 1, 1]), position)
-        return [turn + 1, build.where(here, output.unsqueeze([0]), outputs), *after]
+        here = position.reshape([1, 1, 1]).expand([1, *outputs.shape[1:]])
+        return [turn + 1, put(outputs, here, output.unsqueeze([0]), 0), *after]
 
     first = build.zeros(builder, (), DType.INT64)
     nothing = build.zeros(builder, (length, batch, states[0].shape[1]), entered.dtype)

@@ -9,13 +9,14 @@ from functools import partial
 from typing import Any, Final
 
 from ...errors import DeviceError
+from ...schedule import Loop
 from ...spec import CompiledProgram
 from ..arguments import InputSpec, fixed_specs, input_specs, least_values, mismatch
 from ..item_profile import ItemProfile
 from ..layout import Layout, lay_out
 from ..loops import block_bytes, inner_loops
 from ..machine import Machine
-from ..outline import Outline
+from ..outline import Outline, require_inputs_kept
 from ..plan import Plan, make_plan, named_output
 from ..plans import Plans, Specs
 from .array import DeviceArray
@@ -66,6 +67,7 @@ class CudaExecutor:
     @staticmethod
     def load(compiled: CompiledProgram, artifacts: Callable[[str], bytes], device: int | Driver | None) -> CudaExecutor:
         """An executor with every input free."""
+        require_inputs_kept(compiled)
         loaded = load_program(compiled, artifacts, device)
         return CudaExecutor(loaded, loaded.outlines.whole, {})
 
@@ -203,7 +205,7 @@ class CudaExecutor:
         block = call.take(lane.arenas, plan.block_size, "the temporaries of a call take")
         frame = self._frame(plan, block, context)
         results = [self._result(context, position, output.size, stream) for position, output in enumerate(plan.outputs)]
-        frame.slots.aim(inputs, [block.address for block in results])
+        frame.slots.aim(tuple(inputs), tuple(block.address for block in results))
         start(plan, frame, stream)
         frame.give([block.address for block in results], stream.handle)
         kept = [operand.block for operand in self._resident.values() if operand.block is not None]
@@ -272,9 +274,13 @@ def _block_bytes(loaded: CudaProgram, layout: Layout) -> int:
         for loop in loops
         for number in (loop.condition, loop.body)
     }
-    return block_bytes(
-        layout.arena.size, loops, blocks, lambda loop: [layout.window_bytes(buffer) for buffer in loop.output_vars]
-    )
+
+    def moving(loop: Loop) -> list[int]:
+        in_place = loaded.inner[loop.body].program.in_place
+        sizes = map(layout.window_bytes, loop.output_vars)
+        return [0 if place in in_place else size for place, size in enumerate(sizes)]
+
+    return block_bytes(layout.arena.size, loops, blocks, moving)
 
 
 def _layout(outline: Outline, free: Specs, fixed: Specs, symbols: Mapping[str, int]) -> Layout:

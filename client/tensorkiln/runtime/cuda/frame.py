@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..loops import LoopStep, run_turns
+from ..loops import LoopStep, Turn, run_turns, turns_of
 from ..memory import Array
 from ..plan import Plan
 from ..slots import Slots
@@ -32,7 +32,7 @@ class Frame:
             _prepared(step, self.slots, context, start) for step in plan.steps
         )
 
-    def run(self, inputs: Sequence[int], outputs: Sequence[int], stream: int) -> None:
+    def run(self, inputs: tuple[int, ...], outputs: tuple[int, ...], stream: int) -> None:
         """Enqueue every step on the stream, for arrays at these addresses."""
         self.slots.aim(inputs, outputs)
         for step in self.steps:
@@ -42,8 +42,9 @@ class Frame:
     def give(self, addresses: Sequence[int], stream: int) -> None:
         """Enqueue copies of the results that the steps do not write in place."""
         for output, address in zip(self._outputs, addresses, strict=True):
-            if not output.is_fresh and output.size:
-                self._context.driver.copy(address, self.slots.locate(output.source), output.size, stream)
+            source = self.slots.locate(output.source)
+            if not output.is_fresh and output.size and source != address:
+                self._context.driver.copy(address, source, output.size, stream)
 
 
 def _prepared(step: DeviceStep, slots: Slots, context: Context, start: int) -> Callable[[int], object]:
@@ -68,29 +69,32 @@ def _prepared_launch(step: DeviceLaunch, slots: Slots, context: Context) -> Call
 def _prepared_loop(
     step: LoopStep[Plan[DeviceLaunch]], slots: Slots, context: Context, room: int
 ) -> Callable[[int], object]:
-    condition = Frame(step.condition, room + step.room.condition, context)
-    body = Frame(step.body, room + step.room.body, context)
+    # One for each of the two places that turns have: its addresses are written once.
+    conditions = [Frame(step.condition, room + step.room.condition, context) for _ in range(2)]
+    bodies = [Frame(step.body, room + step.room.body, context) for _ in range(2)]
     decided: np.ndarray[Any, Any] = np.empty(1, np.uint8)
     place = room + step.room.decision
 
     def run(stream: int) -> None:
-        def goes_on(values: Sequence[int]) -> bool:
-            condition.run(values, [place], stream)
+        inputs, outputs = ([slots.locate(each) for each in places] for places in (step.inputs, step.outputs))
+        turns = turns_of(step, inputs, outputs, room)
+
+        def goes_on(number: int) -> bool:
+            conditions[number].run(turns.places[number].values, (place,), stream)
             # The host evaluates the decision, so it must wait for the condition.
             context.driver.synchronize(stream)
             context.fetch(decided, place)
             context.finish_copies()
             return decided[0] != 0
 
-        def turn(values: Sequence[int], results: Sequence[int]) -> None:
-            body.run(values, results, stream)
+        def turn(number: int) -> None:
+            at: Turn = turns.places[number]
+            bodies[number].run(at.values, at.results, stream)
 
         def copy(target: int, source: int, size: int) -> None:
-            if size:
-                context.driver.copy(target, source, size, stream)
+            context.driver.copy(target, source, size, stream)
 
-        inputs, outputs = ([slots.locate(each) for each in places] for places in (step.inputs, step.outputs))
-        run_turns(step, inputs, outputs, room, goes_on, turn, copy)
+        run_turns(step, turns, goes_on, turn, copy)
 
     return run
 

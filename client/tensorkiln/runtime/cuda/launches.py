@@ -105,9 +105,12 @@ def _demands(plan: Plan[DeviceLaunch], base: Base, count: int) -> tuple[int, ...
 
 def _of_loop(step: LoopStep[Plan[DeviceLaunch]]) -> Iterator[tuple[Address, int]]:
     """The addresses of a loop's inputs and outputs, each with the alignment that its programs need."""
-    taken = (_demands(plan, "input", len(step.inputs)) for plan in (step.condition, step.body))
+    taken = [_demands(plan, "input", len(step.inputs)) for plan in (step.condition, step.body)]
     yield from zip(step.inputs, map(max, *taken), strict=True)
-    yield from zip(step.outputs, _demands(step.body, "output", len(step.outputs)), strict=True)
+    given = _demands(step.body, "output", len(step.outputs))
+    # A value that the body replaces in place is at the address of the output from the first turn on.
+    needed = (max(pair) for pair in zip(given, map(max, *taken), strict=False))
+    yield from zip(step.outputs, needed, strict=True)
 
 
 def _allow(driver: Driver, function: Function, shared_bytes: int) -> None:

@@ -133,7 +133,7 @@ def _require_usable(program: CompiledProgram, contents: Mapping[str, bytes]) -> 
 
 def _require_known(program: CompiledProgram) -> None:
     if program.abi not in KNOWN_ABIS:
-        known = " and ".join(map(str, KNOWN_ABIS))
+        known = ", ".join(map(str, KNOWN_ABIS))
         raise DeviceError(f"the program has the ABI {program.abi} and this runtime knows {known}; update tensorkiln")
     for kernel in program.kernels:
         if kernel.abi != CUDA_ABI:
