@@ -66,9 +66,7 @@ def test_the_error_of_a_job_may_be_malformed_too(
 
 
 @pytest.mark.parametrize("stated", ["1e999", "-1e999", "NaN", "true", '"x"', "[]"])
-def test_a_wait_that_is_no_number_of_seconds_is_one_second(
-    client: Client, scripted: ScriptedServer, stated: str
-) -> None:
+def test_an_invalid_wait_is_one_second(client: Client, scripted: ScriptedServer, stated: str) -> None:
     body = f'{{"code": "rate.limited", "retryable": false, "details": {{"retry_after_s": {stated}}}}}'
     scripted.answers_with(body.encode(), status=429, headers=PROBLEM)
     with pytest.raises(RateLimitedError) as refused:

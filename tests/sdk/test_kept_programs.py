@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,9 +14,9 @@ import numpy as np
 import pytest
 
 from service.trust.keyring import Keyring
-from tensorkiln import AsyncClient, Client
+from tensorkiln import AsyncClient, Client, compiler_build
 from tensorkiln.build import Builder
-from tensorkiln.compiler_build import Build, build
+from tensorkiln.compiler_build import PARTS, Build, build
 from tensorkiln.embedded import embedded_service
 from tensorkiln.errors import NotFoundError, TensorkilnError
 from tensorkiln.graph import Graph
@@ -142,9 +143,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_a_call_that_needs_a_service_is_refused(
-    scripted: ScriptedServer, connect: Connect, call: Callable[[Any], Any]
-) -> None:
+def test_offline_calls_are_refused(scripted: ScriptedServer, connect: Connect, call: Callable[[Any], Any]) -> None:
     scripted.answers_with()
     with pytest.raises(NotFoundError, match="offline"):
         call(connect(scripted.url, offline=True))
@@ -164,3 +163,25 @@ def test_no_service_is_started_for_a_client_that_is_offline(tmp_path: Path) -> N
     with Client(cache_dir=tmp_path, offline=True) as client, pytest.raises(NotFoundError, match="offline"):
         client.capabilities()
     assert embedded_service(tmp_path, 60.0).pid is None
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("other", ["0.0.1", None])
+def test_another_version_is_another_build(part: str, other: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def elsewhere(distribution: str) -> str:
+        if distribution != part:
+            return version(distribution)
+        if other is None:
+            raise PackageNotFoundError(distribution)
+        return other
+
+    here = build.__wrapped__()
+    monkeypatch.setattr(compiler_build, "version", elsewhere)
+    there = build.__wrapped__()
+    assert there.versions[part] == other or (other is None and there.versions[part] == "absent")
+    assert (there.build_id == here.build_id) == (there.versions == here.versions)
+    assert there.versions != here.versions or here.versions[part] == "absent"
+
+
+def test_the_assembler_is_a_part() -> None:
+    assert "nvidia-nvjitlink" in build().versions

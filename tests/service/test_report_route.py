@@ -8,7 +8,7 @@ from tensorkiln.report.page import content_security_policy
 from tests.report.test_report import data_of
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server
-from tests.service.test_safe_headers import is_safe
+from tests.service.test_hostile import is_safe
 
 
 @pytest.fixture(scope="module")

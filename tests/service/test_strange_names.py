@@ -154,9 +154,7 @@ async def test_more_files_than_are_looked_at_in_one_go_are_all_listed(tmp_path: 
     assert {item.path async for item in items(store, "")} == {str(number) for number in range(2500)}
 
 
-async def test_a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unreadable_folder_is_not_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(path: str | Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
