@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -75,39 +75,29 @@ def test_keys_that_were_asked_for_long_ago_start_no_service(home: Path) -> None:
     assert not is_running(home)
 
 
-def other_build(home: Path) -> Any:
-    return mock.patch("tensorkiln.sdk.connection.build", return_value=Build("0" * 64, build().versions))
-
-
-def damaged(home: Path) -> Any:
-    for path in (home / "records").iterdir():
-        path.write_bytes(b"{}")
-    return mock.MagicMock()
-
-
-def revoked(home: Path) -> Any:
-    keys = Keyring(home / "keys")
+def revoke(keys: Keyring) -> None:
     keys.revoke(keys.signer().kid)
-    return mock.MagicMock()
 
 
-def without_its_key(home: Path) -> Any:
-    for path in (home / "keys").glob("*.jwk"):
+def unlink(paths: Iterable[Path]) -> None:
+    for path in [*paths]:
         path.unlink()
-    return mock.MagicMock()
 
 
-def evicted(home: Path) -> Any:
-    for path in (*(home / "programs").iterdir(), *(home / "artifacts").iterdir()):
-        path.unlink()
-    return mock.MagicMock()
+OTHER_BUILD = Build("0" * 64, build().versions)
+CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], object]] = {
+    "the build": lambda home, patch: patch.setattr("tensorkiln.sdk.connection.build", lambda: OTHER_BUILD),
+    "its records": lambda home, patch: [path.write_bytes(b"{}") for path in (home / "records").iterdir()],
+    "its programs": lambda home, patch: unlink([*(home / "programs").iterdir(), *(home / "artifacts").iterdir()]),
+    "the validity of its key": lambda home, patch: revoke(Keyring(home / "keys")),
+    "its key": lambda home, patch: unlink((home / "keys").glob("*.jwk")),
+}
 
 
-@pytest.mark.parametrize(
-    "change", [other_build, damaged, evicted, revoked, without_its_key], ids=lambda change: change.__name__
-)
-def test_kept_programs_are_requested_again(home: Path, change: Callable[[Path], Any]) -> None:
-    with change(home), Client(cache_dir=home) as client:
+@pytest.mark.parametrize("changed", CHANGES)
+def test_kept_programs_are_requested_again(home: Path, monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
+    CHANGES[changed](home, monkeypatch)
+    with Client(cache_dir=home) as client:
         program = client.compile(doubled())
         assert is_running(home)
         np.testing.assert_array_equal(program(np.ones(4, np.float32))[0], [2, 2, 2, 2])

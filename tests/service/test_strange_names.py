@@ -23,14 +23,11 @@ from tests.service.house import LEFT, House
 from tests.service.test_farm_engine import in_rig
 from tests.trust.stores import Stocked
 
-Make = Callable[[Path], None]
+Make = Callable[[Path], object]
 
 
 def file_called(name: bytes) -> Make:
-    def make(folder: Path) -> None:
-        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(b"junk")
-
-    return make
+    return lambda folder: Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(b"junk")
 
 
 def folder_called(name: bytes) -> Make:
@@ -43,10 +40,7 @@ def folder_called(name: bytes) -> Make:
 
 
 def link_to(*target: str) -> Make:
-    def make(folder: Path) -> None:
-        (folder / "link").symlink_to(folder.joinpath(*target))
-
-    return make
+    return lambda folder: (folder / "link").symlink_to(folder.joinpath(*target))
 
 
 STRANGE: Final[dict[str, Make]] = {

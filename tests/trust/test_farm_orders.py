@@ -71,10 +71,6 @@ async def forged_by(ledger: Ledger, task: Task) -> None:
     await ledger.finish(task, Result("forged", problem=REFUSED))
 
 
-async def by_another_key(ledgers: Ledgers) -> None:
-    await forged_by(ledgers.stranger, order())
-
-
 async def by_a_key_that_has_ended(ledgers: Ledgers) -> None:
     keyring = Keyring(ledgers.home / "old", public_directory=ledgers.home / "shown")
     await forged_by(ledgers.of("old"), order())
@@ -88,14 +84,6 @@ async def about_another_task(ledgers: Ledgers) -> None:
         await ledgers.copy(what, "another", "task")
 
 
-async def about_an_order_that_was_changed(ledgers: Ledgers) -> None:
-    await forged_by(ledgers.worker, order(deadline_s=0.001))
-
-
-async def about_another_attempt(ledgers: Ledgers) -> None:
-    await forged_by(ledgers.worker, order(attempt=2))
-
-
 async def as_something_else(ledgers: Ledgers) -> None:
     """A worker's claim where its result is looked for, and its result where its claim is."""
     await forged_by(ledgers.worker, order(task="another"))
@@ -105,21 +93,21 @@ async def as_something_else(ledgers: Ledgers) -> None:
         await ledgers.records.put(path(other), content)
 
 
-async def with_a_seal_that_is_none(ledgers: Ledgers) -> None:
-    await ledgers.records.put(path("claims"), {"worker": "forged", "seal": {"key": [], "signature": 1}})
-
-
 @pytest.mark.parametrize(
     "forge",
     [
         unsigned,
-        by_another_key,
+        lambda ledgers: forged_by(ledgers.stranger, order()),
         by_a_key_that_has_ended,
         about_another_task,
-        about_an_order_that_was_changed,
-        about_another_attempt,
+        lambda ledgers: forged_by(ledgers.worker, order(deadline_s=0.001)),
+        lambda ledgers: forged_by(ledgers.worker, order(attempt=2)),
         as_something_else,
-        with_a_seal_that_is_none,
+        lambda ledgers: ledgers.records.put(path("claims"), {"worker": "x", "seal": {"key": [], "signature": 1}}),
+    ],
+    ids=[
+        *("unsigned", "by another key", "by a key that has ended", "about another task", "about a changed order"),
+        *("about another attempt", "as something else", "with a seal that is none"),
     ],
 )
 async def test_statements_of_strangers_about_an_order_are_ignored(tmp_path: Path, forge: Forge) -> None:
