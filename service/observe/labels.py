@@ -16,18 +16,8 @@ OK: Final = "ok"
 STAGES: Final = frozenset(
     (
         *("start", "parse", "validate", "canonicalize", "render", "load", "return"),
-        *(
-            "from-graph",
-            "decompose",
-            "split-reductions",
-            "block-channels",
-            "form-kernels",
-            "merge-kernels",
-            "to-linalg",
-            "pack-parameters",
-            "schedule",
-            "realise",
-        ),
+        *("from-graph", "decompose", "split-reductions", "block-channels", "form-kernels", "merge-kernels"),
+        *("to-linalg", "pack-parameters", "schedule", "realise"),
         *("lower", "entries", "translate", "codegen", "assemble", "inner"),
     )
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Any, Final, Self
 
 from opentelemetry import trace
@@ -42,9 +41,7 @@ class TaskFigures:
         self._begin_stage(_FIRST)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         outcome = labels.outcome(error)
         JOB_SECONDS.labels(self._kind, outcome).observe(time.perf_counter() - self._begun)
         self._end_stage(outcome)

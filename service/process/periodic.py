@@ -1,11 +1,11 @@
-"""Periodic tasks, and blocks that an event interrupts, such as the end of the service."""
+"""Periodic tasks, tasks in the background, and blocks that an event interrupts, such as the end of the service."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -29,6 +29,24 @@ async def periodically(
         elif error is not None:
             _log.error("a periodic task of the service failed", what=what, exc_info=error)
         await asyncio.sleep(every_s if error is None else max(every_s, _PAUSE_S))
+
+
+class Background:
+    """Tasks that go on when those who began them are cancelled."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def see_to(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run `work` in a task of its own."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def settle(self) -> None:
+        """Wait until all of them are done."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 class Interruption(asyncio.Event):

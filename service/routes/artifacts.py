@@ -8,9 +8,9 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Response
 
-from service.http.problems import documented, respond
+from service.http.problems import LOOKUP_ERRORS, documented, respond
 from service.identity.caller import caller
-from tensorkiln.errors import NotFoundError, RequestError, TensorkilnError, UnavailableError
+from tensorkiln.errors import NotFoundError, RequestError
 
 from .engine_of import Digest, EngineOf
 
@@ -28,15 +28,8 @@ router = APIRouter(tags=["Stored programs"])
     responses={
         200: {"description": "The bytes.", "content": _BINARY},
         206: {"description": "The bytes of the range.", "content": _BINARY},
-        **documented(
-            NotFoundError,
-            UnavailableError,
-            TensorkilnError,
-            statuses={
-                416: "`request.invalid`: the artifact has no byte in the range.",
-                422: "`request.invalid`: the path is malformed.",
-            },
-        ),
+        **documented(statuses={416: "`request.invalid`: the artifact has no byte in the range."}),
+        **LOOKUP_ERRORS,
     },
 )
 async def artifact(

@@ -14,6 +14,7 @@ import structlog
 
 from service.observe.instruments import FORK_SERVER_RESTARTS
 from service.observe.watch import TaskFigures
+from service.process.periodic import Background
 from service.timeouts import OVERDUE_S
 from tensorkiln.errors import LostWorkerError, TensorkilnError, UnavailableError
 from tensorkiln.trust import is_at_least
@@ -56,7 +57,7 @@ class Sandbox:
     ready: Ready | None = field(default=None, init=False)
     restarts: int = field(default=0, init=False)
     _connection: Connection | None = field(default=None, init=False)
-    _ends: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
+    _ends: Background = field(default_factory=Background, init=False)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _is_closed: bool = field(default=False, init=False)
 
@@ -94,7 +95,7 @@ class Sandbox:
         self._is_closed = True
         async with self._lock:
             ends = [self._connection.close()] if self._connection is not None else []
-            await asyncio.gather(*ends, *self._ends)
+            await asyncio.gather(*ends, self._ends.settle())
 
     @property
     def pid(self) -> int | None:
@@ -109,9 +110,7 @@ class Sandbox:
                     self.restarts += 1
                     FORK_SERVER_RESTARTS.inc()
                     _log.warning("the fork server died and is restarted", restarts=self.restarts)
-                    end = asyncio.create_task(_remove(self._connection))
-                    self._ends.add(end)
-                    end.add_done_callback(self._ends.discard)
+                    self._ends.see_to(_remove(self._connection))
                 # A replacement runs every warm-up before it is ready: a deferred one may have ended the last server.
                 later = self.later if self.ready is None else ()
                 spawned = self.spawn() or Spawned(self.warm_ups, self.wall, gives_way=self.gives_way, later=later)

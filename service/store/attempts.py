@@ -7,16 +7,16 @@ compile ends without a crash. With a crash in every place, the action is refused
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from hashlib import sha256
-from types import TracebackType
 from typing import Any, Final, Self
 
 from service import clock
 from service.lease import BEAT_S, Lease, Leases, send_heartbeats
+from service.process.periodic import Background
 from service.timeouts import ATTEMPTS
 from service.trust.notary import Notary
 from tensorkiln.errors import UnavailableError
@@ -41,13 +41,13 @@ class Crash:
     at: float
 
 
-class Crashes:
+class Crashes(Background):
     """Crashes in `records`, sealed by `notary`: records without a valid seal are ignored."""
 
     def __init__(self, records: Records, notary: Notary) -> None:
+        super().__init__()
         self.records = records
         self._notary = notary
-        self._writing: set[asyncio.Task[None]] = set()
 
     def read(self, key: str, record: Mapping[str, Any]) -> Crash | None:
         """The crash in a record; None when its seal is not valid, or its time is REMEMBERED_S or more from now."""
@@ -70,17 +70,6 @@ class Crashes:
     def release(self, path: str) -> None:
         """Give a place back, in the background."""
         self.see_to(self._remove(path))
-
-    def see_to(self, writing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run `writing` in a task, which goes on if the caller is cancelled."""
-        task = asyncio.create_task(writing)
-        self._writing.add(task)
-        task.add_done_callback(self._writing.discard)
-        return task
-
-    async def settle(self) -> None:
-        """Wait until the tasks of `see_to` are done."""
-        await asyncio.gather(*self._writing, return_exceptions=True)
 
     async def _remove(self, path: str) -> None:
         with suppress(UnavailableError):  # the lease ends anyway
@@ -163,9 +152,7 @@ class Attempt:
         self._beating = asyncio.create_task(send_heartbeats(self._is_over, BEAT_S, self._beat))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._has_crashed:
             return
         await self._stop()

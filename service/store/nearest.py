@@ -17,6 +17,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from service.action import GRAPH, Action, differences
+from service.process.periodic import Background
 from tensorkiln.errors import UnavailableError
 from tensorkiln.limits import SHA256_PATTERN
 
@@ -64,24 +65,18 @@ def shown_salt(salt: str) -> str:
     return sha256(salt.encode()).hexdigest() if salt else ""
 
 
-class Nearest:
+class Nearest(Background):
     """The index in `records`. `is_there` says whether the program of an action digest is stored and believed."""
 
     def __init__(self, records: Records, is_there: Callable[[str], Awaitable[bool]]) -> None:
+        super().__init__()
         self._records = records
         self._is_there = is_there
         self._locks = tuple(asyncio.Lock() for _ in range(_LOCKS))
-        self._adding: set[asyncio.Task[None]] = set()
 
     def add(self, action: Action, scope: str) -> None:
         """Add `action`, which is stored, in the background: its answer does not wait. A failure is only logged."""
-        adding = asyncio.create_task(self._add_to_both(action, scope))
-        self._adding.add(adding)
-        adding.add_done_callback(self._adding.discard)
-
-    async def settle(self) -> None:
-        """Wait until everything is added."""
-        await asyncio.gather(*self._adding, return_exceptions=True)
+        self.see_to(self._add_to_both(action, scope))
 
     async def _add_to_both(self, action: Action, scope: str) -> None:
         entry = _Entry(digest=action.digest, components=shown(action))

@@ -31,14 +31,8 @@ COMMANDS = tuple(place.partition(":")[0] for name, place in _COMMANDS.items() if
 # What commands load when they have come so far.
 LATER = (
     *("tensorkiln.connections", "tensorkiln.runtime.executor", "httpcore2", "typer.rich_utils", "rich.markdown"),
-    *("llvmlite.binding", "numpy.random", "cryptography.hazmat.primitives.asymmetric.ed25519"),
-    *(
-        "anyio._backends._asyncio",
-        "tensorkiln.sdk.async_job",
-        "tensorkiln.trust.connected",
-        "encodings.idna",
-        "stringprep",
-    ),
+    *("llvmlite.binding", "numpy.random", "cryptography.hazmat.primitives.asymmetric.ed25519", "encodings.idna"),
+    *("anyio._backends._asyncio", "tensorkiln.sdk.async_job", "tensorkiln.trust.connected", "stringprep"),
 )
 SHARED = ("busy", "guarded", "home")
 

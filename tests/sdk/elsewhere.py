@@ -24,26 +24,10 @@ from types import ModuleType
 from typing import Any, Final
 
 PRELOADED: Final = (
-    *(
-        "concurrent.futures",
-        "ctypes",
-        "http.server",
-        "logging",
-        "multiprocessing",
-        "selectors",
-        "sqlite3",
-        "subprocess",
-    ),
-    *(
-        "cryptography.hazmat.primitives.asymmetric.ed25519",
-        "cuda.bindings.driver",
-        "flatbuffers",
-        "httpx2",
-        "llvmlite.binding",
-        "ml_dtypes",
-        "msgspec",
-    ),
-    *("numpy", "onnx", "packaging.version", "pydantic", "rich.console", "rich.table", "typer.testing", "zoneinfo"),
+    *("concurrent.futures", "ctypes", "http.server", "logging", "multiprocessing", "selectors", "sqlite3", "zoneinfo"),
+    *("cryptography.hazmat.primitives.asymmetric.ed25519", "cuda.bindings.driver", "flatbuffers", "httpx2", "numpy"),
+    *("llvmlite.binding", "ml_dtypes", "msgspec", "onnx", "packaging.version", "pydantic", "rich.console"),
+    *("rich.table", "subprocess", "typer.testing"),
 )
 OPTIONAL: Final = {"cuda", "flatbuffers", "jax", "jsonschema", "mcp", "mcp_types", "tinygrad", "torch"}
 """What an importer or a runtime needs beside the SDK, and says so when it is missing."""

@@ -82,9 +82,7 @@ def test_programs_for_several_targets_have_more_room(scripted: ScriptedServer, t
             client.submit(graph(), "cpu")
 
 
-def test_an_artifact_has_the_room_that_a_bundle_has(
-    scripted: ScriptedServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_artifact_may_fill_a_bundle(scripted: ScriptedServer, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tensorkiln.bundle.MAX_ARTIFACT_BYTES", MOST * 2)
     scripted.answers_with(of_size(MOST * 2 + 1), headers=CODED)
     with pytest.raises(LimitExceededError, match=f"{MOST * 2}"):

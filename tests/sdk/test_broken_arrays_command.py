@@ -64,9 +64,7 @@ BROKEN: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_file_that_is_no_array_is_one_line_and_wrong_usage(
-    kiln: Kiln, graph_file: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_file_that_is_no_array_is_wrong_usage(kiln: Kiln, graph_file: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(BROKEN[name]())
     refused = one_line(kiln("run", graph_file.name, "-i", name, "-s", "n=4"), 2)
     assert refused.startswith(f"error[request.invalid]: {name} cannot be read as .npy or .npz: ")

@@ -31,6 +31,8 @@ def test_a_bundle_runs_where_there_is_no_service(kiln: Kiln, tmp_path: Path, lay
     (expected,) = reference.evaluate(layer, *arrays, n=5)
     with np.load(tmp_path / "out.npz") as outputs:
         np.testing.assert_allclose(outputs["output_0"], expected, rtol=1e-5)
+    refused = complaint(kiln("run", "layer.kiln", "--random", "0", "--symbol", "n=5", "--fast-math"), 2)
+    assert "a bundle is compiled already" in refused
 
 
 def test_a_bundle_for_a_gpu_is_made_where_there_is_none(kiln: Kiln, tmp_path: Path) -> None:
@@ -69,9 +71,3 @@ def test_a_file_that_is_no_bundle_is_one_line_and_wrong_usage(kiln: Kiln, tmp_pa
     (tmp_path / "bad.kiln").write_text("{}")
     refused = complaint(kiln("run", "bad.kiln", "--random", "0"), 2)
     assert refused == "error[request.invalid]: bad.kiln is not a bundle: File is not a zip file\n"
-
-
-def test_an_option_of_the_compiler_is_refused_for_a_bundle(kiln: Kiln) -> None:
-    assert kiln("compile", "layer.json", "--bundle", "layer.kiln").returncode == 0
-    refused = complaint(kiln("run", "layer.kiln", "--random", "0", "--symbol", "n=5", "--fast-math"), 2)
-    assert "a bundle is compiled already" in refused

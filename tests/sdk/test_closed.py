@@ -109,9 +109,7 @@ def test_closing_while_calls_begin_and_end_says_nothing_else(scripted: ScriptedS
 
 
 @pytest.mark.parametrize("call", ["waits for its answer", "waits to be sent again"])
-async def test_a_call_of_a_task_ends_when_its_client_is_closed(
-    scripted: ScriptedServer, tmp_path: Path, call: str
-) -> None:
+async def test_a_task_ends_when_its_client_is_closed(scripted: ScriptedServer, tmp_path: Path, call: str) -> None:
     scripted.answers = [*CALLS[call][0]]
     client = AsyncClient(scripted.url, cache_dir=tmp_path, timeout_s=LONG_S)
     calling = asyncio.create_task(client.capabilities())

@@ -85,9 +85,7 @@ def test_a_repeated_request_sends_the_same_bytes_and_codes_them_once(
     assert made == [len(LARGE)]
 
 
-def test_a_service_that_refuses_the_coding_is_asked_plainly_from_then_on(
-    transport: Transport, scripted: ScriptedServer
-) -> None:
+def test_a_service_that_refuses_a_coding_is_asked_plainly(transport: Transport, scripted: ScriptedServer) -> None:
     scripted.refuses_with(415, "request.invalid", "Content-Encoding 'zstd'")
     scripted.answers_with(b"done")
     assert run(transport.post("/compile", LARGE)) == b"done"

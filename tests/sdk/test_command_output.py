@@ -20,6 +20,7 @@ from tests.sdk.scripted import ScriptedServer
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="redirects as POSIX's shell does")
 
 CLOSED, FULL, UNREAD = ">&-", ">/dev/full", "| true"
+DOCTOR = ("doctor", "--json")
 COMMANDS = [("validate", "layer.json"), ("compile", "layer.json"), ("--version",), ("compile", "--help")]
 NO_ROOM = "error[file]: [Errno 28] No space left on device: 'standard output'\n"
 
@@ -61,26 +62,15 @@ def redirected(tmp_path: Path, served: str, graph_file: Path, kiln: Kiln) -> Red
 # Each that has none is a start of Python: what is written by one library is written so for all commands.
 @pytest.mark.parametrize(
     ("redirection", "arguments"),
-    [*((UNREAD, command) for command in COMMANDS), *((CLOSED, command) for command in COMMANDS[1:])],
+    [
+        *((UNREAD, command) for command in (*COMMANDS, DOCTOR, ("doctor",))),
+        *((CLOSED, command) for command in (*COMMANDS[1:], DOCTOR)),
+    ],
 )
-def test_an_output_that_nobody_reads_changes_no_verdict(
-    redirected: Redirected, redirection: str, arguments: tuple[str, ...]
-) -> None:
+def test_an_unread_output_is_no_failure(redirected: Redirected, redirection: str, arguments: tuple[str, ...]) -> None:
     assert redirected(redirection, *arguments) == (0, "")
-
-
-@pytest.mark.parametrize(
-    ("redirection", "arguments"),
-    [(UNREAD, ("doctor",)), (UNREAD, ("doctor", "--json")), (CLOSED, ("doctor", "--json"))],
-)
-def test_the_exit_status_of_doctor_needs_no_reader(
-    redirected: Redirected, redirection: str, arguments: tuple[str, ...]
-) -> None:
-    assert redirected(redirection, *arguments) == (0, "")
-    assert redirected(redirection, *arguments, KILN_URL="http://127.0.0.1:1") == (1, "")
-
-
-DOCTOR = ("doctor", "--json")
+    if "doctor" in arguments:
+        assert redirected(redirection, *arguments, KILN_URL="http://127.0.0.1:1") == (1, "")
 
 
 @pytest.mark.parametrize(
@@ -111,9 +101,7 @@ def test_a_field_of_a_graph_does_nothing_to_a_terminal(kiln: Kiln, tmp_path: Pat
 
 
 @pytest.mark.parametrize("command", ["compile", "validate"])
-def test_a_problem_of_a_server_does_nothing_to_a_terminal(
-    kiln: Kiln, scripted: ScriptedServer, graph_file: Path, command: str
-) -> None:
+def test_problems_leave_terminals_alone(kiln: Kiln, scripted: ScriptedServer, graph_file: Path, command: str) -> None:
     scripted.refuses_with(422, "graph.invalid", f"{HOSTILE}\nnext", pointers=["/nodes/\x1b]0;title\x07\n"])
     refused = complaint(kiln(command, graph_file.name, url=scripted.url), 1)
     where = r"/nodes/\x1b]0;title\x07\x0a"

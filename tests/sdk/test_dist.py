@@ -38,9 +38,7 @@ def pairs(tmp_path: Path) -> set[tuple[str, str]]:
     return {(name, target) for name, targets in programs(tmp_path).items() for target in targets}
 
 
-def test_a_run_that_compiles_nothing_keeps_what_the_manifest_says_of_what_lies_there(
-    kiln_all: Kiln, graphs: Path, tmp_path: Path
-) -> None:
+def test_a_failed_run_keeps_the_entries_of_existing_files(kiln_all: Kiln, graphs: Path, tmp_path: Path) -> None:
     assert kiln_all("graphs", "-t", f"{V2},{V3}").returncode == 0
     before = programs(tmp_path)
     assert kiln_all("graphs", "-t", f"{V2},{V3}", url=NOWHERE).returncode == 3
@@ -56,9 +54,7 @@ def test_a_run_that_compiles_nothing_keeps_what_the_manifest_says_of_what_lies_t
     assert programs(tmp_path) == {"deep/two": before["deep/two"]}
 
 
-def test_runs_for_one_target_each_share_a_folder_and_graphs_that_are_gone_go(
-    kiln_all: Kiln, graphs: Path, tmp_path: Path
-) -> None:
+def test_runs_for_one_target_each_share_a_folder(kiln_all: Kiln, graphs: Path, tmp_path: Path) -> None:
     assert kiln_all("graphs", "-t", V2).returncode == 0
     assert kiln_all("graphs", "-t", V3).returncode == 0
     assert pairs(tmp_path) == {(name, target) for name in ("one", "deep/two") for target in (V2, V3)}

@@ -77,9 +77,7 @@ def test_a_service_that_is_not_there_is_a_failure_with_advice(doctor: Doctor, ur
     assert not parts.keys() & LAST
 
 
-def test_a_credential_is_tried_its_scopes_are_told_and_too_weak_an_isolation_is_a_failure(
-    doctor: Doctor, guarded: Guarded
-) -> None:
+def test_credentials_scopes_and_isolation_are_checked(doctor: Doctor, guarded: Guarded) -> None:
     status, parts = doctor(KILN_URL=guarded.url)
     assert (status, parts["credential"]["status"]) == (1, "fail")
     assert "KILN_API_KEY" in parts["credential"]["advice"]

@@ -49,12 +49,15 @@ def script(text: str, home: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_clients_share_one_service(home: Path) -> None:
+def test_clients_share_one_service_which_is_private_to_its_user(home: Path) -> None:
     with Client(cache_dir=home) as first, Client(cache_dir=home) as second:
         first.capabilities()
         started = pid_of(home)
         second.capabilities()
         assert pid_of(home) == started
+    socket = embedded_service(home, 60.0).address().socket
+    assert socket is not None
+    assert Path(socket).parent.stat().st_mode & 0o077 == 0
 
 
 def test_a_service_that_died_is_started_again(tmp_path: Path) -> None:
@@ -71,14 +74,6 @@ def test_a_service_that_died_is_started_again(tmp_path: Path) -> None:
     assert embedded_service(tmp_path, 60.0).pid is None
 
 
-def test_the_socket_is_private_to_its_user(home: Path) -> None:
-    with Client(cache_dir=home) as client:
-        client.capabilities()
-    socket = embedded_service(home, 60.0).address().socket
-    assert socket is not None
-    assert Path(socket).parent.stat().st_mode & 0o077 == 0
-
-
 def test_the_service_ends_when_its_process_is_killed(tmp_path: Path) -> None:
     text = """
     client.capabilities()
@@ -93,9 +88,7 @@ def test_the_service_ends_when_its_process_is_killed(tmp_path: Path) -> None:
     assert not Path(socket).parent.exists()
 
 
-def test_a_forked_child_starts_its_own_service_and_leaves_its_parents_alone_and_each_ends_with_its_process(
-    tmp_path: Path,
-) -> None:
+def test_a_forked_child_has_a_service_of_its_own_which_ends_with_it(tmp_path: Path) -> None:
     text = """
     client.capabilities()
     parents = pid()
@@ -145,9 +138,7 @@ def test_a_home_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     service.stop()
 
 
-def test_a_folder_called_service_in_the_working_directory_is_not_taken_for_the_service(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_local_folder_is_not_taken_for_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("service", "tensorkiln_server"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise RuntimeError('not yours')")
@@ -156,8 +147,6 @@ def test_a_folder_called_service_in_the_working_directory_is_not_taken_for_the_s
         assert client.capabilities()
     embedded_service(tmp_path / "home", 60.0).stop()
 
-
-needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="reads the state of a process from /proc")
 
 WATCHED = [sys.executable, "-m", "tensorkiln.parent_watchdog"]
 
@@ -179,10 +168,7 @@ PARENT = textwrap.dedent(
 )
 
 
-@needs_proc
-def test_a_watched_module_outlives_the_thread_that_started_it_but_not_a_killed_parent(
-    tmp_path: Path,
-) -> None:
+def test_a_watched_module_outlives_threads_but_not_its_parent(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     with subprocess.Popen([sys.executable, "-c", PARENT, str(folder)], stdout=subprocess.PIPE, text=True) as parent:

@@ -32,9 +32,7 @@ def is_stored(client: Client, wire: dict[str, Any]) -> bool:
     return client.explain(wire, V3)["actions"][0]["stored"]
 
 
-def test_a_program_comes_out_of_the_store_in_the_names_of_the_graph(
-    worker: Client, guarded: Guarded, tmp_path: Path
-) -> None:
+def test_a_stored_program_has_the_names_of_the_graph(worker: Client, guarded: Guarded, tmp_path: Path) -> None:
     (made,) = worker.compile_for(graph(rows=141), [V3])
     reader = guarded.key("acme", Scope.CACHE_READ)
     renamed = graph(rows=141, name="mine", symbol="k", first_var=7)
@@ -55,9 +53,7 @@ def test_a_program_comes_out_of_the_store_in_the_names_of_the_graph(
     asyncio.run(again())
 
 
-def test_a_program_that_is_evicted_while_it_is_looked_for_is_not_compiled_again(
-    worker: Client, guarded: Guarded, tmp_path: Path
-) -> None:
+def test_an_evicted_program_is_not_compiled_again(worker: Client, guarded: Guarded, tmp_path: Path) -> None:
     wire = graph(rows=143)
     (made,) = worker.compile_for(wire, [V3])
     key, asked = guarded.key("acme"), 0
@@ -82,9 +78,7 @@ def test_an_answer_for_other_targets_is_no_answer(scripted: ScriptedServer, tmp_
         client.stored(graph(), V3)
 
 
-def test_a_read_only_run_takes_what_is_stored_and_names_what_is_not(
-    kiln_all: Kiln, guarded: Guarded, worker: Client, tmp_path: Path
-) -> None:
+def test_a_read_only_run_compiles_nothing(kiln_all: Kiln, guarded: Guarded, worker: Client, tmp_path: Path) -> None:
     (tmp_path / "graphs").mkdir()
     for name, rows in (("old", 144), ("new", 145)):
         (tmp_path / "graphs" / f"{name}.json").write_text(json.dumps(graph(rows=rows)))

@@ -145,9 +145,7 @@ def test_ctrl_c_cancels_the_job_at_the_service(busy: Server, tmp_path: Path, is_
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_ctrl_c_cancels_a_job_that_its_client_has_not_heard_of_yet(
-    scripted: ScriptedServer, tmp_path: Path, is_async: bool
-) -> None:
+def test_ctrl_c_cancels_an_unheard_job(scripted: ScriptedServer, tmp_path: Path, is_async: bool) -> None:
     scripted.answers_with(told(), status=202, delay_s=0.5)
     scripted.answers_with(told("cancelled"))
     command = [sys.executable, "-W", "error", "-c", WAITING, scripted.url, str(tmp_path), str(is_async)]
@@ -198,9 +196,7 @@ def test_events_go_on_where_a_connection_was_lost(scripted: ScriptedServer, conn
 @pytest.mark.parametrize(
     "identifier", ["../../admin", "a b\n", "a\n", "http://evil/", "?x", "\xe9", "", " ", ".", "x" * 65, 7]
 )
-def test_an_id_that_is_no_part_of_a_url_is_refused(
-    scripted: ScriptedServer, tmp_path: Path, identifier: str | int
-) -> None:
+def test_an_id_that_is_no_path_is_refused(scripted: ScriptedServer, tmp_path: Path, identifier: str | int) -> None:
     scripted.answers_with(json.dumps({"id": identifier, "state": "queued"}).encode(), status=202)
     with Client(scripted.url, cache_dir=tmp_path) as client, pytest.raises(UnavailableError, match="at /id"):
         client.compile(graph(), "cpu", on_progress=lambda _: None)
@@ -216,9 +212,7 @@ def test_an_id_that_is_no_part_of_a_url_is_refused(
     ],
     ids=["no JSON", "deep", "a page"],
 )
-def test_responses_other_than_event_streams_are_refused(
-    scripted: ScriptedServer, tmp_path: Path, body: bytes, kind: str, said: str
-) -> None:
+def test_other_streams_are_refused(scripted: ScriptedServer, tmp_path: Path, body: bytes, kind: str, said: str) -> None:
     scripted.answers_with(told(), status=202)
     scripted.answers_with(body, headers={"Content-Type": kind}, stays_s=0.0)
     with Client(scripted.url, cache_dir=tmp_path) as client, pytest.raises(UnavailableError, match=said):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,9 +14,9 @@ import numpy as np
 import pytest
 
 from service.trust.keyring import Keyring
-from tensorkiln import AsyncClient, Client
+from tensorkiln import AsyncClient, Client, compiler_build
 from tensorkiln.build import Builder
-from tensorkiln.compiler_build import Build, build
+from tensorkiln.compiler_build import PARTS, Build, build
 from tensorkiln.embedded import embedded_service
 from tensorkiln.errors import NotFoundError, TensorkilnError
 from tensorkiln.graph import Graph
@@ -74,39 +75,29 @@ def test_keys_that_were_asked_for_long_ago_start_no_service(home: Path) -> None:
     assert not is_running(home)
 
 
-def other_build(home: Path) -> Any:
-    return mock.patch("tensorkiln.sdk.connection.build", return_value=Build("0" * 64, build().versions))
-
-
-def damaged(home: Path) -> Any:
-    for path in (home / "records").iterdir():
-        path.write_bytes(b"{}")
-    return mock.MagicMock()
-
-
-def revoked(home: Path) -> Any:
-    keys = Keyring(home / "keys")
+def revoke(keys: Keyring) -> None:
     keys.revoke(keys.signer().kid)
-    return mock.MagicMock()
 
 
-def without_its_key(home: Path) -> Any:
-    for path in (home / "keys").glob("*.jwk"):
+def unlink(paths: Iterable[Path]) -> None:
+    for path in [*paths]:
         path.unlink()
-    return mock.MagicMock()
 
 
-def evicted(home: Path) -> Any:
-    for path in (*(home / "programs").iterdir(), *(home / "artifacts").iterdir()):
-        path.unlink()
-    return mock.MagicMock()
+OTHER_BUILD = Build("0" * 64, build().versions)
+CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], object]] = {
+    "the build": lambda home, patch: patch.setattr("tensorkiln.sdk.connection.build", lambda: OTHER_BUILD),
+    "its records": lambda home, patch: [path.write_bytes(b"{}") for path in (home / "records").iterdir()],
+    "its programs": lambda home, patch: unlink([*(home / "programs").iterdir(), *(home / "artifacts").iterdir()]),
+    "the validity of its key": lambda home, patch: revoke(Keyring(home / "keys")),
+    "its key": lambda home, patch: unlink((home / "keys").glob("*.jwk")),
+}
 
 
-@pytest.mark.parametrize(
-    "change", [other_build, damaged, evicted, revoked, without_its_key], ids=lambda change: change.__name__
-)
-def test_kept_programs_are_requested_again(home: Path, change: Callable[[Path], Any]) -> None:
-    with change(home), Client(cache_dir=home) as client:
+@pytest.mark.parametrize("changed", CHANGES)
+def test_kept_programs_are_requested_again(home: Path, monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
+    CHANGES[changed](home, monkeypatch)
+    with Client(cache_dir=home) as client:
         program = client.compile(doubled())
         assert is_running(home)
         np.testing.assert_array_equal(program(np.ones(4, np.float32))[0], [2, 2, 2, 2])
@@ -142,9 +133,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_a_call_that_needs_a_service_is_refused(
-    scripted: ScriptedServer, connect: Connect, call: Callable[[Any], Any]
-) -> None:
+def test_offline_calls_are_refused(scripted: ScriptedServer, connect: Connect, call: Callable[[Any], Any]) -> None:
     scripted.answers_with()
     with pytest.raises(NotFoundError, match="offline"):
         call(connect(scripted.url, offline=True))
@@ -164,3 +153,25 @@ def test_no_service_is_started_for_a_client_that_is_offline(tmp_path: Path) -> N
     with Client(cache_dir=tmp_path, offline=True) as client, pytest.raises(NotFoundError, match="offline"):
         client.capabilities()
     assert embedded_service(tmp_path, 60.0).pid is None
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("other", ["0.0.1", None])
+def test_another_version_is_another_build(part: str, other: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def elsewhere(distribution: str) -> str:
+        if distribution != part:
+            return version(distribution)
+        if other is None:
+            raise PackageNotFoundError(distribution)
+        return other
+
+    here = build.__wrapped__()
+    monkeypatch.setattr(compiler_build, "version", elsewhere)
+    there = build.__wrapped__()
+    assert there.versions[part] == other or (other is None and there.versions[part] == "absent")
+    assert (there.build_id == here.build_id) == (there.versions == here.versions)
+    assert there.versions != here.versions or here.versions[part] == "absent"
+
+
+def test_the_assembler_is_a_part() -> None:
+    assert "nvidia-nvjitlink" in build().versions

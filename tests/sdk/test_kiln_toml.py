@@ -66,9 +66,7 @@ def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
     assert ModelSettings().with_flags({}, None, {}) == ModelSettings()
 
 
-def test_the_nearest_file_counts_up_to_the_folder_of_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_nearest_file_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     above = written(tmp_path, "")
     inner = written(tmp_path / "folder" / "inner", "")
     model = tmp_path / "folder" / "inner" / "deep" / "a.onnx"

@@ -150,9 +150,7 @@ async def test_kiln_mcp_runs_and_measures_on_this_machine(served: str) -> None:
         assert (failed, refused["error"]["at"][0]["value"]["b_var"]) == (True, 7)
 
 
-async def test_kiln_mcp_with_a_service_of_its_own_writes_reports_to_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_embedded_kiln_mcp_writes_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KILN_HOME", str(tmp_path / "home"))
     async with talking(stdio("")) as (call, names):
         assert names == documented("kiln mcp")

@@ -183,9 +183,7 @@ def test_bounds_that_torch_does_not_have_are_wrong_usage(kiln: Kiln, tmp_path: P
 
 @pytest.mark.parametrize("suffix", [*CASES, ".kilnmodel"])
 @pytest.mark.parametrize("content", [b"", b"\x00\xff no model", b"PK\x03\x04", b"ML\xefR\x0dnone"])
-def test_a_file_that_is_no_model_is_refused_by_its_name(
-    kiln: Kiln, tmp_path: Path, suffix: str, content: bytes
-) -> None:
+def test_noise_is_refused_by_its_file_name(kiln: Kiln, tmp_path: Path, suffix: str, content: bytes) -> None:
     (tmp_path / f"noise{suffix}").write_bytes(content)
     refused = kiln("validate", f"noise{suffix}")
     assert (refused.returncode, refused.stdout) == (2 if suffix == ".kilnmodel" else 1, "")
@@ -222,9 +220,7 @@ def test_bounds_are_read_by_name() -> None:
     ("suffix", "command"),
     [(".onnx", "tensorkiln[onnx]"), (".jax", "tensorkiln[jax]"), (".jaxexport", "tensorkiln[jax]")],
 )
-def test_a_package_that_is_not_installed_is_named_with_its_command(
-    monkeypatch: pytest.MonkeyPatch, suffix: str, command: str
-) -> None:
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, suffix: str, command: str) -> None:
     def no_client() -> NoReturn:
         raise AssertionError("nothing is asked of a service")
 

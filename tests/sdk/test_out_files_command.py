@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.sdk.conftest import Kiln, complaint, one_line, refusal
+from tests.sdk.conftest import Kiln, complaint, one_line
 
 BEFORE = b"what an earlier run has written"
 
@@ -20,12 +20,27 @@ BEFORE = b"what an earlier run has written"
 pytestmark = pytest.mark.usefixtures("graph_file")
 
 
-def test_programs_that_cannot_be_written_leave_those_of_before(kiln: Kiln, tmp_path: Path) -> None:
-    (tmp_path / "out.json").write_bytes(BEFORE)
-    failed = refusal(kiln("compile", "layer.json", "-o", "out.json", file_bytes=1000), 2)
-    assert failed == "error[file]: 'out.json' cannot be written: File too large; make room, or write elsewhere.\n"
-    assert (tmp_path / "out.json").read_bytes() == BEFORE
-    assert not list(tmp_path.glob(".out.json*"))
+COMPILE, RUN = ("compile", "layer.json"), ("run", "layer.json", "--random", "0", "-s", "n=64")
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "said"),
+    [
+        ("out.json", COMPILE, "File too large; make room, or write elsewhere.\n"),
+        ("out.npy", RUN, ""),
+        ("out.npz", RUN, ""),
+    ],
+)
+def test_an_output_that_cannot_be_written_leaves_that_of_before(
+    kiln: Kiln, tmp_path: Path, name: str, command: tuple[str, ...], said: str
+) -> None:
+    assert kiln(*command, "-o", name, file_bytes=40_000).returncode == 0
+    assert (tmp_path / name).exists()
+    (tmp_path / name).write_bytes(BEFORE)
+    failed = one_line(kiln(*command, "-o", name, file_bytes=500), 2)
+    assert failed.startswith(f"error[file]: '{name}' cannot be written: {said}")
+    assert (tmp_path / name).read_bytes() == BEFORE
+    assert not list(tmp_path.glob(f".{name}*"))
 
 
 def test_code_that_cannot_be_written_leaves_that_of_before(kiln: Kiln, tmp_path: Path) -> None:
@@ -36,21 +51,7 @@ def test_code_that_cannot_be_written_leaves_that_of_before(kiln: Kiln, tmp_path:
     assert {path.name: path.read_bytes() for path in (tmp_path / "code").iterdir()} == before
 
 
-@pytest.mark.parametrize("name", ["out.npy", "out.npz"])
-def test_outputs_that_cannot_be_written_leave_those_of_before(kiln: Kiln, tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(BEFORE)
-    done = kiln("run", "layer.json", "--random", "0", "-s", "n=64", "-o", name, file_bytes=40_000)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / name).read_bytes() != BEFORE
-    (tmp_path / name).write_bytes(BEFORE)
-    failed = one_line(kiln("run", "layer.json", "--random", "0", "-s", "n=64", "-o", name, file_bytes=500), 2)
-    assert failed.startswith(f"error[file]: '{name}' cannot be written: ")
-    assert (tmp_path / name).read_bytes() == BEFORE
-
-
-def test_a_file_keeps_its_permissions_and_a_new_one_has_those_of_the_user(
-    served: str, graph_file: Path, tmp_path: Path
-) -> None:
+def test_a_file_keeps_its_permissions(served: str, graph_file: Path, tmp_path: Path) -> None:
     compiling = [sys.executable, "-W", "error", "-m", "tensorkiln.cli", "compile", graph_file.name, "--url", served]
     environment = {**os.environ, "KILN_HOME": str(tmp_path / "home")}
     (tmp_path / "old.json").write_bytes(BEFORE)

@@ -116,7 +116,7 @@ portal().call(asyncio.sleep(0))
 draw = random.Random(0)
 interrupted = 0
 signal.signal(signal.SIGALRM, signal.default_int_handler)
-end = time.monotonic() + 1
+end = time.monotonic() + 0.3
 while time.monotonic() < end or not interrupted:
     try:
         signal.setitimer(signal.ITIMER_REAL, draw.uniform(1e-5, 6e-4))
@@ -152,9 +152,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(600, "interrupted\n"), (0, "gave up the job\ninterrupted\n")])
-def test_a_signal_that_wakes_nobody_is_seen_and_a_result_that_it_keeps_from_the_caller_undone(
-    seconds: int, said: str
-) -> None:
+def test_a_signal_that_wakes_nobody_is_seen(seconds: int, said: str) -> None:
     """As one is that comes between the last look at signals and the wait."""
     command = [sys.executable, "-c", UNSEEN.replace("{seconds}", str(seconds))]
     assert subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout == said

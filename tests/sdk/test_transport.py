@@ -142,7 +142,7 @@ import sys
 from tensorkiln import Client
 from tensorkiln.errors import UnavailableError
 try:
-    Client("http://127.0.0.1:1", cache_dir=sys.argv[1]).capabilities()
+    Client("http://127.0.0.1:1", timeout_s=1, cache_dir=sys.argv[1]).capabilities()
 except UnavailableError:
     print("unavailable")
 """

@@ -93,13 +93,11 @@ def test_an_interrupted_call_waits_for_its_cleanup(interrupting: Interrupting, e
     assert undone == (["done"] if error is None else [])
 
 
-def test_slow_cleanup_is_finished_in_the_background(
-    interrupting: Interrupting, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_cleanup_ends_in_the_background(interrupting: Interrupting, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "SETTLE_S", 0.05)
     undone: list[str] = []
     with pytest.raises(KeyboardInterrupt):
-        after(1.0, undone, interrupting=interrupting)
+        after(0.4, undone, interrupting=interrupting)
     assert undone == []
     while not undone:
         time.sleep(0.02)
@@ -120,9 +118,7 @@ def raised(request: pytest.FixtureRequest) -> Generator[type[BaseException]]:
     signal.signal(signal.SIGINT, before)
 
 
-def test_the_next_request_waits_for_none_that_was_left(
-    scripted: ScriptedServer, tmp_path: Path, raised: type[BaseException]
-) -> None:
+def test_left_requests_delay_no_other(scripted: ScriptedServer, tmp_path: Path, raised: type[BaseException]) -> None:
     def interrupt() -> None:
         arrived(scripted, 1)
         os.kill(os.getpid(), signal.SIGINT)
@@ -171,9 +167,7 @@ def stopped(server: Server) -> int:
 
 @pytest.mark.xdist_group("sdk interrupted")
 @pytest.mark.parametrize("kind", ["Client", "AsyncClient"])
-def test_ctrl_c_ends_the_compile_at_the_service_though_the_program_goes_on(
-    server: Server, tmp_path: Path, kind: str
-) -> None:
+def test_ctrl_c_ends_the_compile_though_the_program_goes_on(server: Server, tmp_path: Path, kind: str) -> None:
     wire = tmp_path / "graph.json"
     wire.write_text(json.dumps(chain(4, 750)))
     command = [sys.executable, "-W", "error", "-c", SCRIPT, server.url, str(tmp_path / "client"), str(wire), kind]

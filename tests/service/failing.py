@@ -23,30 +23,9 @@ STAGE: Final = "codegen"
 """That in which everything fails, be it a compile or what reads its request."""
 COMPILE, READ = 1, 2
 NAMES: Final = (
-    "segfault",
-    "abort",
-    "illegal_instruction",
-    "bus_error",
-    "throw",
-    "spin",
-    "hang",
-    "stop",
-    "eat_memory",
-    "eat_8_gib",
-    "eat_native_memory",
-    "overflow_stack",
-    "exit",
-    "output",
-    "stderr",
-    "garbage",
-    "garbled_json",
-    "garbled_error",
-    "half_a_frame",
-    "close_socket",
-    "big_file",
-    "many_files",
-    "refuse",
-    "few_operations",
+    *("segfault", "abort", "illegal_instruction", "bus_error", "throw", "spin", "hang", "stop", "eat_memory"),
+    *("eat_8_gib", "eat_native_memory", "overflow_stack", "exit", "output", "stderr", "garbage", "garbled_json"),
+    *("garbled_error", "half_a_frame", "close_socket", "big_file", "many_files", "refuse", "few_operations"),
 )
 _VAR: Final = 1 << 20
 _ALWAYS: Final = "always:"

@@ -63,10 +63,6 @@ def segfault(outlet: Outlet) -> None:
     ctypes.string_at(0)
 
 
-def abort(outlet: Outlet) -> NoReturn:
-    os.abort()
-
-
 def illegal_instruction(outlet: Outlet) -> None:
     """Machine code whose first instruction is defined to be none: ud2, or udf."""
     code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
@@ -83,21 +79,11 @@ def bus_error(outlet: Outlet) -> None:
         pages.read(1)
 
 
-def throw(outlet: Outlet) -> None:
-    """A C++ exception that nobody catches."""
-    ctypes.PyDLL("libstdc++.so.6")._ZSt21__throw_runtime_errorPKc(b"thrown on purpose")
-
-
 def spin(outlet: Outlet) -> None:
     """A native loop without end that keeps the interpreter's lock: a jump to itself."""
     spin = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     spin.write(b"\xeb\xfe" if platform.machine() == "x86_64" else b"\x00\x00\x00\x14")
     ctypes.PYFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(spin)))()
-
-
-def hang(outlet: Outlet) -> None:
-    """PyDLL keeps the interpreter's lock, as a pass manager does: nothing in Python can interrupt it."""
-    ctypes.PyDLL(None).pause()
 
 
 def eat_memory(outlet: Outlet) -> NoReturn:
@@ -130,10 +116,6 @@ def overflow_stack(outlet: Outlet) -> None:
     libc.qsort(items, 2, 4, callback)
 
 
-def exit(outlet: Outlet) -> NoReturn:
-    os._exit(3)
-
-
 def output(outlet: Outlet) -> NoReturn:
     chunk = bytes(MIB)
     number = 0
@@ -147,27 +129,6 @@ def stderr(outlet: Outlet) -> NoReturn:
         os.write(2, b"x" * (64 << 10))
     os.write(2, b"the last words")
     os.abort()
-
-
-def garbage(outlet: Outlet) -> NoReturn:
-    outlet.raw(b"\xff" * 64)
-    os._exit(0)
-
-
-def garbled_json(outlet: Outlet) -> NoReturn:
-    outlet.raw(frames.encode(frames.DONE, b"[" * 100_000))
-    os._exit(0)
-
-
-def garbled_error(outlet: Outlet) -> NoReturn:
-    """A problem that is the service's, not the request's, with details that are none."""
-    outlet.raw(frames.encode_json(frames.FAILED, {"code": "infra.unavailable", "details": 3}))
-    os._exit(0)
-
-
-def half_a_frame(outlet: Outlet) -> NoReturn:
-    outlet.raw(frames.encode(frames.PART, bytes(64))[:32])
-    os._exit(0)
 
 
 def close_socket(outlet: Outlet) -> None:
@@ -190,10 +151,6 @@ def many_files(outlet: Outlet) -> NoReturn:
         number += 1
 
 
-def stop(outlet: Outlet) -> None:
-    os.kill(os.getpid(), signal.SIGSTOP)
-
-
 def refuse(outlet: Outlet) -> NoReturn:
     """What a pass does that cannot lower the third node of the canonical graph."""
     raise DiagnosticError("The compiler refuses /nodes/2.", pointers=["/nodes/2/in_var"], details={"stage": STAGE})
@@ -206,4 +163,24 @@ def few_operations(outlet: Outlet) -> None:
     boundary.__dict__["MAX_OPERATIONS"] = 20
 
 
-FAILURES: Final[dict[str, Callable[[Outlet], None]]] = {name: globals()[name] for name in NAMES}
+def garble(outlet: Outlet, answer: bytes) -> NoReturn:
+    outlet.raw(answer)
+    os._exit(0)
+
+
+PROBLEM: Final = {"code": "infra.unavailable", "details": 3}
+"""One that is the service's, not the request's, with details that are none."""
+SHORT: Final[dict[str, Callable[[Outlet], object]]] = {
+    "abort": lambda outlet: os.abort(),
+    # A C++ exception that nobody catches.
+    "throw": lambda outlet: ctypes.PyDLL("libstdc++.so.6")._ZSt21__throw_runtime_errorPKc(b"thrown on purpose"),
+    # PyDLL keeps the interpreter's lock, as a pass manager does: nothing in Python can interrupt it.
+    "hang": lambda outlet: ctypes.PyDLL(None).pause(),
+    "exit": lambda outlet: os._exit(3),
+    "stop": lambda outlet: os.kill(os.getpid(), signal.SIGSTOP),
+    "garbage": lambda outlet: garble(outlet, b"\xff" * 64),
+    "garbled_json": lambda outlet: garble(outlet, frames.encode(frames.DONE, b"[" * 100_000)),
+    "garbled_error": lambda outlet: garble(outlet, frames.encode_json(frames.FAILED, PROBLEM)),
+    "half_a_frame": lambda outlet: garble(outlet, frames.encode(frames.PART, bytes(64))[:32]),
+}
+FAILURES: Final = {name: SHORT.get(name) or globals()[name] for name in NAMES}

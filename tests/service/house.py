@@ -8,18 +8,25 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from service.engine.compiles import Compiles
+from service.engine.explain import Tunings
 from service.engine.job_work import JobWork
 from service.engine.jobs import Jobs
-from service.engine.order import OnProgress
+from service.engine.order import CompileEngine, OnProgress
+from service.fairness.lane import FairLane
 from service.fairness.shares import Shares
-from service.fairness.turns import Fairness
+from service.fairness.turns import Fairness, Turns
 from service.identity.caller import LOCAL, acting_as, caller
+from service.identity.keyring import Keyring
 from service.identity.register import TenantRecord
+from service.identity.tenancy import Tenancy
 from service.process.memory_limit import MemoryLimit
 from service.settings import Settings
 from service.store.blobs import Blobs, Bodies
 from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import ObjectStore, open_store
+from service.store.nearest import Nearest
+from service.store.programs import Programs
 from service.store.records import Records
 from service.wire.body import Body
 
@@ -56,6 +63,13 @@ async def endless(body: Body, on_progress: OnProgress) -> bytes:
 def bodies_in(store: ObjectStore) -> Bodies:
     """The bodies of jobs in a store."""
     return Bodies(Blobs(store), lambda: caller().tenant, MemoryLimit(4096))
+
+
+def compiles_by(engine: CompileEngine, lane: FairLane, home: Path, records: Records, programs: Programs) -> Compiles:
+    """Compiles of the tenants of this home by an engine, which have turns in a lane."""
+    keyring = Keyring(home / "identity")
+    tenancy, nearest = Tenancy(keyring, records, ""), Nearest(records, programs.has)
+    return Compiles(engine, Turns(lane, keyring.tenant), tenancy, programs, nearest, Tunings(tenancy, programs))
 
 
 class House:

@@ -11,7 +11,6 @@ import time
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import httpx2
@@ -24,7 +23,7 @@ from tests.service.forked import forked_services
 
 JSON = {"Content-Type": "application/json"}
 TIGHT: dict[str, Any] = {
-    "compile_deadline_s": 10,
+    "compile_deadline_s": 5,
     "compile_memory_mib": 256,
     "compile_file_mib": 8,
     "compile_output_mib": 32,
@@ -151,9 +150,7 @@ class Server:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 

@@ -51,9 +51,7 @@ async def test_an_order_of_another_build_comes_to_an_error_that_stays(tmp_path: 
     assert not isinstance(error, InfrastructureError)
 
 
-async def test_nothing_is_left_of_an_order_that_is_taken_back_as_the_worker_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_order_taken_back_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     beat = Ledger.beat
 
     async def late(self: Ledger, task: Task, state: State) -> None:
@@ -76,9 +74,7 @@ async def test_nothing_is_left_of_an_order_that_is_taken_back_as_the_worker_writ
 
 
 @pytest.mark.parametrize("is_told_to_end", [True, False])
-async def test_a_worker_has_as_many_orders_as_places_and_sees_them_through_or_gives_them_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_told_to_end: bool
-) -> None:
+async def test_a_worker_fills_its_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_told_to_end: bool) -> None:
     may_end = asyncio.Event()
 
     async def made(*_: object) -> Made:

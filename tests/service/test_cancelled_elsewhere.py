@@ -87,9 +87,7 @@ async def told(jobs: Jobs, identifier: str, last: str = "") -> list[Event]:
 
 
 @pytest.mark.parametrize("who", ["gives it up", "ends it"])
-async def test_followers_get_every_event_once_and_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str
-) -> None:
+async def test_followers_get_every_event_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str) -> None:
     if who == "ends it":
         monkeypatch.setattr(engine_jobs, "BEAT_S", 60.0)  # It is done before its service has looked around.
     two = Two(tmp_path)
@@ -112,9 +110,7 @@ async def test_followers_get_every_event_once_and_the_end(
             assert await told(jobs, job, heard[-1].id) == []
 
 
-async def test_events_resume_at_another_service_without_repetition(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_events_resume_at_another_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     two = Two(tmp_path)
     async with two.running() as job:
         monkeypatch.setattr(engine_jobs, "TELL_S", 0.02)
@@ -189,9 +185,7 @@ async def test_its_service_tells_the_end_before_it_has_looked_around(tmp_path: P
 
 
 @pytest.mark.parametrize(("queue_ms", "ago_s"), [(1500.0, 60.0), (1500.0, -0.5), (None, 60.0)])
-async def test_its_figures_are_those_that_its_service_told(
-    tmp_path: Path, queue_ms: float | None, ago_s: float
-) -> None:
+async def test_its_figures_are_those_of_its_service(tmp_path: Path, queue_ms: float | None, ago_s: float) -> None:
     house = House(tmp_path)
     await house.job_records.beat("another")
     running = replace(LEFT, owner="another", accepted=time.time() - ago_s, queue_ms=queue_ms)

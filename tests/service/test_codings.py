@@ -177,9 +177,10 @@ def test_an_unknown_coding_is_answered_with_those_that_are_known(server: Server)
     assert stated["limits"]["body_ratio"] == MAX_RATIO
 
 
-def test_a_coded_body_in_a_reproducer_is_stored_plain(server: Server) -> None:
+def test_a_crash_while_a_coded_body_is_read_leaves_it_plain_in_a_reproducer(server: Server) -> None:
     body = failing(encoded(compile_body(graph("exp2", rows=22))), "prepare:segfault")
-    answer = server.post("/compile", zstd.compress(body), Content_Encoding="zstd")
-    reproducer = answer.json()["details"]["reproducer"]
-    assert reproducer == sha256(body).hexdigest()
-    assert server.http.get(f"/artifacts/{reproducer}").content == body
+    problem = server.post("/compile", zstd.compress(body), Content_Encoding="zstd").json()
+    assert (problem["code"], problem["details"]["signal"]) == ("compile.crashed", "SIGSEGV")
+    assert problem["details"]["reproducer"] == sha256(body).hexdigest()
+    assert server.http.get(f"/artifacts/{sha256(body).hexdigest()}").content == body
+    assert server.compile(encoded(compile_body())).status_code == 200

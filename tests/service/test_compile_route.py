@@ -9,7 +9,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
-import httpx2
 import numpy as np
 import pytest
 
@@ -17,6 +16,7 @@ from service.engine.answers import programs_of
 from service.engine.compiles import Compiled, Compiles
 from service.engine.order import OnProgress, Wanted
 from service.engine.reader import Prepared
+from service.routes.compile import MAX_WAIT_S, Preference, parse_prefer
 from service.sandbox.frames import Message
 from service.sandbox.tasks.prepare import prepare
 from tensorkiln.compiler_build import build
@@ -26,7 +26,6 @@ from tensorkiln.spec import CompiledProgram
 from tests.service.bodies import V3, compile_body, encoded, graph
 from tests.service.server import Server, cache
 from tests.service.stored import at_rest
-from tests.service.test_store import flip
 from tests.settled import settled
 
 
@@ -58,26 +57,6 @@ def test_a_compiled_graph_runs_with_its_own_names(server: Server) -> None:
     np.testing.assert_array_equal(negated, -x)
 
 
-def test_a_scatter_that_combines_is_compiled_and_its_stated_defaults_change_nothing(server: Server) -> None:
-    nodes: list[dict[str, Any]] = [
-        {"node": "placeholder", "out_var": var, "dtype": dtype, "shape": [size]}
-        for var, (dtype, size) in enumerate((("int64", 4), ("float32", 4), ("float32", 3)))
-    ]
-    put = {"node": "scatter", "indices_var": 0, "updates_var": 1, "axis": 0, "shape": [3]}
-
-    def compiled(**fields: Any) -> CompiledProgram:
-        made = [*nodes, {**put, **fields, "out_var": 3, "dtype": "float32"}]
-        wire = {"schema": 1, "name": "put", "nodes": made, "input_vars": [0, 1, 2], "output_vars": [3]}
-        (program,) = server.compile(encoded(compile_body(wire))).json()["programs"]
-        return CompiledProgram.model_validate(program)
-
-    assert compiled().digest == compiled(init_var=None, reduction="none").digest
-    added = Program(compiled(init_var=2, reduction="add"), lambda of: server.http.get(f"/artifacts/{of}").content)
-    updates, x = np.array([1, 2, 4, 8], np.float32), np.array([10, 20, 30], np.float32)
-    (found,) = added(np.array([2, 0, 2, -1]), updates, x)
-    np.testing.assert_array_equal(found, [12, 20, 35])
-
-
 @pytest.mark.xdist_group("pair")
 def test_the_reason_of_a_miss_names_what_differs(pair: tuple[Server, Server], unusual: Server) -> None:
     server, other_server = pair
@@ -104,14 +83,6 @@ def test_a_repeated_answer_differs_in_its_cache_alone(server: Server) -> None:
     for each in first["programs"]:
         each["cache"] = {"status": "hit", "reason": "same request", "nearest": None, "differs": []}
     assert second == first
-
-
-def test_the_order_of_nodes_does_not_matter_and_the_outputs_keep_theirs(server: Server) -> None:
-    left = server.compile(encoded(compile_body(graph("log2")))).json()["programs"][0]
-    right = server.compile(encoded(compile_body(graph("log2", reverse=True)))).json()["programs"][0]
-    assert right["cache"] == {"status": "hit", "reason": "same action", "nearest": None, "differs": []}
-    assert right["digest"] == left["digest"]
-    assert [binding["var"] for binding in right["outputs"]] == [binding["var"] for binding in left["outputs"]]
 
 
 def test_several_targets_give_several_programs_in_their_order(server: Server) -> None:
@@ -155,33 +126,6 @@ def test_stages_are_kept_when_asked_for(server: Server) -> None:
     assert server.http.get(f"/programs/{digest}/stages/nonsense").json()["code"] == "request.not_found"
 
 
-def check_answer(server: Server, answer: httpx2.Response, kernels: list[Any]) -> None:
-    assert answer.status_code == 200, answer.text
-    (program,) = answer.json()["programs"]
-    assert program["kernels"] == kernels
-    for kernel in kernels:
-        content = server.http.get(f"/artifacts/{kernel['artifact']}")
-        assert sha256(content.content).hexdigest() == kernel["artifact"]
-
-
-def test_damaged_entries_are_compiled_again(home: Path) -> None:
-    body = encoded(compile_body())
-    with Server(home) as server:
-        kernels = server.compile(body).json()["programs"][0]["kernels"]
-        # Of one that has just begun, tests/faults/test_heal.py has every kind of file in each of these ways.
-        for path in (path for path in stored(server) if path.name != "canary"):
-            flip(path)
-            check_answer(server, server.compile(body), kernels)
-            # Spaces make it another request for the same action, which is not answered from memory.
-            check_answer(server, server.compile(body + b" "), kernels)
-        for path in stored(server):
-            path.unlink()
-        answer = server.compile(body)
-        assert cache(answer)[0] == "miss"
-        check_answer(server, answer, kernels)
-        assert cache(server.compile(body)) == ("hit", "same request")
-
-
 class Unsaid:
     """An outlet for a job that nobody listens to."""
 
@@ -213,3 +157,43 @@ async def test_when_one_target_fails_the_others_are_given_up() -> None:
     await settled()
     assert begun == [0, 1, 2]
     assert len(given_up) == 2
+
+
+@pytest.mark.parametrize(
+    ("headers", "understood"),
+    [
+        (["respond-async"], Preference(0, "respond-async")),
+        (["Respond-Async"], Preference(0, "respond-async")),
+        (["wait=5"], Preference(5, "wait=5")),
+        (["wait = 5"], Preference(5, "wait=5")),
+        (['wait="5"'], Preference(5, "wait=5")),
+        (["wait=0"], Preference(0, "wait=0")),
+        (["respond-async, wait=10"], Preference(10, "respond-async, wait=10")),
+        (["respond-async", "wait=10"], Preference(10, "respond-async, wait=10")),
+        (["wait=10;x=y, respond-async; a"], Preference(10, "respond-async, wait=10")),
+        (["wait=3, wait=9"], Preference(3, "wait=3")),
+        (["return=minimal, wait=3"], Preference(3, "wait=3")),
+        (["wait=999999"], Preference(MAX_WAIT_S, f"wait={MAX_WAIT_S}")),
+        (["wait=99999999999"], Preference(MAX_WAIT_S, f"wait={MAX_WAIT_S}")),
+        (["wait=" + "9" * 5000], Preference(MAX_WAIT_S, f"wait={MAX_WAIT_S}")),
+        (["wait=" + "0" * 5000 + "7"], Preference(7, "wait=7")),
+        (["wait=soon, respond-async"], Preference(0, "respond-async")),
+        (['foo="x, wait=9, y", wait=3'], Preference(3, "wait=3")),
+        (['foo="a\\", wait=9", wait=3'], Preference(3, "wait=3")),
+        (['wait=3; by="x, wait=9"'], Preference(3, "wait=3")),
+        ([], None),
+        *(([ignored], None) for ignored in ("", "return=minimal", "wait", "wait=-1", "wait=1.5", "wait=soon", "==")),
+        *(([ignored], None) for ignored in ("wait=\u0665", 'foo="x, respond-async, y"', 'foo="x, respond-async')),
+    ],
+)
+def test_preferences_are_understood_or_change_nothing(headers: list[str], understood: Preference | None) -> None:
+    assert parse_prefer(headers) == understood
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["a=" + " " * (1 << 20) + '"', 'a="\\"' + '\\"' * (1 << 19), '"' * (1 << 20), f"wait={'0' * (1 << 20)}s"],
+    ids=["spaces", "escapes", "quotes", "digits"],
+)
+def test_a_header_of_a_megabyte_is_as_soon_ignored(header: str) -> None:
+    assert parse_prefer([header]) is None

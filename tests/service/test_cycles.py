@@ -76,9 +76,7 @@ CASES: dict[str, tuple[str, bytes, dict[str, str], int]] = {
 }
 
 
-def test_no_cycle_holds_the_body_of_a_request_or_what_its_process_sent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_cycle_holds_a_body_or_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spawn, "start", start_failing())
     # The process of the tests has more in memory than a service.
     settings = Settings(home=tmp_path, compile_output_mib=8, memory_mib=1 << 20)

@@ -80,9 +80,7 @@ def send(server: Server, example: Example, variables: dict[str, str]) -> httpx2.
 
 
 @pytest.mark.parametrize("example", examples(), ids=lambda example: example.request.splitlines()[0])
-def test_an_example_is_answered_as_the_document_says(
-    server: Server, variables: dict[str, str], example: Example
-) -> None:
+def test_an_example_is_answered_as_documented(server: Server, variables: dict[str, str], example: Example) -> None:
     answer = send(server, example, variables)
     assert answer.status_code == example.status, answer.text
     if example.kind != "json":

@@ -49,12 +49,7 @@ def check(answer: Any, status: int, code: str) -> dict[str, Any]:
         (b'{"graph": {}, "target": "cpu:native"}', 400, "request.invalid", ["/target"]),
         (b'{"graph": {}, "target": ["cpu", "gpu"]}', 400, "request.invalid", ["/target/1"]),
         (b'{"graph": {}, "target": "cpu", "options": 1}', 400, "request.invalid", ["/options"]),
-        (
-            b'{"graph": {}, "target": "cpu", "options": {"fast_math": 1}}',
-            400,
-            "request.invalid",
-            ["/options/fast_math"],
-        ),
+        (b'{"graph":{},"target":"cpu","options":{"fast_math": 1}}', 400, "request.invalid", ["/options/fast_math"]),
         (b'{"graph": {}, "target": "cpu", "options": {"faster": true}}', 400, "request.invalid", ["/options/faster"]),
         (encoded(compile_body(target=["cpu"] * 17)), 413, "limit.exceeded", ["/target"]),
         (b'{"graph": [], "target": "cpu"}', 422, "graph.invalid", None),
@@ -92,14 +87,16 @@ def test_validation_refuses_the_same_graphs(server: Server) -> None:
         ("GET", "/artifacts/..%2f..%2fetc%2fpasswd", 404, "request.not_found"),
         ("GET", f"/artifacts/{'A' * 64}", 422, "request.invalid"),
         ("GET", "/artifacts/short", 422, "request.invalid"),
+        *((method, f"/jobs/{'0' * 32}", 404, "request.not_found") for method in ("GET", "DELETE")),
+        ("GET", f"/jobs/{'0' * 32}/events", 404, "request.not_found"),
+        *((method, "/jobs/nonsense", 422, "request.invalid") for method in ("GET", "DELETE")),
+        ("GET", "/jobs/nonsense/events", 422, "request.invalid"),
         ("GET", f"/programs/{'0' * 64}/stages/.hidden", 422, "request.invalid"),
         ("GET", "/compile", 405, "request.invalid"),
         ("DELETE", f"/artifacts/{'0' * 64}", 405, "request.invalid"),
     ],
 )
-def test_errors_of_the_framework_are_problem_documents(
-    server: Server, method: str, path: str, status: int, code: str
-) -> None:
+def test_framework_errors_are_problems(server: Server, method: str, path: str, status: int, code: str) -> None:
     answer = server.http.request(method, path)
     check(answer, status, code)
     if status == 405:

@@ -13,7 +13,6 @@ from service.action import Action
 from service.store.evict import Bounds, evict
 from service.store.nearest import MAX_OF_GRAPH, MAX_OF_TARGET, Nearest, Neighbour, entries_of
 from service.store.records import Records
-from tests.identity.guarded import Guarded, program
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.server import Server
 from tests.service.test_store import DAMAGES
@@ -82,28 +81,6 @@ def test_differences_are_explained_with_values(patient: Server, unusual: Server)
     assert "a secret" not in str(salted)
 
 
-def test_targets_are_explained_in_their_order_and_nothing_is_compiled(server: Server) -> None:
-    body = compile_body(graph("exp2", rows=37), target=["cpu:aarch64", "cpu:x86-64-v2"])
-    for _ in range(2):
-        actions = server.post("/explain", encoded(body)).json()["actions"]
-        assert [action["components"]["target"]["cpu"] for action in actions] == ["generic", "x86-64-v2"]
-        assert [action["stored"] for action in actions] == [False, False]
-
-
-@pytest.mark.xdist_group("guarded")
-def test_a_tenant_is_explained_its_own_programs_alone(guarded: Guarded) -> None:
-    mine, theirs = guarded.key("explained"), guarded.key("unexplained")
-    made = program(guarded.send(mine, "POST", "/compile", encoded(compile_body())))
-    for body in (compile_body(), compile_body(fast_math=True), compile_body(graph("sqrt"))):
-        (other,) = guarded.send(theirs, "POST", "/explain", encoded(body)).json()["actions"]
-        assert other["stored"] is False
-        unexplained = {"status": "miss", "reason": "first request", "nearest": None, "differs": []}
-        assert (other["cache"], other["differences"]) == (unexplained, [])
-        assert other["digest"] != made
-    (near,) = guarded.send(mine, "POST", "/explain", encoded(compile_body(fast_math=True))).json()["actions"]
-    assert (near["cache"]["nearest"], near["cache"]["differs"]) == (made, ["options.fast_math"])
-
-
 def of_graph(base: Action, number: int) -> Action:
     return replace(base, options={"number": number}, target={"kind": "cpu", "features": [str(number)]})
 
@@ -136,9 +113,7 @@ async def found(nearest: Nearest, wanted: Action) -> Neighbour:
         ({"graph": "0" * 64, "build_id": "other"}, ("build_id", "graph")),
     ],
 )
-async def test_every_component_that_differs_is_named(
-    stocked: Stocked, change: dict[str, Any], differs: tuple[str, ...]
-) -> None:
+async def test_every_difference_is_named(stocked: Stocked, change: dict[str, Any], differs: tuple[str, ...]) -> None:
     stored = await stocked.save(1)
     wanted = replace(stored, **change)
     near = await found(stocked.nearest, wanted)
@@ -183,9 +158,7 @@ async def test_a_program_that_is_gone_explains_nothing_and_is_forgotten(stocked:
     assert stocked.files("nearest") == []
 
 
-async def test_an_eviction_counts_the_records_of_the_index_and_leaves_no_explanation_by_what_has_gone(
-    stocked: Stocked,
-) -> None:
+async def test_an_eviction_counts_index_records_and_removes_stale_explanations(stocked: Stocked) -> None:
     old, new = await stocked.save(1), await stocked.save(2)
     age(stocked.path(old), 3 * 3600)
     evicted = await evict(stocked.store, Bounds(max_age_s=3600))
@@ -216,9 +189,7 @@ async def test_records_are_bounded_and_keep_the_newest(stocked: Stocked) -> None
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_a_damaged_record_explains_nothing_and_is_written_anew(
-    stocked: Stocked, damage: Callable[[Path], None]
-) -> None:
+async def test_a_damaged_record_is_written_anew(stocked: Stocked, damage: Callable[[Path], None]) -> None:
     stored = await stocked.save(1)
     for path in stocked.files("nearest"):
         damage(path)

@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 
 from service import clock
-from service.engine.compiles import Compiles
-from service.engine.explain import Tunings
 from service.engine.farm.engine import MAX_ATTEMPTS, FarmEngine, Pending
 from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.roster import Role, Roster
@@ -22,23 +20,22 @@ from service.engine.farm.statements import Statements, generation
 from service.engine.order import Made, OnProgress, Order, Wanted
 from service.fairness.lane import Bounds, FairLane
 from service.fairness.queue_time import begin_queue_time
-from service.fairness.turns import Turns
 from service.identity.caller import LOCAL, acting_as
-from service.identity.keyring import Keyring as ApiKeyring
-from service.identity.tenancy import Tenancy
 from service.lease import BEAT_S, LEASE_S
 from service.process.periodic import periodically
 from service.store.blobs import Blobs
 from service.store.location import ObjectStore, open_store
-from service.store.nearest import Nearest
 from service.store.programs import Entry, Programs
 from service.store.records import Records
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.errors import DiagnosticError, LostWorkerError, UnavailableError, UntrustedArtifactError
-from tests.simulation.alone import SIMULATED, alone
+from tests.service.house import compiles_by
+from tests.simulation.alone import alone, anyio_backend
 from tests.simulation.store import Contents
 from tests.trust.stores import action
+
+__all__ = ["anyio_backend"]
 
 WANTED = Wanted(action(1), b"graph", with_dumps=False)
 
@@ -123,11 +120,6 @@ async def in_rig(
 
 
 @pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return SIMULATED
-
-
-@pytest.fixture
 async def rig(tmp_path: Path) -> AsyncGenerator[Rig]:
     async with in_rig(tmp_path) as made:
         yield made
@@ -147,9 +139,7 @@ async def made(rig: Rig) -> Made:
         ({"keys": "others"}, "KILN_KEYS", "unknown_key"),
     ],
 )
-async def test_an_order_ends_for_good_that_only_workers_carry_out_who_are_not_believed(
-    tmp_path: Path, believing: dict[str, Any], setting: str, reason: str
-) -> None:
+async def test_untrusted_work_ends_orders(tmp_path: Path, believing: dict[str, Any], setting: str, reason: str) -> None:
     async with in_rig(tmp_path, **believing) as rig:
         with pytest.raises(UntrustedArtifactError, match=setting) as caught:
             await made(rig)
@@ -187,21 +177,11 @@ async def test_a_store_that_does_not_forget_takes_nothing_from_the_answer(tmp_pa
 
 
 @pytest.mark.parametrize("ending", ["done", "failed", "cancelled", "done by another worker"])
-async def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue(
-    rig: Rig, tmp_path: Path, ending: str
-) -> None:
+async def test_a_tenant_is_charged_for_attempts_and_not_for_the_queue(rig: Rig, tmp_path: Path, ending: str) -> None:
     queued_s, run_s, cpu_s = 1.5, 0.75, 0.25
     spent: list[float] = []
-    records, keyring = rig.records, ApiKeyring(tmp_path / "identity")
-    tenancy = Tenancy(keyring, records, "")
-    turns = Turns(FairLane(Bounds(1, 1), lambda _, seconds: spent.append(seconds)), keyring.tenant)
-
-    async def is_stored(digest: str) -> bool:
-        return await rig.programs.entry(digest) is not None
-
-    nearest = Nearest(records, is_stored)
-    tunings = Tunings(tenancy, rig.programs)
-    compiles = Compiles(rig.engine, turns, tenancy, rig.programs, nearest, tunings)
+    lane = FairLane(Bounds(1, 1), lambda _, seconds: spent.append(seconds))
+    compiles = compiles_by(rig.engine, lane, tmp_path, rig.records, rig.programs)
     with acting_as(LOCAL):
         compiling = asyncio.create_task(compiles.program(WANTED))
     while not (found := rig.contents.below(f"farm/{generation()}/open/")):
@@ -236,9 +216,7 @@ async def test_a_tenant_is_charged_for_the_attempts_and_not_for_the_queue(
 
 
 @pytest.mark.parametrize("signs", ["worker", None])
-async def test_an_order_that_nobody_takes_who_is_believed_ends_only_where_no_worker_is(
-    tmp_path: Path, signs: Role | None
-) -> None:
+async def test_an_untaken_order_ends_only_without_workers(tmp_path: Path, signs: Role | None) -> None:
     async with in_rig(tmp_path, signs=signs) as rig:
         ticket, waiting = await rig.give()
         await rig.records.put(f"farm/{generation()}/claims/{ticket}", {"worker": "x"})

@@ -6,28 +6,26 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-from service.engine.compiles import Compiled, Compiles
-from service.engine.explain import Tunings
+from service.engine.compiles import Compiled
 from service.engine.order import Made, OnProgress, Order, Wanted
 from service.fairness.lane import Bounds, FairLane, Share
-from service.fairness.turns import Turns
 from service.identity.caller import EVERYTHING, Caller, acting_as
-from service.identity.keyring import Keyring as ApiKeyring
-from service.identity.tenancy import Tenancy
 from service.store.blobs import Blobs
-from service.store.nearest import Nearest
 from service.store.programs import Entry, Programs
 from service.store.records import Records
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.errors import DiagnosticError, RateLimitedError
+from tests.service.house import compiles_by
 from tests.settled import settled
-from tests.simulation.alone import SIMULATED, alone
+from tests.simulation.alone import alone, anyio_backend
 from tests.trust.stores import action
+
+__all__ = ["anyio_backend"]
 
 AGE_S: Final = 1.0
 SOON_S: Final = 0.2
@@ -73,15 +71,12 @@ class Service:
         store, _ = alone()
         records, blobs = Records(store), Blobs(store)
         programs = Programs(records, blobs, Notary(Keyring(home / "keys"), "here", "process"))
-        keyring = ApiKeyring(home / "identity")
-        tenancy = Tenancy(keyring, records, "")
         self.spent: list[tuple[str, float]] = []
         self.lane = FairLane(
             Bounds(2, 8, AGE_S, tenant_width=1), lambda tenant, seconds: self.spent.append((tenant, seconds))
         )
         self.engine = Bench(blobs, programs)
-        turns, nearest = Turns(self.lane, keyring.tenant), Nearest(records, programs.has)
-        self.compiles = Compiles(self.engine, turns, tenancy, programs, nearest, Tunings(tenancy, programs))
+        self.compiles = compiles_by(self.engine, self.lane, home, records, programs)
 
     async def ask(self, tenant: str, on_progress: OnProgress = lambda _: None) -> asyncio.Task[Compiled]:
         """What `tenant` waits for, once it is in the queue, at work, or with whoever is."""
@@ -95,11 +90,6 @@ class Service:
         """Another compile of `tenant` is under way, which has its only place."""
         async with self.lane.admit(Share(tenant), 1.0):
             yield
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return SIMULATED
 
 
 @pytest.fixture

@@ -156,3 +156,31 @@ def assert_problem(answer: bytes, status: int) -> None:
 def test_nothing_hostile_met_a_defect(server: Server) -> None:
     for line in server.log().splitlines():
         assert "defect" not in json.loads(line)["event"], line
+
+
+def is_safe(headers: dict[str, str]) -> bool:
+    """Whether the headers, by their names in small letters, say so."""
+    policy = headers.get("content-security-policy", "")
+    return (
+        headers.get("x-content-type-options") == "nosniff"
+        and headers.get("x-frame-options") == "DENY"
+        and "default-src 'self'" in policy
+        and "frame-ancestors 'none'" in policy
+    )
+
+
+def test_answers_are_safe_in_a_browser(server: Server) -> None:
+    answer = server.compile(encoded(compile_body()))
+    artifact = answer.json()["programs"][0]["kernels"][0]["artifact"]
+    assert is_safe(dict(answer.headers))
+    assert is_safe(dict(server.compile(b"{}").headers))
+    paths = ("/healthz", "/docs", "/openapi.json", "/nowhere", "/programs/%zz", "/capabilities")
+    for path in (*paths, f"/artifacts/{artifact}"):
+        assert is_safe(dict(server.http.get(path).headers)), path
+
+
+def test_answers_to_invalid_http_have_the_safe_headers(server: Server) -> None:
+    with connected(server) as connection:
+        connection.sendall(b"no http at all\r\n\r\n")
+        _, *lines = said(connection).partition(b"\r\n\r\n")[0].decode().lower().replace("deny", "DENY").split("\r\n")
+    assert is_safe(dict(line.split(": ", 1) for line in lines))

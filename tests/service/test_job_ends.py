@@ -160,9 +160,7 @@ async def test_a_request_that_leaves_while_its_job_is_recorded_leaves_no_open_jo
         assert (await ended(jobs, opened[0])).attempt == 2
 
 
-async def test_a_job_is_cancelled_also_when_the_store_does_not_take_that_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_job_is_cancelled_though_the_store_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("service.engine.jobs.CANCEL_S", 0.05)
 
     house = House(tmp_path, endless)
@@ -190,9 +188,7 @@ DAMAGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("damage", [None, *DAMAGES])
-async def test_a_job_whose_record_is_damaged_fails_and_holds_up_no_other(
-    house: House, tmp_path: Path, damage: str | None
-) -> None:
+async def test_a_damaged_job_fails_and_holds_up_no_other(house: House, tmp_path: Path, damage: str | None) -> None:
     other = replace(LEFT, id="b" * 32, body=await house.blobs.put(b"{}"))
     await house.job_records.write(other)
     if damage is None:

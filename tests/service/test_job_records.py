@@ -33,9 +33,7 @@ def two(tmp_path: Path) -> JobRecords:
 
 
 @pytest.mark.parametrize("location", ["", "memory:///"])
-async def test_an_open_job_is_found_as_it_was_written_and_once_it_has_ended_as_it_ended(
-    tmp_path: Path, location: str
-) -> None:
+async def test_jobs_are_found_as_they_were_written_and_as_they_ended(tmp_path: Path, location: str) -> None:
     store = open_store(location or str(tmp_path))
     one, two = JobRecords(Records(store)), JobRecords(Records(store))
     assert await two.find(JOB.id) is None
@@ -50,9 +48,7 @@ async def test_an_open_job_is_found_as_it_was_written_and_once_it_has_ended_as_i
     assert await two.end(replace(JOB, state="cancelled")) == done
 
 
-async def test_a_job_that_is_taken_over_has_an_attempt_that_nobody_was_told_of(
-    one: JobRecords, two: JobRecords
-) -> None:
+async def test_a_job_taken_over_has_an_unheard_attempt(one: JobRecords, two: JobRecords) -> None:
     await one.write(replace(JOB, state="running"))
     await one.publish(replace(JOB, attempt=3, events=(Event("3.4", "stage", {"stage": "retry"}),)))
     taken = await two.orphan(JOB.id, "two")
@@ -90,9 +86,7 @@ async def test_a_job_that_is_left_on_purpose_is_free_at_once(one: JobRecords, tw
     assert taken.lost == 0
 
 
-async def test_a_claim_of_a_service_that_died_before_it_took_the_job_does_not_hold_it(
-    one: JobRecords, two: JobRecords, tmp_path: Path
-) -> None:
+async def test_claims_of_dead_services_hold_no_job(one: JobRecords, two: JobRecords, tmp_path: Path) -> None:
     await one.write(JOB)
     claims = tmp_path / "jobs" / "claims"
     claims.mkdir(parents=True)
@@ -113,9 +107,7 @@ async def test_a_job_that_ended_just_before_its_service_died_is_not_taken_up(one
 
 
 @pytest.mark.parametrize("who", ["takes it up", "lays it down"])
-async def test_a_job_that_ends_while_somebody_writes_it_is_not_open_again(
-    one: JobRecords, two: JobRecords, tmp_path: Path, who: str
-) -> None:
+async def test_an_ended_job_is_not_opened_again(one: JobRecords, two: JobRecords, tmp_path: Path, who: str) -> None:
     done = replace(JOB, state="done")
 
     class Late(JobRecords):
@@ -135,9 +127,7 @@ async def test_a_job_that_ends_while_somebody_writes_it_is_not_open_again(
     assert not list((tmp_path / "jobs" / "claims").glob("*"))
 
 
-async def test_an_end_that_cannot_be_written_or_read_is_a_failure_of_the_store(
-    one: JobRecords, two: JobRecords, tmp_path: Path
-) -> None:
+async def test_an_unwritable_end_is_a_store_failure(one: JobRecords, two: JobRecords, tmp_path: Path) -> None:
     await one.write(JOB)
     path = tmp_path / "jobs" / "ended" / JOB.id[:2] / JOB.id
     path.parent.mkdir(parents=True)

@@ -16,26 +16,11 @@ from tests.service.bodies import V3, compile_body, encoded, graph
 from tests.service.server import Server
 
 Body = Callable[[int], bytes]
-
-
-def validation(make: Callable[[int], Wire]) -> Body:
-    return lambda size: encoded({"graph": make(size)})
-
-
-def of_nodes(count: int) -> Wire:
-    return wire([{"node": "sink", "deps": [], "dtype": "unit"}] * count, [], [])
+Graph = Callable[[int], Wire]
 
 
 def of_rank(rank: int) -> Wire:
     return wire([placeholder(0, "float32", [1] * rank)], [0], [0])
-
-
-def of_symbols(count: int) -> Wire:
-    return wire([], [], [], {f"n{number}": (0, 1) for number in range(count)})
-
-
-def of_expression(depth: int) -> Wire:
-    return wire([placeholder(0, "float32", [nested_expression(depth)])], [0], [], {"n": (0, 0)})
 
 
 def of_terms(count: int) -> Wire:
@@ -44,10 +29,6 @@ def of_terms(count: int) -> Wire:
     products = expr("mul", expr("add", *left), expr("add", *right))
     dim = expr("add", products, *(left + right)[: count - 16 * 15])
     return wire([placeholder(0, "float32", [dim])], [0], [0], dict.fromkeys(left + right, (0, 1)))
-
-
-def of_kernels(depth: int) -> Wire:
-    return wire([placeholder(0, "float32", [3]), kernel(depth)], [0], [1])
 
 
 def of_elements(count: int) -> Wire:
@@ -67,14 +48,6 @@ def of_loops(depth: int) -> Wire:
     return wire([given, node], [0], [1])
 
 
-def of_bytes(count: int) -> Wire:
-    return wire([placeholder(0, "uint8", [count])], [0], [0])
-
-
-def of_targets(count: int) -> bytes:
-    return encoded(compile_body(graph(rows=2), [V3] * count))
-
-
 def of_requests(count: int) -> bytes:
     """Requests of which each is refused; at the limit the batch is not."""
     return encoded({"requests": [{}] * count})
@@ -85,23 +58,30 @@ def of_brackets(depth: int) -> bytes:
     return b'{"graph":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
 
 
-def of_length(count: int) -> bytes:
-    return encoded({"graph": graph(rows=2)}).ljust(count)
+GRAPHS: dict[str, Graph] = {
+    "nodes": lambda count: wire([{"node": "sink", "deps": [], "dtype": "unit"}] * count, [], []),
+    "rank": of_rank,
+    "symbols": lambda count: wire([], [], [], {f"n{number}": (0, 1) for number in range(count)}),
+    "expression_depth": lambda depth: wire(
+        [placeholder(0, "float32", [nested_expression(depth)])], [0], [], {"n": (0, 0)}
+    ),
+    "expression_terms": of_terms,
+    "kernel_depth": lambda depth: wire([placeholder(0, "float32", [3]), kernel(depth)], [0], [1]),
+    "loop_depth": of_loops,
+    "elements": of_elements,
+    "buffer_bytes": lambda count: wire([placeholder(0, "uint8", [count])], [0], [0]),
+}
+
+
+def validation(make: Graph) -> Body:
+    return lambda size: encoded({"graph": make(size)})
 
 
 CASES: dict[str, tuple[int, str, Body]] = {
-    "nodes": (limits.MAX_NODES, "/validate", validation(of_nodes)),
-    "rank": (limits.MAX_RANK, "/validate", validation(of_rank)),
-    "symbols": (limits.MAX_SYMBOLS, "/validate", validation(of_symbols)),
-    "expression_depth": (limits.MAX_EXPRESSION_DEPTH, "/validate", validation(of_expression)),
-    "expression_terms": (limits.MAX_EXPRESSION_TERMS, "/validate", validation(of_terms)),
-    "kernel_depth": (limits.MAX_KERNEL_DEPTH, "/validate", validation(of_kernels)),
-    "loop_depth": (limits.MAX_LOOP_DEPTH, "/validate", validation(of_loops)),
-    "elements": (limits.MAX_ELEMENTS, "/validate", validation(of_elements)),
-    "buffer_bytes": (limits.MAX_BUFFER_BYTES, "/validate", validation(of_bytes)),
+    **{name: (getattr(limits, f"MAX_{name.upper()}"), "/validate", validation(make)) for name, make in GRAPHS.items()},
     "json_depth": (limits.MAX_JSON_DEPTH, "/validate", of_brackets),
-    "body_bytes": (limits.MAX_BODY_BYTES, "/validate", of_length),
-    "targets": (MAX_TARGETS, "/compile", of_targets),
+    "body_bytes": (limits.MAX_BODY_BYTES, "/validate", lambda count: encoded({"graph": graph(rows=2)}).ljust(count)),
+    "targets": (MAX_TARGETS, "/compile", lambda count: encoded(compile_body(graph(rows=2), [V3] * count))),
     "batch": (MAX_BATCH, "/jobs:batch", of_requests),
 }
 OF_THE_PROCESS = {"compile_deadline_s", "compile_memory_mib", "compile_output_mib"}

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from service.process import periodic
 from tensorkiln.errors import UnavailableError
-from tests.simulation.alone import SIMULATED, alone
+from tests.simulation.alone import alone, anyio_backend
+
+__all__ = ["anyio_backend"]
 
 
 async def seen(count: int, failing: dict[int, Exception], *, every_s: float, at_once: bool) -> list[float]:
@@ -35,11 +36,6 @@ async def seen(count: int, failing: dict[int, Exception], *, every_s: float, at_
     with suppress(asyncio.CancelledError):
         await task
     return begun
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return SIMULATED
 
 
 @pytest.mark.parametrize("at_once", [False, True])

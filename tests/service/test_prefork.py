@@ -65,9 +65,7 @@ def test_processes_share_programs_and_jobs(two: Server) -> None:
             assert any(line.startswith("kiln_queue_depth{") for line in lines)
 
 
-def test_one_that_is_killed_is_started_again_and_the_other_serves_and_none_outlives_the_process_that_started_them(
-    two: Server,
-) -> None:
+def test_a_killed_process_is_started_again_and_none_outlives_the_service(two: Server) -> None:
     before = frozenset(children(two.pid))
     killed = min(before)
     os.kill(killed, signal.SIGKILL)
@@ -97,9 +95,7 @@ signal.pause()
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-async def test_a_signal_ends_them_all_and_their_status_is_that_of_the_service(
-    capfd: pytest.CaptureFixture[str], number: signal.Signals, status: int
-) -> None:
+async def test_a_signal_ends_them_all(capfd: pytest.CaptureFixture[str], number: signal.Signals, status: int) -> None:
     with closing(listen("127.0.0.1", 0, None)) as listener:
         serving = asyncio.create_task(Workers([sys.executable, "-c", WORKER, READY], 2, listener).serve())
         while READY not in capfd.readouterr().out:

@@ -66,9 +66,7 @@ def test_an_answer_of_weaker_days_is_believed_by_nobody_who_requires_more(tmp_pa
         assert cache(server.compile(BODY)) == ("hit", "same request")
 
 
-async def test_no_job_is_taken_up_before_the_level_of_its_compiles_is_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_jobs_wait_until_the_level_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known: list[str] = []
     settings = Settings(home=tmp_path)
     reader, compiler = Sandbox((READING,)), Sandbox((COMPILING,))

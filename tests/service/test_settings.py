@@ -102,9 +102,7 @@ def test_an_empty_directory_is_one_that_is_not_set(user: Path, monkeypatch: pyte
         ("compile_deadline_s", "0.001"),
     ],
 )
-def test_a_requirement_that_is_empty_and_a_limit_that_cannot_be_are_refused(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str
-) -> None:
+def test_empty_requirements_and_odd_limits_are_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(f"KILN_{name.upper()}", value)
     with pytest.raises((ValidationError, SettingsError), match=name):
         Settings()
@@ -122,9 +120,7 @@ def test_an_empty_directory_of_keys_does_not_switch_credentials_off(tmp_path: Pa
     assert authenticator(Settings(home=tmp_path, identity="")).asks  # type: ignore[arg-type]
 
 
-def test_a_tilde_is_the_home_directory_for_the_service_as_it_is_for_the_sdk(
-    user: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tilde_is_the_home_directory(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HOME", "IDENTITY", "KEYS", "PUBLIC_KEYS", "STORE"):
         monkeypatch.setenv(f"KILN_{name}", f"~/{name.lower()}")
     settings = Settings()
@@ -137,9 +133,7 @@ def test_a_tilde_is_the_home_directory_for_the_service_as_it_is_for_the_sdk(
 
 
 @pytest.mark.parametrize("name", ["home", "identity", "keys", "public_keys"])
-def test_the_home_of_nobody_is_refused_by_the_name_of_its_setting(
-    user: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_missing_home_is_refused_by_its_setting(user: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(f"KILN_{name.upper()}", "~nobody-of-this-name/kiln")
     with pytest.raises(ValidationError, match=name):
         Settings()

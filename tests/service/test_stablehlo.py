@@ -58,15 +58,6 @@ def test_a_module_as_text_as_artifact_and_as_graph_is_one_action(server: Server)
     assert (action["stored"], action["components"]["graph"]) == (True, report["digest"])
 
 
-def test_a_module_may_be_one_of_a_batch_and_a_job(server: Server) -> None:
-    requests = [{"stablehlo": {"text": LAYER}, "target": V3}, {"stablehlo": {"text": "module {"}, "target": V3}]
-    jobs = server.http.post("/jobs:batch", json={"requests": requests}).json()["jobs"]
-    assert [each["status"] in (200, 202) for each in jobs] == [True, True]
-    job = server.http.post("/compile", json=requests[1], headers={"Prefer": "wait=30"})
-    assert job.status_code == 422
-    assert job.json()["code"] == "graph.invalid"
-
-
 @pytest.mark.parametrize(
     ("source", "dims", "pointer"),
     [

@@ -101,9 +101,7 @@ def test_an_address_that_cannot_be_had_is_told_in_one_line(home: Path) -> None:
         listen("127.0.0.1", 0, f"{home}/{'long' * 40}")
 
 
-def test_every_setting_that_does_not_do_has_its_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_invalid_setting_has_a_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = {
         "KILN_COMPILE_MEMORY_MIB": "lots",
         "KILN_CONCURRENCY": "0",

@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
@@ -14,13 +15,16 @@ from typing import Any, cast
 import pytest
 from obstore.store import MemoryStore
 
+from service.identity.caller import LOCAL, acting_as
 from service.store.blobs import Blobs
 from service.store.location import Bucket, open_store
 from service.store.records import Records
 from service.store.repeats import Repeat, Repeats
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
+from service.wire.body import Body
 from tensorkiln.errors import UnavailableError
+from tests.service.house import bodies_in
 
 CONTENT = [bytes([index]) * (1000 * index) for index in range(8)]
 
@@ -169,3 +173,26 @@ async def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "c").touch()
     with pytest.raises(UnavailableError, match="does not take a record"):
         await records.put("c/d", {"n": 1})
+
+
+SENT = b'{"graph":{}}'
+BODY = Body(SENT, sha256(SENT).hexdigest())
+ONE, OTHER = (replace(LOCAL, tenant=name) for name in ("one", "other"))
+
+
+async def test_a_body_of_two_tenants_is_stored_twice(tmp_path: Path) -> None:
+    stored = bodies_in(open_store(str(tmp_path)))
+    digests: list[str] = []
+    for who in (ONE, OTHER, ONE):
+        with acting_as(who):
+            digests.append(await stored.put(BODY, durable=False))
+            assert await stored.get(digests[-1]) == BODY
+    assert digests[0] == digests[2]
+    assert len({*digests, BODY.digest}) == 3
+
+
+async def test_a_body_that_was_stored_as_it_is_comes_back(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    digest = await Blobs(store).put(SENT)
+    with acting_as(ONE):
+        assert await bodies_in(store).get(digest) == BODY

@@ -23,14 +23,11 @@ from tests.service.house import LEFT, House
 from tests.service.test_farm_engine import in_rig
 from tests.trust.stores import Stocked
 
-Make = Callable[[Path], None]
+Make = Callable[[Path], object]
 
 
 def file_called(name: bytes) -> Make:
-    def make(folder: Path) -> None:
-        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(b"junk")
-
-    return make
+    return lambda folder: Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(b"junk")
 
 
 def folder_called(name: bytes) -> Make:
@@ -43,10 +40,7 @@ def folder_called(name: bytes) -> Make:
 
 
 def link_to(*target: str) -> Make:
-    def make(folder: Path) -> None:
-        (folder / "link").symlink_to(folder.joinpath(*target))
-
-    return make
+    return lambda folder: (folder / "link").symlink_to(folder.joinpath(*target))
 
 
 STRANGE: Final[dict[str, Make]] = {
@@ -154,9 +148,7 @@ async def test_more_files_than_are_looked_at_in_one_go_are_all_listed(tmp_path: 
     assert {item.path async for item in items(store, "")} == {str(number) for number in range(2500)}
 
 
-async def test_a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unreadable_folder_is_not_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(path: str | Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 

@@ -75,9 +75,7 @@ def test_an_answer_that_lacks_or_garbles_something_is_a_crash(with_engine: Calla
 
 
 @pytest.mark.xdist_group("engine")
-def test_a_job_that_reads_or_writes_for_a_request_is_not_believed_either(
-    with_engine: Callable[[Test], None],
-) -> None:
+def test_tasks_that_read_or_write_are_not_believed_either(with_engine: Callable[[Test], None]) -> None:
     async def test(engine: Engine) -> None:
         for kind, lie in ((kind, lie) for kind, lies in LIES.items() for lie in lies if kind != "compile"):
             wire = graph(name=f"{LIE}{kind}.{lie}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any, Final
 
+import pytest
+
 from service.clock import given
 from service.store.location import ObjectStore
 
@@ -13,7 +15,13 @@ from .process import Process, current
 from .store import Contents
 
 SIMULATED: Final[tuple[str, dict[str, Any]]] = ("asyncio", {"loop_factory": SimulatedLoop})
-"""The `anyio_backend` of tests in simulated time: nothing is waited for."""
+"""Of tests in simulated time: nothing is waited for."""
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    """What a module imports whose tests are in simulated time."""
+    return SIMULATED
 
 
 def alone() -> tuple[ObjectStore, Contents]:

@@ -64,9 +64,7 @@ def test_a_program_that_was_loaded_before_runs_without_its_service(gone: str, sm
         assert client.program(program.compiled.digest).compiled.digest == program.compiled.digest
 
 
-def test_offline_may_be_said_in_the_environment(
-    gone: str, small: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_variable_means_offline(gone: str, small: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KILN_OFFLINE", "1")
     monkeypatch.setenv("KILN_CACHE_DIR", str(tmp_path / "mine"))
     with Client(gone) as client:

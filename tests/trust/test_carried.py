@@ -100,9 +100,7 @@ def test_an_empty_set_of_keys_trusts_no_program(kept: Path, tmp_path: Path, monk
     Program.from_bundle(kept)
 
 
-def test_the_signature_of_another_program_is_refused(
-    server: Server, kept: Path, small: Graph, pin: str, tmp_path: Path
-) -> None:
+def test_anothers_signature_is_refused(server: Server, kept: Path, small: Graph, pin: str, tmp_path: Path) -> None:
     with Client(server.url, cache_dir=tmp_path / "cache") as client:
         (other,) = client.compile_for(Graph.model_validate(graph("sin", rows=5)), ["cpu:native"])
         client.save(other, tmp_path / "other.kiln")
@@ -175,9 +173,7 @@ def test_names_are_found_again_of_every_program_and_its_disguises() -> None:
     assert tried > 6
 
 
-def test_a_program_that_was_compiled_anew_is_not_saved_under_a_record_of_another(
-    server: Server, small: Graph, tmp_path: Path
-) -> None:
+def test_a_changed_program_is_not_saved_under_anothers_record(server: Server, small: Graph, tmp_path: Path) -> None:
     with Client(server.url, cache_dir=tmp_path / "cache") as client:
         (compiled,) = client.compile_for(small, ["cpu:native"])
         client.save(compiled, tmp_path / "kept.kiln")

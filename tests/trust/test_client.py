@@ -137,9 +137,7 @@ def test_a_program_that_names_foreign_code_is_not_loaded(server: Server, small: 
         assert reason(lambda: client.load(mixed)) == "swapped_artifact"
 
 
-def test_a_pinned_key_is_the_only_one(
-    server: Server, small: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_pinned_keys_count(server: Server, small: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (key,) = server.http.get("/keys").json()["keys"]
     jwks = tmp_path / "keys.json"
     jwks.write_text(server.http.get("/keys").text)
@@ -205,9 +203,7 @@ def test_the_keys_of_first_use_are_remembered_by_the_next_client(server: Server,
             works(client, small)
 
 
-def test_a_client_follows_a_rotation_and_refuses_what_follows_a_stolen_key_until_it_is_told(
-    small: Graph, tmp_path: Path
-) -> None:
+def test_a_client_follows_rotations_and_no_stolen_key(small: Graph, tmp_path: Path) -> None:
     keys = tmp_path / "server" / "keys"
     with Server(tmp_path / "server") as server:
         with Client(server.url, cache_dir=tmp_path / "a") as client:

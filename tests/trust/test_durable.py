@@ -40,9 +40,7 @@ async def accepted(house: House, answer: bytes | None = None) -> Job:
         await jobs.close()
 
 
-async def test_a_job_is_open_or_has_ended_whenever_the_power_fails(
-    power: Power, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_job_survives_any_power_failure(power: Power, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     delete = Records.delete
 
     async def watched(self: Records, path: str) -> None:
@@ -74,9 +72,7 @@ async def test_a_job_is_open_or_has_ended_whenever_the_power_fails(
     assert states == {"queued", "running", "done"}
 
 
-async def test_a_job_that_is_taken_up_is_still_there_when_the_power_fails_meanwhile(
-    power: Power, tmp_path: Path
-) -> None:
+async def test_a_job_taken_up_survives_a_power_failure(power: Power, tmp_path: Path) -> None:
     house = House(power.root)
     job = await accepted(house)
     power.cuts = []
@@ -91,9 +87,7 @@ async def test_a_job_that_is_taken_up_is_still_there_when_the_power_fails_meanwh
     assert attempts == {1, 2}
 
 
-async def test_a_job_that_is_over_when_it_is_accepted_is_found_after_a_power_failure(
-    power: Power, tmp_path: Path
-) -> None:
+async def test_a_job_that_is_over_at_once_survives_a_power_failure(power: Power, tmp_path: Path) -> None:
     job = await accepted(House(power.root), b"repeated")
     store = open_store(str(restored(power.lazily(), tmp_path / "again")))
     record = await JobRecords(Records(store)).find(job.record.id)

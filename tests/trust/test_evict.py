@@ -109,9 +109,7 @@ async def job_with(stocked: Stocked, *numbers: int) -> Path:
 
 
 @pytest.mark.parametrize("bounds", BOUNDS)
-async def test_a_job_that_has_ended_is_kept_with_its_programs_and_goes_with_them(
-    stocked: Stocked, bounds: Bounds
-) -> None:
+async def test_an_ended_job_is_kept_with_its_programs_and_goes_with_them(stocked: Stocked, bounds: Bounds) -> None:
     job = await job_with(stocked, 1, 2)
     await stocked.save(3)
     stocked.age("", seconds=ENDED_KEPT_S - 60)
@@ -145,9 +143,7 @@ async def test_a_job_whose_record_says_something_else_keeps_nothing(stocked: Sto
 
 @pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.parametrize("is_open", [False, True])
-async def test_how_far_a_job_is_keeps_its_request_for_as_long_as_it_is_open(
-    stocked: Stocked, bounds: Bounds, is_open: bool
-) -> None:
+async def test_progress_keeps_the_request_of_an_open_job(stocked: Stocked, bounds: Bounds, is_open: bool) -> None:
     jobs = House(stocked.root).job_records
     record = replace(LEFT, body=await stocked.blobs.put(b"request"))
     if is_open:

@@ -24,6 +24,7 @@ from tests.clocks import HandClock, LateClock, by
 from tests.trust.forgery import fresh_key
 
 HOUR_S = 3600.0
+Forge = Callable[["Farm"], Awaitable[None]]
 
 
 @dataclass
@@ -72,14 +73,6 @@ def refused() -> float:
     return REGISTRY.get_sample_value("kiln_farm_refused_total", {"kind": "member"}) or 0.0
 
 
-async def unsigned(farm: Farm) -> None:
-    await Records(farm.store).put(f"members/{generation()}/worker.one", {})
-
-
-async def signed_with_a_key_of_its_own(farm: Farm) -> None:
-    await farm.member("others").register("worker", "one")
-
-
 async def signed_with_a_key_that_has_ended(farm: Farm) -> None:
     (farm.home / "old").mkdir()
     write_key(farm.home / "old", fresh_key(-10.0, 40 * 86_400))
@@ -96,37 +89,33 @@ async def of_another_name(farm: Farm) -> None:
     farm.path("two").unlink()
 
 
-async def long_ago(farm: Farm) -> None:
-    await farm.member(behind_s=FRESH_S + 10).register("worker", "one")
+def signed(role: Role = "worker", keys: str = "keys", behind_s: float = 0.0) -> Forge:
+    return lambda farm: farm.member(keys, behind_s).register(role, "one")
 
 
-async def far_ahead(farm: Farm) -> None:
-    await farm.member(behind_s=-FRESH_S - 10).register("worker", "one")
+def seals(strange: Any) -> Forge:
+    return lambda farm: Records(farm.store).put(f"members/{generation()}/worker.one", strange)
 
 
-def seals(strange: Any) -> Callable[[Farm], Awaitable[None]]:
-    async def put(farm: Farm) -> None:
-        await Records(farm.store).put(f"members/{generation()}/worker.one", strange)
-
-    return put
+OF_ANOTHER_KEY, LONG_AGO = signed(keys="others"), signed(behind_s=FRESH_S + 10)
 
 
 @pytest.mark.parametrize(
     "forge",
     [
-        unsigned,
-        signed_with_a_key_of_its_own,
+        seals({}),
+        OF_ANOTHER_KEY,
         signed_with_a_key_that_has_ended,
         of_another_name,
-        long_ago,
-        far_ahead,
+        LONG_AGO,
+        signed(behind_s=-FRESH_S - 10),
         seals({"seal": "x"}),
         seals({"seal": {"key": ["x"], "signature": 1}}),
         seals({"seal": {"key": "x"}, "at": float("nan")}),
         seals([1]),
     ],
 )
-async def test_a_forged_sign_is_nobodys(farm: Farm, forge: Callable[[Farm], Awaitable[None]]) -> None:
+async def test_a_forged_sign_is_nobodys(farm: Farm, forge: Forge) -> None:
     await forge(farm)
     assert await farm.workers() == 0
     assert farm.roster.width(64, 2.0) == 64
@@ -137,7 +126,7 @@ async def test_a_forged_sign_is_nobodys(farm: Farm, forge: Callable[[Farm], Awai
 
 async def test_refused_members_are_counted_once_and_logged(farm: Farm) -> None:
     before = refused()
-    await signed_with_a_key_of_its_own(farm)
+    await OF_ANOTHER_KEY(farm)
     for _ in range(3):
         await farm.put(farm.path().read_bytes())
         assert await farm.workers() == 0
@@ -148,22 +137,18 @@ async def test_refused_members_are_counted_once_and_logged(farm: Farm) -> None:
 GONE = "no worker of the farm is alive"
 
 
-def signed_as(role: Role) -> Callable[[Farm], Awaitable[None]]:
-    return lambda farm: farm.member().register(role, "one")
-
-
 @pytest.mark.parametrize(
     ("sign", "ago_s", "told", "count"),
     [
-        (signed_as("worker"), FRESH_S + 10, GONE, 0),
-        (signed_as("unfit"), FRESH_S + 10, GONE, 0),
-        (long_ago, 0.0, "clocks", 1),
-        (signed_with_a_key_of_its_own, FRESH_S + 10, "KILN_KEYS", 1),
+        (signed(), FRESH_S + 10, GONE, 0),
+        (signed("unfit"), FRESH_S + 10, GONE, 0),
+        (LONG_AGO, 0.0, "clocks", 1),
+        (OF_ANOTHER_KEY, FRESH_S + 10, "KILN_KEYS", 1),
     ],
     ids=["gone before a service came", "and unfit", "an old sign in a new file", "a forged sign in an old file"],
 )
 async def test_a_worker_that_went_is_gone_and_what_is_no_sign_is_refused_however_old_its_file_is(
-    farm: Farm, sign: Callable[[Farm], Awaitable[None]], ago_s: float, told: str, count: int
+    farm: Farm, sign: Forge, ago_s: float, told: str, count: int
 ) -> None:
     before = refused()
     await sign(farm)

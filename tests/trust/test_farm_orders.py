@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +12,15 @@ import pytest
 
 from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.statements import FRESH_S, Statements, generation
+from service.store.evict import ORDER_LEFT_S, abandoned
 from service.store.location import ObjectStore, open_store
+from service.store.programs import Entry
 from service.store.records import Records
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.errors import DiagnosticError, UnavailableError
 from tests.clocks import LateClock, by
-from tests.trust.stores import action
+from tests.trust.stores import Stocked, action, age
 
 HOUR_S = 3600.0
 REFUSED = DiagnosticError("The graph is refused.").to_problem()
@@ -68,10 +71,6 @@ async def forged_by(ledger: Ledger, task: Task) -> None:
     await ledger.finish(task, Result("forged", problem=REFUSED))
 
 
-async def by_another_key(ledgers: Ledgers) -> None:
-    await forged_by(ledgers.stranger, order())
-
-
 async def by_a_key_that_has_ended(ledgers: Ledgers) -> None:
     keyring = Keyring(ledgers.home / "old", public_directory=ledgers.home / "shown")
     await forged_by(ledgers.of("old"), order())
@@ -85,14 +84,6 @@ async def about_another_task(ledgers: Ledgers) -> None:
         await ledgers.copy(what, "another", "task")
 
 
-async def about_an_order_that_was_changed(ledgers: Ledgers) -> None:
-    await forged_by(ledgers.worker, order(deadline_s=0.001))
-
-
-async def about_another_attempt(ledgers: Ledgers) -> None:
-    await forged_by(ledgers.worker, order(attempt=2))
-
-
 async def as_something_else(ledgers: Ledgers) -> None:
     """A worker's claim where its result is looked for, and its result where its claim is."""
     await forged_by(ledgers.worker, order(task="another"))
@@ -102,21 +93,21 @@ async def as_something_else(ledgers: Ledgers) -> None:
         await ledgers.records.put(path(other), content)
 
 
-async def with_a_seal_that_is_none(ledgers: Ledgers) -> None:
-    await ledgers.records.put(path("claims"), {"worker": "forged", "seal": {"key": [], "signature": 1}})
-
-
 @pytest.mark.parametrize(
     "forge",
     [
         unsigned,
-        by_another_key,
+        lambda ledgers: forged_by(ledgers.stranger, order()),
         by_a_key_that_has_ended,
         about_another_task,
-        about_an_order_that_was_changed,
-        about_another_attempt,
+        lambda ledgers: forged_by(ledgers.worker, order(deadline_s=0.001)),
+        lambda ledgers: forged_by(ledgers.worker, order(attempt=2)),
         as_something_else,
-        with_a_seal_that_is_none,
+        lambda ledgers: ledgers.records.put(path("claims"), {"worker": "x", "seal": {"key": [], "signature": 1}}),
+    ],
+    ids=[
+        *("unsigned", "by another key", "by a key that has ended", "about another task", "about a changed order"),
+        *("about another attempt", "as something else", "with a seal that is none"),
     ],
 )
 async def test_statements_of_strangers_about_an_order_are_ignored(tmp_path: Path, forge: Forge) -> None:
@@ -146,9 +137,7 @@ async def test_a_sign_of_life_is_good_for_minutes(tmp_path: Path) -> None:
     assert await ledgers.service.result(task) is not None
 
 
-async def test_an_order_that_was_begun_long_ago_is_nobody_elses_until_its_service_offers_it_again(
-    tmp_path: Path,
-) -> None:
+async def test_an_old_order_is_free_once_it_is_offered_again(tmp_path: Path) -> None:
     ledgers, task = Ledgers(tmp_path), order()
     await ledgers.service.open(task)
     assert await ledgers.of("keys", behind_s=FRESH_S + 10).claim(task, "dead")
@@ -172,3 +161,21 @@ async def test_an_order_is_at_its_place_only(tmp_path: Path) -> None:
     assert await ledgers.worker.find("strange") is None
     assert await ledgers.worker.take("one") == order()
     assert await ledgers.worker.take("one") is None
+
+
+async def test_of_workers_that_end_at_once_one_has_made_the_program(stocked: Stocked) -> None:
+    made = [Entry(await stocked.blobs.put(f"program {number}".encode()), ()) for number in range(4)]
+    kept = await asyncio.gather(*(stocked.programs.offer(action(1), entry) for entry in made))
+    stored = await stocked.entry(action(1).digest)
+    assert {entry.program for entry in kept} == {stored.program}
+
+
+async def test_an_order_that_nobody_touches_for_a_day_is_removed(stocked: Stocked, tmp_path: Path) -> None:
+    ledger = Ledger(stocked.records, Statements(stocked.notary))
+    await ledger.open(order())
+    (file,) = (path for path in tmp_path.glob("**/farm/*/open/*") if path.is_file())
+    age(file, ORDER_LEFT_S - 60)
+    assert await abandoned(stocked.store) == 0
+    age(file, ORDER_LEFT_S + 60)
+    assert await abandoned(stocked.store) == 1
+    assert await ledger.opened() == []

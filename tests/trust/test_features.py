@@ -22,9 +22,7 @@ RARE = ["fma4", "xop", "tbm", "lwp", "sha512", "amx-tile", "avx512f", "avx10.2"]
 pytestmark = pytest.mark.skipif("x86_64" not in str(NATIVE.triple), reason="the names are those of x86-64")
 
 
-def test_a_program_for_another_processor_is_refused_with_what_is_missing(
-    server: Server, small: Graph, tmp_path: Path
-) -> None:
+def test_missing_features_are_named(server: Server, small: Graph, tmp_path: Path) -> None:
     foreign = next(name for name in RARE if not HOST.get(name, False))
     target = NATIVE.model_copy(update={"features": tuple(sorted({*NATIVE.features, foreign}))})
     with Client(server.url, cache_dir=tmp_path) as client:

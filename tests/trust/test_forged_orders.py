@@ -15,13 +15,14 @@ from service import clock
 from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.statements import Statements
 from service.engine.order import Made
-from service.lease import LEASE_S
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.errors import DiagnosticError, LostWorkerError
 from tests.service.test_farm_engine import Rig, in_rig
-from tests.simulation.alone import SIMULATED
-from tests.trust.test_farm_orders import PASSING, REFUSED, forged_by, path
+from tests.simulation.alone import anyio_backend
+from tests.trust.test_farm_orders import PASSING, REFUSED, path
+
+__all__ = ["anyio_backend"]
 
 
 class Scene:
@@ -54,29 +55,12 @@ class Scene:
 
 
 @pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return SIMULATED
-
-
-@pytest.fixture
 async def scene(tmp_path: Path) -> AsyncGenerator[Scene]:
     async with in_rig(tmp_path) as rig:
         Keyring(tmp_path / "keys").signer()
         news: list[Any] = []
         ticket, making = await rig.give(news.append)
         yield Scene(rig, tmp_path, news, await rig.task(ticket), making)
-
-
-async def test_forged_files_neither_end_an_order_nor_keep_it(scene: Scene) -> None:
-    await forged_by(scene.stranger, scene.task)
-    for name in ("strange", "a.b.c", f"{scene.ticket}.x"):
-        await scene.records.put(path("claims", name), {})
-    scene.overwrite("claims", b"[")
-    waiting = asyncio.create_task(scene.outcome())
-    await asyncio.sleep(2 * LEASE_S)
-    assert not waiting.done()
-    await scene.rig.makes(scene.task)
-    assert (await waiting).program == b"program"
 
 
 @pytest.mark.parametrize("is_reached", [True, False])

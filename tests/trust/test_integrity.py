@@ -60,9 +60,7 @@ asyncio.run(main())
 """
 
 
-def test_a_service_that_is_killed_among_concurrent_writes_leaves_nothing_partial(
-    forked: Forked, stocked: Stocked, tmp_path: Path
-) -> None:
+def test_killed_writers_leave_nothing_partial(forked: Forked, stocked: Stocked, tmp_path: Path) -> None:
     stocked.notary.seal({})
     (tmp_path / "writer.py").write_text(WRITER)
     for programs in (1, 60, 200):
@@ -98,9 +96,7 @@ os._exit(0)
 """
 
 
-def test_many_processes_share_one_directory_without_an_error(
-    at_once: AtOnce, stocked: Stocked, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_many_processes_share_a_directory(at_once: AtOnce, stocked: Stocked, capfd: pytest.CaptureFixture[str]) -> None:
     at_once(READER_AND_WRITER, PROCESSES, str(stocked.root))
     assert capfd.readouterr().err == ""
     assert asyncio.run(scrub(stocked.store, stocked.notary)).is_clean

@@ -213,9 +213,7 @@ def test_all_of_a_tenant_goes_and_all_of_another_stays(scrubbed: Scrubbed, home:
     asyncio.run(look())
 
 
-def test_the_operators_salt_says_which_of_a_tenants_entries_go(
-    scrubbed: Scrubbed, home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_salt_selects_the_entries(scrubbed: Scrubbed, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(home.fill("acme", 1))
     monkeypatch.setenv("KILN_SALT", "new")
     assert scrubbed("--purge-tenant", "acme", "--dry-run")[1]["purged"]["programs"] == 0

@@ -89,9 +89,7 @@ async def test_a_right_to_what_a_record_names_stays_though_the_bytes_are_gone_fo
     assert await may_read(stocked.store, ANN, named) == [True] * 4
 
 
-async def test_rights_return_when_an_evicted_program_is_compiled_again(
-    stocked: Stocked, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_rights_return_with_a_recompiled_program(stocked: Stocked, monkeypatch: pytest.MonkeyPatch) -> None:
     access = Access(stocked.records)
     await access.grant(ANN, ["0" * 64])
     stocked.age("access")
@@ -111,9 +109,7 @@ async def test_a_right_that_was_only_looked_at_is_written_again_when_it_is_given
     assert (await evict(stocked.store, Bounds(max_bytes=0))).rights == 0
 
 
-async def test_a_right_whose_target_comes_while_it_is_removed_is_there_afterwards(
-    stocked: Stocked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_right_outlives_a_race(stocked: Stocked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Stocked.at(tmp_path / "elsewhere")
     entry = await made.programs.entry((await made.save(1)).digest)
     assert entry is not None

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from service.settings import Settings
 from service.store.attempts import REMEMBERED_S
 from service.store.evict import GRACE_S, LEFT_S, READINESS, Bounds, evict
-from service.store.job_records import JobRecords
+from service.store.job_records import JobRecord, JobRecords
+from service.trust.keyring import Keyring
+from service.trust.notary import Notary
 from service.upkeep.scrub import scrub
 from service.upkeep.upkeep import upkeep
+from tensorkiln.trust import SignedRecord
 from tests.service.test_store import flip
 from tests.trust.conftest import Ran, Scrubbed
 from tests.trust.stores import Stocked, age, counted
@@ -115,9 +120,7 @@ async def test_a_crash_that_is_forgotten_goes_with_its_reproducer_and_one_that_i
         (Bounds(max_bytes=1 << 20), {"hours", "days", "weeks"}),
     ],
 )
-async def test_a_job_that_has_ended_is_kept_for_a_day_and_then_like_a_program(
-    stocked: Stocked, bounds: Bounds, left: set[str]
-) -> None:
+async def test_an_ended_job_is_kept_for_a_day(stocked: Stocked, bounds: Bounds, left: set[str]) -> None:
     answers: dict[str, str] = {}
     for job, hours in (("hours", 23), ("days", 50), ("weeks", 500)):
         answers[job] = await stocked.blobs.put(job.encode())
@@ -154,9 +157,7 @@ async def test_reads_during_an_eviction_find_all_or_nothing(stocked: Stocked) ->
 
 
 @pytest.mark.parametrize("max_age_h", ["0", "1000"])
-async def test_upkeep_removes_what_kills_have_left_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_age_h: str
-) -> None:
+async def test_upkeep_removes_only_leftovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_age_h: str) -> None:
     monkeypatch.setenv("KILN_HOME", str(tmp_path))
     monkeypatch.setenv("KILN_STORE_MAX_AGE_H", max_age_h)
     for name in ("EVERY_S", "UNBOUNDED_EVERY_S"):
@@ -184,3 +185,133 @@ async def test_upkeep_removes_what_kills_have_left_and_nothing_else(
             await asyncio.sleep(0.01)
     assert all(path.exists() for path in staying)
     assert await stocked.is_whole(wanted)
+
+
+JOB, ENDED = "0" * 32, "e" * 32
+
+
+async def stock(root: Path) -> tuple[Stocked, JobRecords]:
+    """An open job that has said how far it is, an ended one, the sign of life of a service, a claim and a crash."""
+    stocked = Stocked.at(root)
+    jobs = JobRecords(stocked.records)
+    record = JobRecord(JOB, await stocked.blobs.put(b"body"), time.time(), {}, owner="somebody")
+    await jobs.write(record)
+    await jobs.publish(record)
+    await jobs.end(JobRecord(ENDED, "", time.time(), {}, state="cancelled"))
+    await jobs.beat("somebody")
+    await stocked.store.write(f"jobs/claims/{JOB}.1.0", b"somebody", durable=False)
+    await stocked.crash("key", {"code": "compile.crashed"})
+    return stocked, jobs
+
+
+async def test_jobs_and_crashes_that_are_whole_are_counted_and_kept(tmp_path: Path) -> None:
+    stocked, _ = await stock(tmp_path / "store")
+    before = stocked.files()
+    report = await scrub(stocked.store, stocked.notary)
+    assert (report.is_clean, report.blobs, report.records) == (True, 1, 5)
+    assert stocked.files() == before
+
+
+async def test_damaged_job_records_are_reported_and_removed_except_open_jobs(tmp_path: Path) -> None:
+    stocked, jobs = await stock(tmp_path / "store")
+    folders = ("jobs/ended", "jobs/progress", "jobs/owners", "crashes")
+    damaged = [path for folder in folders for path in stocked.files(folder)]
+    (opened,) = stocked.files("jobs/open")
+    for path in (*damaged, opened):
+        flip(path)
+    report = await scrub(stocked.store, stocked.notary)
+    assert sorted(report.corrupt) == sorted(str(path.relative_to(stocked.root)) for path in (*damaged, opened))
+    assert not any(path.exists() for path in damaged)
+    assert opened.exists()
+    # The job ends with an error when a service takes it up.
+    assert await jobs.orphan(JOB, "another") is None
+    ended = await jobs.find(JOB)
+    assert ended is not None
+    assert ended.state == "failed"
+    assert (await scrub(stocked.store, stocked.notary)).is_clean
+
+
+@pytest.mark.parametrize("quarantine", [False, True])
+async def test_records_written_during_a_scrub_are_kept(stocked: Stocked, tmp_path: Path, quarantine: bool) -> None:
+    class Meanwhile(Notary):
+        """Judges as others do, and by then the blob that was met is whole."""
+
+        def believes(self, stored: str, action: str) -> SignedRecord | None:
+            damaged.write_bytes(b"shared")
+            return super().believes(stored, action)
+
+    wanted = await stocked.save(1)
+    notary = Meanwhile(Keyring(tmp_path / "keys"), "here", "process")
+    (damaged,) = (path for path in stocked.files("blobs") if path.read_bytes() == b"shared")
+    flip(damaged)
+    age(damaged, 60)
+    report = await scrub(stocked.store, notary, quarantine=quarantine)
+    assert report.corrupt == [str(damaged.relative_to(stocked.root))]
+    assert damaged.read_bytes() == b"shared"
+    assert await stocked.is_whole(wanted)
+
+
+DIGEST = "0" * 64
+
+MALFORMED: list[tuple[str, dict[str, Any]]] = [
+    ("requests", {}),
+    ("requests", {"answer": 5, "blobs": []}),
+    ("requests", {"answer": DIGEST, "blobs": [["x"]], "programs": [], "keys": []}),
+    ("requests", {"answer": DIGEST, "blobs": [], "programs": "all", "keys": []}),
+    ("programs", {}),
+    ("programs", {"signed": 5}),
+    ("programs", {"signed": "not JSON"}),
+    ("programs", {"signed": "[]"}),
+    ("programs", {"signed": '{"record":{"program":5}}'}),
+    ("programs", {"signed": '{"record":{"program":"' + DIGEST + '","artifacts":[],"stages":[]}}'}),
+    ("crashes", {"problem": 5}),
+    ("nearest", {"entries": 5}),
+    ("jobs/ended", {"answer": [5]}),
+]
+
+
+async def write(stocked: Stocked, seconds: float = 0.0) -> list[Path]:
+    """The paths of malformed records that are so old."""
+    paths: list[Path] = []
+    for number, (folder, content) in enumerate(MALFORMED):
+        path = f"{folder}/ab/{number:064x}"
+        await stocked.records.put(path, content)
+        age(stocked.root / path, seconds)
+        paths.append(stocked.root / path)
+    return paths
+
+
+async def test_a_malformed_record_needs_nothing_and_goes_like_any(stocked: Stocked) -> None:
+    wanted = await stocked.save(1)
+    paths = await write(stocked, 30 * HOUR_S)
+    evicted = await evict(stocked.store, Bounds(max_age_s=24 * HOUR_S))
+    assert evicted.records == len(paths)
+    assert not any(path.exists() for path in paths)
+    assert await stocked.is_whole(wanted)
+    assert evicted.held_bytes == sum(path.stat().st_size for path in stocked.files())
+
+
+async def test_a_service_evicts_beside_malformed_records(stocked: Stocked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KILN_HOME", str(stocked.root.parent))
+    monkeypatch.setenv("KILN_STORE_MAX_AGE_H", "1")
+    monkeypatch.setattr("service.upkeep.upkeep.EVERY_S", 0.02)
+    await write(stocked)
+    wanted = await stocked.save(1)
+    age(stocked.path(wanted), 2 * HOUR_S)
+    async with asyncio.timeout(30), upkeep(Settings()):
+        while stocked.path(wanted).exists():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_scrub_removes_what_nobody_believes_and_what_nobody_can_read(stocked: Stocked) -> None:
+    paths = await write(stocked)
+    sealed: dict[str, Any] = {"answer": DIGEST, "isolation": "process"}
+    key = "a" * 64
+    seal = stocked.notary.seal({**sealed, "request": key})
+    await stocked.records.put(f"requests/aa/{key}", {**sealed, "seal": seal})
+    assert await stocked.repeats.find(key) is None
+    report = await scrub(stocked.store, stocked.notary)
+    assert report.corrupt == [f"requests/aa/{key}"]
+    assert len(report.untrusted) == sum(folder in ("requests", "programs") for folder, _ in MALFORMED)
+    assert [path for path in paths if path.exists()] == paths[-3:]
+    assert (await scrub(stocked.store, stocked.notary)).is_clean

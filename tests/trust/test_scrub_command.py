@@ -34,9 +34,7 @@ def stock(home: Path) -> Stocked:
     return stocked
 
 
-def test_a_command_with_the_wrong_keys_is_refused_unless_they_are_said_to_be_lost(
-    ran: Ran, scrubbed: Scrubbed, tmp_path: Path
-) -> None:
+def test_wrong_keys_are_refused_unless_they_are_lost(ran: Ran, scrubbed: Scrubbed, tmp_path: Path) -> None:
     stocked, nowhere = stock(tmp_path), tmp_path / "elsewhere"
     before = stocked.files()
     refused = ran("service.upkeep.scrub", KILN_HOME=str(tmp_path), KILN_KEYS=str(nowhere))
@@ -109,17 +107,13 @@ def require_refused(ended: subprocess.CompletedProcess[str], *words: str) -> Non
 
 
 @pytest.mark.parametrize(("name", "value"), [("KILN_QUEUE", ""), ("KILN_STORE_MAX_MIB", "-5"), ("KILN_OIDC", "{")])
-def test_a_setting_that_cannot_be_is_told_as_the_service_tells_it(
-    scrub: Ran, tmp_path: Path, name: str, value: str
-) -> None:
+def test_an_invalid_setting_is_told_as_by_the_service(scrub: Ran, tmp_path: Path, name: str, value: str) -> None:
     stock(tmp_path)
     require_refused(scrub(tmp_path, "--dry-run", **{name: value}), name, "docs/operations.md")
 
 
 @pytest.mark.parametrize("arguments", [(), ("--dry-run",), ("--max-mib", "1"), ("--purge-build", "0" * 64)])
-def test_a_store_that_is_not_there_is_neither_made_nor_clean(
-    scrub: Ran, tmp_path: Path, arguments: tuple[str, ...]
-) -> None:
+def test_a_missing_store_is_neither_made_nor_clean(scrub: Ran, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     typo = tmp_path / "no" / "such"
     require_refused(scrub(tmp_path, *arguments, "--store", str(typo)), str(typo), "no such directory")
     require_refused(scrub(tmp_path, *arguments, "--store", typo.as_uri()), str(typo), "no such directory")
@@ -134,9 +128,7 @@ def test_a_store_that_is_not_there_is_neither_made_nor_clean(
         *(("--max-age-h", value) for value in ("-1", "-0.001", "nan", "inf", "1e999", "x")),
     ],
 )
-def test_a_bound_that_the_settings_do_not_take_evicts_nothing(
-    scrub: Ran, tmp_path: Path, option: str, value: str
-) -> None:
+def test_an_invalid_bound_evicts_nothing(scrub: Ran, tmp_path: Path, option: str, value: str) -> None:
     stocked = stock(tmp_path)
     before = stocked.files()
     require_refused(scrub(tmp_path, option, value), option)

@@ -209,9 +209,7 @@ def test_programs_of_an_ended_key_are_compiled_again_on_every_route(tmp_path: Pa
 
 
 @pytest.mark.parametrize("ended", range(3))
-async def test_each_key_that_vouches_for_an_answer_has_to_be_valid(
-    stocked: Stocked, tmp_path: Path, ended: int
-) -> None:
+async def test_each_key_that_vouches_for_an_answer_counts(stocked: Stocked, tmp_path: Path, ended: int) -> None:
     keyring = Keyring(tmp_path / "keys")
     kids = [keyring.signer().kid, keyring.rotate().kid, keyring.rotate().kid]
 
