@@ -99,15 +99,14 @@ def _optimised(llvm_ir: str, target: Target) -> tuple[Machine, llvm.TargetMachin
     done = [function for function in defined if function.name in names]
     for function in done:
         few.run(function, builder)
+    is_mixed = 0 < len(done) < len(defined)
     if len(done) < len(defined):
-        # The pipeline skips functions with this attribute. It is text, since llvmlite has no call to remove it, and the
-        # code generator would skip them too.
+        # The pipeline skips functions with this attribute.
         for function in done:
             function.add_function_attribute("noinline")
             function.add_function_attribute("optnone")
         builder.getModulePassManager().run(module, builder)
-        module = llvm.parse_assembly(str(module).replace(" optnone", "")) if done else module
-    return machine, handle, _mended(module, machine)
+    return machine, handle, _mended(module, machine, is_mixed)
 
 
 def _few_passes() -> llvm.FunctionPassManager:
@@ -130,16 +129,23 @@ def _inliner() -> llvm.ModulePassManager:
     return manager
 
 
-def _mended(module: llvm.ModuleRef, machine: Machine) -> llvm.ModuleRef:
-    """The optimised module without masked AVX-512 accesses that LLVM 22.1 miscompiles."""
-    features, called = machine.features.split(","), {function.name for function in module.functions}
+def _mended(module: llvm.ModuleRef, machine: Machine, has_optnone: bool) -> llvm.ModuleRef:
+    """The optimised module without `optnone`, and without masked AVX-512 accesses that LLVM 22.1 miscompiles.
+
+    Both are changes of the text. llvmlite has no call to remove an attribute, and the code generator heeds this one.
+    """
+    called = {function.name for function in module.functions}
     has_bytes = not NARROW_ACCESSES.isdisjoint(called)
-    if "+avx512f" not in features or not (has_bytes or any(name.startswith(_LOAD) for name in called)):
+    features = machine.features.split(",")
+    has_masks = "+avx512f" in features and (has_bytes or any(name.startswith(_LOAD) for name in called))
+    if not has_masks and not has_optnone:
         return module
     text = str(module)
-    mended = _MASKED_LOAD.sub(_apart, text)
-    if has_bytes and "+avx512dq" in features:
-        mended = _with_shifted_masks(mended, machine)
+    mended = text.replace(" optnone", "")
+    if has_masks:
+        mended = _MASKED_LOAD.sub(_apart, mended)
+        if has_bytes and "+avx512dq" in features:
+            mended = _with_shifted_masks(mended, machine)
     return module if mended == text else llvm.parse_assembly(mended)
 
 

@@ -1,7 +1,7 @@
 """Merge kernel bodies that differ only in sizes into one function with the sizes as parameters.
 
 A network repeats few kinds of kernels at many sizes, and LLVM's time grows with the number of functions. Divisors and
-the bounds of short loops stay constants, for better code.
+the bounds of short innermost loops stay constants, for better code.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from .loop_blocks import loops
+
 SHORT: Final = 64
-"""Iterations below which a loop bound stays constant, so that LLVM can unroll and vectorise by it."""
+"""Iterations below which the bound of an innermost loop stays constant, so that LLVM can unroll and vectorise by it."""
 
 _ALWAYS_INLINED: Final = re.compile(r"^attributes #(\d+) = \{ alwaysinline \}$", re.MULTILINE)
 _BODY: Final = r"^define internal void @(?P<name>\w+)\((?P<parameters>[^\n]*)\) #%s \{\n(?P<text>.*?)^\}\n"
@@ -73,8 +75,9 @@ def _body(name: str, parameters: str, text: str) -> _Body:
     pieces: list[str] = []
     sizes: list[str] = []
     end = 0
+    outer = [(loop.start, loop.header_end) for loop in loops(text) if not loop.is_innermost]
     for line in _SIZED.finditer(text):
-        is_bound = line["bound"] is not None
+        is_bound = line["bound"] is not None and not any(start < line.start() < after for start, after in outer)
         for found in _INTEGER.finditer(line[0]):
             if is_bound and abs(int(found[0])) < SHORT:
                 continue

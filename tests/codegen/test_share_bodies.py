@@ -47,6 +47,43 @@ declare void @next_{name}(ptr, i64, i64)
 declare void @next(ptr, i64, i64)
 
 """
+NEST = """define internal void @{name}(ptr noalias %0, i64 %1) #1 {{
+  br label %3
+
+3:                                                ; preds = %14, %2
+  %4 = phi i64 [ 0, %2 ], [ %15, %14 ]
+  %5 = icmp slt i64 %4, {outer}
+  br i1 %5, label %6, label %16
+
+6:                                                ; preds = %3
+  br label %7
+
+7:                                                ; preds = %10, %6
+  %8 = phi i64 [ 0, %6 ], [ %13, %10 ]
+  %9 = icmp slt i64 %8, {inner}
+  br i1 %9, label %10, label %14
+
+10:                                               ; preds = %7
+  %11 = add i64 %4, %8
+  %12 = getelementptr float, ptr %0, i64 %11
+  store i8 1, ptr %12, align 1
+  %13 = add i64 %8, 1
+  br label %7
+
+14:                                               ; preds = %7
+  %15 = add i64 %4, 1
+  br label %3
+
+16:                                               ; preds = %3
+  ret void
+}}
+
+define void @entry_{name}(ptr %0, i64 %1) {{
+  call void @{name}(ptr %0, i64 %1)
+  ret void
+}}
+
+"""
 GIVEN = {
     "first": "0", "bound": "100", "stride": "16", "element": "float", "stored": "1", "step": "1", "divisor": "7",
     "callee": "next", "argument": "5",
@@ -103,6 +140,25 @@ def test_bodies_that_are_alike_in_all_need_no_argument() -> None:
 )
 def test_constants_other_than_sizes_keep_bodies_apart(other: dict[str, str]) -> None:
     text = module({}, other)
+    assert share_bodies(text) == text
+
+
+def nests(*bounds: tuple[int, int]) -> str:
+    pairs = enumerate(bounds)
+    text = HEAD + "".join(NEST.format(name=f"b{number}", outer=outer, inner=inner) for number, (outer, inner) in pairs)
+    llvm.parse_assembly(text).verify()
+    return text
+
+
+def test_the_short_bound_of_an_outer_loop_is_a_size() -> None:
+    text = share_bodies(nests((4, 16), (8, 16)))
+    llvm.parse_assembly(text).verify()
+    assert calls(text) == ["@shared_body_0(ptr %0, i64 %1, i64 4)", "@shared_body_0(ptr %0, i64 %1, i64 8)"]
+    assert "%9 = icmp slt i64 %8, 16" in text
+
+
+def test_the_short_bound_of_an_innermost_loop_keeps_bodies_apart() -> None:
+    text = nests((4, 16), (4, 32))
     assert share_bodies(text) == text
 
 

@@ -1,0 +1,40 @@
+"""The loops of a function of LLVM IR, found in its text as the bindings print it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+_BLOCK: Final = re.compile(r"^(?P<label>\d+): +; preds = (?P<before>[^\n]*)$", re.MULTILINE)
+_LABEL: Final = re.compile(r"%(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Positions in the text of a function: of the loop, of its first block behind that, and its end."""
+
+    start: int
+    header_end: int
+    end: int
+    is_innermost: bool
+
+
+def loops(text: str) -> Iterator[Loop]:
+    """The loops of a function's text, the last one first.
+
+    Blocks are numbered in order, and those of a loop follow each other, as they were structured control flow. Blocks
+    with other labels are not found.
+    """
+    blocks = list(_BLOCK.finditer(text))
+    ends = {int(block["label"]): after.start() for block, after in pairwise(blocks)}
+    inner = len(text)
+    for block in reversed(blocks):
+        label = int(block["label"])
+        latch = max(map(int, _LABEL.findall(block["before"])))
+        if latch >= label:
+            end = ends.get(latch, len(text))
+            yield Loop(block.start(), ends.get(label, len(text)), end, end <= inner)
+            inner = block.start()
