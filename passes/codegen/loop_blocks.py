@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-_BLOCK: Final = re.compile(r"^(?P<label>\d+): +; preds = (?P<before>[^\n]*)$", re.MULTILINE)
+_BLOCK: Final = re.compile(r"\n(?P<label>\d+): +; preds = (?P<before>[^\n]*)")
 _LABEL: Final = re.compile(r"%(\d+)")
 
 
@@ -29,12 +29,13 @@ def loops(text: str) -> Iterator[Loop]:
     with other labels are not found.
     """
     blocks = list(_BLOCK.finditer(text))
-    ends = {int(block["label"]): after.start() for block, after in pairwise(blocks)}
+    ends = {int(block["label"]): after.start("label") for block, after in pairwise(blocks)}
     inner = len(text)
     for block in reversed(blocks):
         label = int(block["label"])
         latch = max(map(int, _LABEL.findall(block["before"])))
         if latch >= label:
             end = ends.get(latch, len(text))
-            yield Loop(block.start(), ends.get(label, len(text)), end, end <= inner)
-            inner = block.start()
+            start = block.start("label")
+            yield Loop(start, ends.get(label, len(text)), end, end <= inner)
+            inner = start

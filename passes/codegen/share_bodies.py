@@ -18,7 +18,9 @@ SHORT: Final = 64
 """Iterations below which the bound of an innermost loop stays constant, so that LLVM can unroll and vectorise by it."""
 
 _ALWAYS_INLINED: Final = re.compile(r"^attributes #(\d+) = \{ alwaysinline \}$", re.MULTILINE)
-_BODY: Final = r"^define internal void @(?P<name>\w+)\((?P<parameters>[^\n]*)\) #%s \{\n(?P<text>.*?)^\}\n"
+_BODY: Final = (
+    r"^define internal void @(?P<name>\w+)\((?P<parameters>[^\n]*)\) #%s \{\n(?P<text>(?:[^}\n][^\n]*+\n|\n)*+)\}\n"
+)
 _CALL: Final = re.compile(r"call void @(\w+)\((.*)\)$", re.MULTILINE)
 # Instructions with 64-bit integer values: no types, no vectors, no arguments that an intrinsic requires constant.
 _OPERATION: Final = r"""
@@ -33,7 +35,8 @@ _OPERATION: Final = r"""
     )$
 """
 _SIZED: Final = re.compile(_OPERATION, re.MULTILINE | re.VERBOSE)
-_INTEGER: Final = re.compile(r"(?<=i64 )-?\d+(?=[,)]|$)|(?<=, )-?\d+$|(?<=\[ )-?\d+(?=,)")
+_INTEGER: Final = re.compile(r"i64 (-?\d+)(?=[,)]|$)|, (-?\d+)$|\[ (-?\d+)(?=,)")
+"""An integer as one of the groups."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ def share_bodies(llvm_ir: str) -> str:
     inlined = _ALWAYS_INLINED.search(llvm_ir)
     if inlined is None:
         return llvm_ir
-    pattern = re.compile(_BODY % inlined[1], re.MULTILINE | re.DOTALL)
+    pattern = re.compile(_BODY % inlined[1], re.MULTILINE)
     alike: defaultdict[tuple[str, ...], list[_Body]] = defaultdict(list)
     for found in pattern.finditer(llvm_ir):
         body = _body(found["name"], found["parameters"], found["text"])
@@ -79,11 +82,13 @@ def _body(name: str, parameters: str, text: str) -> _Body:
     for line in _SIZED.finditer(text):
         is_bound = line["bound"] is not None and not any(start < line.start() < after for start, after in outer)
         for found in _INTEGER.finditer(line[0]):
-            if is_bound and abs(int(found[0])) < SHORT:
+            size = found[found.lastindex or 0]
+            if is_bound and abs(int(size)) < SHORT:
                 continue
-            pieces.append(text[end : line.start() + found.start()])
-            sizes.append(found[0])
-            end = line.start() + found.end()
+            after = line.start() + found.end()
+            pieces.append(text[end : after - len(size)])
+            sizes.append(size)
+            end = after
     return _Body(name, parameters, (*pieces, text[end:]), tuple(sizes))
 
 

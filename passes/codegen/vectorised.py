@@ -10,7 +10,9 @@ from typing import Final
 
 from .loop_blocks import loops
 
-_FUNCTION: Final = re.compile(r"^define [^\n]*?@(?P<name>\w+)\([^\n]*\{\n(?P<text>.*?)^\}$", re.MULTILINE | re.DOTALL)
+_FUNCTION: Final = re.compile(
+    r"^define [^\n]*?@(?P<name>\w+)\([^\n]*\{\n(?P<text>(?:[^}\n][^\n]*+\n|\n)*+)\}$", re.MULTILINE
+)
 _UNKNOWN: Final = re.compile(r"^(?!\d+: +; preds = )[^ \n]+:", re.MULTILINE)
 """A block that is not as the bindings print it."""
 _VECTOR: Final = re.compile(r"<\d+ x ")
