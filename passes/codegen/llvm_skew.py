@@ -41,7 +41,7 @@ def downgrade(text: str) -> str:
 
 
 def _needs_work(line: str) -> bool:
-    # Every line that needs work has one of these, and the search for a pattern takes ten times as long.
+    # Every line that needs work has one of these. With the pattern alone, a module takes 2.5 times as long.
     may = "." in line or "f0x" in line or "inf" in line or "nan" in line or "target_mem" in line
     return may and _NEEDS_WORK.search(line) is not None
 
