@@ -31,5 +31,7 @@ def vectorised(llvm_ir: str) -> frozenset[str]:
         for name, text in texts.items()
         if not _UNKNOWN.search(text)
     }
-    own = {name for name, found in innermost.items() if all(_VECTOR.search(each) or _CALL.search(each) for each in found)}
+    own = {
+        name for name, found in innermost.items() if all(_VECTOR.search(each) or _CALL.search(each) for each in found)
+    }
     return frozenset(name for name in own if innermost[name] or own.issuperset(_CALL.findall(texts[name])))
