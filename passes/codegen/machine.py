@@ -11,8 +11,10 @@ from tensorkiln.target import Target
 
 # The instruction set comes from the explicit feature list alone: a CPU name would bring in features that a virtual
 # machine may hide. So the ISA starts from the architecture's baseline and the name is used for tuning only.
-_FLUSHING = frozenset({"avx512bf16", "avxneconvert"})
-"""Extensions whose float32 to bfloat16 conversion flushes denormals; LLVM would use it to move values too."""
+_LEFT_OUT = frozenset({"avx512bf16", "avxneconvert", "avx512fp16"})
+"""Extensions of which no instruction is used. The conversions of float32 to bfloat16 of the first two flush denormals,
+and LLVM would use them to move values too. With the last one, the code generator of LLVM 22.1 aborts at some conversions
+of uint64 to float32."""
 _BASELINES = {"x86_64": "x86-64", "aarch64": "generic", "arm64": "generic"}
 _LINUX: Final = re.compile(r"[^-]+-(?:[^-]+-linux[^-]*(?:-[^-]+)?|linux(?:-(?:gnu|musl|android)[^-]*)?)")
 """Triples of Linux, with or without a vendor: the SDK loads only ELF objects with its calling convention."""
@@ -50,7 +52,7 @@ def machine_of(target: Target) -> Machine:
             f"there is one for {', '.join(sorted(_BASELINES))} on Linux, as in x86_64-unknown-linux-gnu",
             details={"stage": "codegen"},
         )
-    names = sorted(set(target.features) - _FLUSHING)
+    names = sorted(set(target.features) - _LEFT_OUT)
     features = ",".join(name if name[0] in "+-" else f"+{name}" for name in names)
     return Machine(triple, baseline, target.cpu or baseline, features, _vector_bits(architecture, frozenset(names)))
 

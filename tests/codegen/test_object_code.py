@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from passes.codegen import object_code
+from passes.codegen.machine import machine_of
 from tensorkiln.errors import DiagnosticError
 from tensorkiln.target import Target
 from tests.codegen.objects import undefined_symbols
@@ -50,6 +51,14 @@ define void @entry(ptr %y, ptr %x) {
   ret void
 }
 """
+WIDE_INTEGERS = """
+define void @converted(ptr %y, ptr %x) {
+  %v = load <8 x i64>, ptr %x, align 8
+  %w = uitofp <8 x i64> %v to <8 x float>
+  store <8 x float> %w, ptr %y, align 4
+  ret void
+}
+"""
 FUSED = """
 define float @fused(float %x) {
   %y = call float @llvm.fma.f32(float %x, float %x, float %x)
@@ -65,6 +74,13 @@ def _load(code: bytes, name: str) -> tuple[llvm.ExecutionEngine, int]:
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return engine, engine.get_function_address(name)
+
+
+def test_wide_integers_are_converted_where_the_processor_has_float16() -> None:
+    v4 = Target.parse("cpu:x86-64-v4")
+    features = tuple(sorted({*v4.features, "avx512fp16"} - {"avx512dq"}))
+    assert "avx512fp16" not in machine_of(v4.model_copy(update={"features": features})).features
+    assert object_code.emit(WIDE_INTEGERS, v4.model_copy(update={"features": features}))
 
 
 @pytest.mark.parametrize("target", TARGETS)
