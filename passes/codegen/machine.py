@@ -13,8 +13,8 @@ from tensorkiln.target import Target
 # machine may hide. So the ISA starts from the architecture's baseline and the name is used for tuning only.
 _LEFT_OUT = frozenset({"avx512bf16", "avxneconvert", "avx512fp16"})
 """Extensions of which no instruction is used. The conversions of float32 to bfloat16 of the first two flush denormals,
-and LLVM would use them to move values too. With the last one, the code generator of LLVM 22.1 aborts at some conversions
-of uint64 to float32."""
+and LLVM would use them to move values too. With the last one, the code generator of LLVM 22.1 aborts at some
+conversions of uint64 to float32."""
 _BASELINES = {"x86_64": "x86-64", "aarch64": "generic", "arm64": "generic"}
 _LINUX: Final = re.compile(r"[^-]+-(?:[^-]+-linux[^-]*(?:-[^-]+)?|linux(?:-(?:gnu|musl|android)[^-]*)?)")
 """Triples of Linux, with or without a vendor: the SDK loads only ELF objects with its calling convention."""
