@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import platform
+import sys
 from collections.abc import Mapping
 from functools import cache
 from typing import Final
@@ -30,6 +31,6 @@ def usable_features(reported: Mapping[str, bool]) -> Mapping[str, bool]:
 @cache
 def _may_use_tiles() -> bool:
     """Ask the operating system for tile registers; whether they are granted."""
-    if platform.system() != "Linux" or platform.machine() != "x86_64":
+    if sys.platform != "linux" or platform.machine() != "x86_64":
         return False
     return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST, _TILE_DATA) == 0
