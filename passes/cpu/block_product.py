@@ -279,7 +279,7 @@ class BlockProduct:
 
     def _pack_right(self, source: Source, index: IndexEmitter) -> None:
         """Pack as `[column tile][step][tile_columns]`. A step that pads the last element repeats the last step, and
-        what follows in a tile of bytes is not set: on the left both are zero.
+        later steps of a tile of bytes are not set: on the left both are zero.
         """
         tile = self.blocking.tile_columns
         padded = expr.mul(expr.ceildiv(symbol("columns"), tile), tile)

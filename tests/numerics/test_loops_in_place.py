@@ -86,7 +86,7 @@ def updated_twice(b: Builder) -> None:
 
 
 def kept(b: Builder) -> None:
-    """What the loop begins with is read by it all along, is a result, and so is what it ends with, twice."""
+    """The loop reads its initial value all along, which is a result, and so is its last value, twice."""
     zero, rows, turns = begin(b)
 
     def turn(i: Tensor, first: Tensor, again: Tensor, rows: Tensor, _: Tensor) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""Updates of slices in loops whose turns data counts: their positions, and what is stored for them."""
+"""Updates of slices in loops whose turns data counts: their positions, and the nodes that store them."""
 
 from __future__ import annotations
 

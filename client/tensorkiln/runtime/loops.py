@@ -109,7 +109,7 @@ def loop_step(placement: Placement, item_id: int, operation: Loop, plan_inner: C
         for place, other in enumerate(spans[number + 1 :], number + 1):
             is_its_own = place == len(outputs) + number and other == span
             if _overlap(span, other) and not is_its_own:
-                raise _strange(operation, "what it gives shares bytes with what else it has")
+                raise _strange(operation, "its results share bytes with its other values")
     moving = [0 if place in body.in_place else size for place, size in enumerate(given)]
     return LoopStep(
         item_id=item_id,
