@@ -47,7 +47,7 @@ from .blocking import (
 from .cost import nest_cycles, product_cycles
 from .factors import Factors, factors_of, left_in_place, product_scratch, run_in_memory
 from .frame import Frame
-from .machine import Machine
+from .machine import QUAD, Machine
 from .packing import MAX_ELEMENTS, InPlace, Source, in_place
 
 NAME = "contraction"
@@ -64,8 +64,8 @@ class Problem:
 
     def factors(self, blocking: Blocking, machine: Machine) -> Factors:
         """The operands in the layouts that this blocking reads."""
-        packed = self._packed(blocking.lanes, machine, in_byte_tiles=blocking.has_byte_tiles)
-        return left_in_place(packed, blocking)
+        packed = self._packed(blocking.lanes, machine)
+        return replace(packed, steps=QUAD) if blocking.has_byte_tiles else left_in_place(packed, blocking)
 
     def in_vectors(self, machine: Machine) -> Factors:
         """The operands as the widest vectors of the machine read them."""
@@ -78,10 +78,9 @@ class Problem:
         is_near = isinstance(factors.left, Source) and in_place(factors.left, self.parts.dtype, (1, 1), (0, 1))
         return NEAR if is_near else left, right
 
-    def _packed(self, lanes: int, machine: Machine, *, in_byte_tiles: bool = False) -> Factors:
+    def _packed(self, lanes: int, machine: Machine) -> Factors:
         names = [loop.name for loop in self.body.stages[0].domain.loops]
-        most = machine.vectors.together
-        factors = factors_of(self.parts, names, lanes, together=most, in_byte_tiles=in_byte_tiles)
+        factors = factors_of(self.parts, names, lanes, together=machine.vectors.together)
         assert factors is not None, "operands in panels of other loops are not found"
         return factors
 
@@ -122,14 +121,19 @@ def _are_linear(loops: Sequence[Loop], stage: Stage) -> bool:
 
 def candidates(problem: Problem, machine: Machine) -> Iterator[Choice]:
     """One candidate per blocking for the registers and caches of the machine."""
-    for blocking in _blockings(problem, machine):
-        yield _choice(problem, blocking, machine)
+    is_stored = _result(problem, machine) is not None
+    for blocking in _blockings(problem, machine, is_stored=is_stored):
+        yield _choice(problem, blocking, machine, is_stored=is_stored and not blocking.has_byte_tiles)
 
 
-def _blockings(problem: Problem, machine: Machine) -> Iterator[Blocking]:
-    """Blockings that pack the left operand, then those that read it in place, and that of tiles of bytes."""
+def _blockings(problem: Problem, machine: Machine, *, is_stored: bool) -> Iterator[Blocking]:
+    """Blockings that pack the left operand, then those that read it in place, and that of tiles of bytes.
+
+    `is_stored` means that vectors are stored directly to the result; else blocks stay in the cache for the maps, as
+    those of tiles of bytes do, whose stores have no masks.
+    """
     parts, unit, (left, right) = problem.parts, machine.vectors, problem.again(machine)
-    factors, is_stored = problem.in_vectors(machine), _result(problem, machine) is not None
+    factors = problem.in_vectors(machine)
     # Packing costs as much, and the products of several steps less.
     again = left * factors.steps, right * factors.steps
     known = list(blockings(parts, unit, again=again, is_stored=is_stored, steps=factors.steps))
@@ -141,7 +145,7 @@ def _blockings(problem: Problem, machine: Machine) -> Iterator[Blocking]:
         yield in_byte_tiles(parts, unit, again=(left * BYTE_TILE_GAIN, right * BYTE_TILE_GAIN))
 
 
-def _choice(problem: Problem, blocking: Blocking, machine: Machine) -> Choice:
+def _choice(problem: Problem, blocking: Blocking, machine: Machine, *, is_stored: bool) -> Choice:
     body, parts, factors = problem.body, problem.parts, problem.factors(blocking, machine)
     groups = expr.mul(*group_counts(parts, blocking))
     tiles = tiles_of_blocking(parts, blocking)
@@ -149,7 +153,7 @@ def _choice(problem: Problem, blocking: Blocking, machine: Machine) -> Choice:
     axes = placed(outer, [nested((*parts.depth, *parts.columns), width=blocking.lanes)], tiles)
     item = kernel_item(body.function.name, axes, on_processors(groups))
     block = Scratch(parts.dtype, blocking.block_rows * blocking.block_columns)
-    result = () if _result(problem, machine, in_byte_tiles=blocking.has_byte_tiles) else (block,)
+    result = () if is_stored else (block,)
 
     def cost(at: Evaluate) -> Cost:
         maps = sum(nest_cycles(body, Nest(stage, parts.columns), machine, at) for stage in body.stages[1:])
@@ -168,21 +172,15 @@ class Result(NamedTuple):
     stride: Dim
 
 
-def _result(problem: Problem, machine: Machine, *, in_byte_tiles: bool = False) -> Result | None:
+def _result(problem: Problem, machine: Machine) -> Result | None:
     """The result that tiles are stored to directly.
 
     None if maps follow, if the rows of the result have no common stride, if the depth may be empty, or if the machine
-    has no masked stores, as registers with tiles of bytes have none.
+    has no masked stores.
     """
     body, parts = problem.body, problem.parts
     (stage, *maps), rows = body.stages, parts.rows
-    if (
-        in_byte_tiles
-        or maps
-        or len(stage.stores) != 1
-        or not machine.vectors.masked_lanes
-        or not _are_linear(rows, stage)
-    ):
+    if maps or len(stage.stores) != 1 or not machine.vectors.masked_lanes or not _are_linear(rows, stage):
         return None
     (store,) = stage.stores
     if body.operands[store.operand].dtype is not parts.dtype or not body.space.is_positive(extent_of(parts.depth)):
@@ -211,7 +209,7 @@ def tilings(body: KernelBody, problem: Problem, machine: Machine) -> Sequence[Ti
         return ()
     at = at_typical(body.function.symbols)
     blocking = min(
-        _blockings(problem, machine),
+        _blockings(problem, machine, is_stored=_result(problem, machine) is not None),
         key=lambda blocking: product_cycles(problem.factors(blocking, machine), blocking, machine, at),
     )
     read = [load.operand for each in body.stages for load in loads(each.elements, body.nodes)]
@@ -241,7 +239,7 @@ class _Emission:
         self.problem, self.blocking, self.frame = problem, blocking, frame
         shared = problem.body.local_from
         self.bases = dict(enumerate(frame.buffers[:shared]))
-        self.result = _result(problem, frame.machine, in_byte_tiles=blocking.has_byte_tiles)
+        self.result = None if blocking.has_byte_tiles else _result(problem, frame.machine)
         scratch = iter(frame.buffers[shared:])
         self.block = self.bases[self.result.operand] if self.result else next(scratch)
         factors, space = problem.factors(blocking, frame.machine), problem.body.space

@@ -51,13 +51,11 @@ class Factors:
         return rows <= FEW_ROWS if isinstance(rows, int) else None
 
 
-def factors_of(
-    parts: Contraction, names: Sequence[str], lanes: int, *, together: int = 1, in_byte_tiles: bool = False
-) -> Factors | None:
+def factors_of(parts: Contraction, names: Sequence[str], lanes: int, *, together: int = 1) -> Factors | None:
     """The operands of a contraction with loops called `names`; None if an operand is in panels of other loops.
 
-    A right operand in contiguous runs of whole vectors of `lanes` elements is read as panels. A target adds
-    the products of so many narrow integers `together`, in vectors or in registers that hold tiles of bytes.
+    A right operand in contiguous runs of whole vectors of `lanes` elements is read as panels. Vectors of a target add
+    the products of so many narrow integers `together`.
     """
     left = _operand(parts.left, parts, parts.rows, (parts.rows, parts.depth), names)
     right = in_runs(parts.right, parts, names, lanes)
@@ -66,8 +64,7 @@ def factors_of(
     if left is None or right is None:
         return None
     if isinstance(left, Source) and isinstance(right, Source) and parts.dtype in narrow_products.SUMS:
-        steps = narrow_products.together(left.dtype, right.dtype, together, in_byte_tiles=in_byte_tiles)
-        return Factors(parts, left, right, steps)
+        return Factors(parts, left, right, narrow_products.together(left.dtype, right.dtype, together))
     return Factors(parts, left, right)
 
 

@@ -37,13 +37,11 @@ QUADS: Final[Mapping[int, str]] = MappingProxyType(
 """LLVM's names of the instructions, by bits of the vector (llvm/include/llvm/IR/IntrinsicsX86.td)."""
 
 
-def together(left: DType, right: DType, most: int, *, in_byte_tiles: bool = False) -> int:
-    """Steps of the depth in an element of two operands, of at most so many that the target multiplies at once: in
-    vectors, or of bytes in registers that hold tiles of them.
+def together(left: DType, right: DType, most: int) -> int:
+    """Steps of the depth in an element of two operands, of at most so many that vectors of the target multiply at
+    once.
     """
     both = frozenset({left, right})
-    if in_byte_tiles:
-        return QUAD
     if most >= QUAD and both == BYTES:
         return QUAD
     return PAIR if most >= PAIR and both <= NARROW else 1

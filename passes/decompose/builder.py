@@ -67,6 +67,15 @@ def shrink(value: ir.Value, limits: Sequence[tuple[Dim, Dim]]) -> ir.Value:
     return ShrinkOp.make([value], typed(value, shape), limits=tuple(limits)).results[0]
 
 
+def unmoved(value: ir.Value) -> tuple[ir.Value, list[Any]]:
+    """The value from which MOVES made this one, and these ops, the first one first."""
+    moves: list[Any] = []
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in MOVES:
+        moves.insert(0, value.owner)
+        value = value.owner.operands[0]
+    return value, moves
+
+
 def moved(op: Any, source: ir.Value) -> ir.Value:
     """`source` moved as the operand of `op` is, one of MOVES."""
     fields = {name: getattr(op, name) for name in type(op).fields}

@@ -22,11 +22,9 @@ from tensorkiln.dtypes import DType
 from tensorkiln.nodes import BinopKind, ReduceKind
 
 from . import builder
-from .zero_points import is_centred_byte, is_fixed
+from .zero_points import BYTES, SUM, is_centred_byte, is_fixed
 
 _FLOAT: Final = DType.FLOAT32
-_SUM: Final = DType.INT32
-_BYTES: Final = (DType.UINT8, DType.INT8)
 _MOST_DEPTH: Final = (1 << 31) // (255 * 128)
 """Terms of which the sum fits 32 bits: bytes less their zero point, and int8."""
 
@@ -43,7 +41,7 @@ class _Dequantised:
 
     def moved_integers(self) -> ir.Value:
         """The integers where the factor has their products with the scale."""
-        value = builder.cast(self.integers, _SUM)
+        value = builder.cast(self.integers, SUM)
         for move in self.moves:
             value = builder.moved(move, value)
         return value
@@ -81,7 +79,7 @@ def take_scales_out(parameters: Collection[ir.Value], space: IndexSpace) -> Call
             one, other = (_dequantised(each, op.axes) for each in (activations, weights))
             if one is None or other is None or not is_fixed(weights, parameters):
                 continue
-            is_byte = is_centred_byte(one.integers) or _is_byte(one.integers, *_BYTES)
+            is_byte = is_centred_byte(one.integers) or _is_byte(one.integers, *BYTES)
             # Memory limits the product of one row, and not arithmetic: each weight is read once.
             has_rows = expr.product(shape) != expr.product(type_of(other.integers).shape)
             if is_byte and has_rows and _is_byte(other.integers, DType.INT8):
@@ -100,10 +98,7 @@ def _apart(one: _Dequantised, other: _Dequantised, op: Any) -> ir.Value:
 
 def _dequantised(value: ir.Value, axes: Collection[int]) -> _Dequantised | None:
     """The integers and the scale of a factor whose scale is the same along `axes`."""
-    moves: list[Any] = []
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in builder.MOVES:
-        moves.insert(0, value.owner)
-        value = value.owner.operands[0]
+    value, moves = builder.unmoved(value)
     if not isinstance(value.owner, BinopOp) or value.owner.op is not BinopKind.MUL:
         return None
     for number, scale in permutations(value.owner.operands):
@@ -160,6 +155,6 @@ def _groups(before: builder.Shape, after: builder.Shape) -> Iterator[tuple[set[i
 def _is_byte(value: ir.Value, *dtypes: DType) -> bool:
     """Whether the value is one of the dtypes, perhaps widened."""
     known = type_of(value).dtype
-    if known is _SUM and isinstance(value.owner, CastOp):
+    if known is SUM and isinstance(value.owner, CastOp):
         known = type_of(value.owner.operands[0]).dtype
     return known in dtypes

@@ -23,8 +23,8 @@ from tensorkiln.types import TensorType
 
 from . import builder
 
-_SUM: Final = DType.INT32
-_BYTES: Final = (DType.UINT8, DType.INT8)
+SUM: Final = DType.INT32
+BYTES: Final = (DType.UINT8, DType.INT8)
 _MIDDLE: Final = 128
 _LITERALS: Final = frozenset({"kiln.const_scalar", "kiln.vconst"})
 
@@ -47,7 +47,7 @@ def take_zero_points_out(
     def decompose_reduce_axis(op: Any) -> ir.Value | None:
         """sum((x - z) * w) -> sum(x * w) - z * sum(w); None for a reduction that stays"""
         product = op.operands[0].owner
-        if op.reduce_op_kind is not ReduceKind.SUM or op.tensor.dtype is not _SUM or not isinstance(product, BinopOp):
+        if op.reduce_op_kind is not ReduceKind.SUM or op.tensor.dtype is not SUM or not isinstance(product, BinopOp):
             return None
         shape = type_of(op.operands[0]).shape
         if product.op is not BinopKind.MUL or any(type_of(each).shape != shape for each in product.operands):
@@ -66,9 +66,9 @@ def take_zero_points_out(
 
 
 def _apart(factor: _Factor, weights: ir.Value, sums: ir.Value, op: Any) -> ir.Value:
-    products = builder.binop(BinopKind.MUL, builder.cast(factor.bytes, _SUM), weights)
+    products = builder.binop(BinopKind.MUL, builder.cast(factor.bytes, SUM), weights)
     total = builder.reduce(ReduceKind.SUM, products, op.axes, op.tensor.shape)
-    zero = _scalar(builder.cast(factor.zero, _SUM), type_of(sums).rank)
+    zero = _scalar(builder.cast(factor.zero, SUM), type_of(sums).rank)
     less = builder.binop(BinopKind.MUL, sums, builder.expand(zero, type_of(sums).shape))
     return builder.binop(BinopKind.SUB, total, builder.expand(less, op.tensor.shape))
 
@@ -87,15 +87,14 @@ def _sums_of(weights: ir.Value, op: Any) -> ir.Value | None:
 
 
 def _is_cast(value: ir.Value, dtype: DType) -> bool:
-    is_cast = isinstance(value.owner, CastOp) and type_of(value).dtype is _SUM
+    is_cast = isinstance(value.owner, CastOp) and type_of(value).dtype is SUM
     return is_cast and type_of(value.owner.operands[0]).dtype is dtype
 
 
 def _holds_int8(value: ir.Value) -> bool:
     """Whether the value is int8, widened and moved."""
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in builder.MOVES:
-        value = value.owner.operands[0]
-    return _is_cast(value, DType.INT8)
+    source, _ = builder.unmoved(value)
+    return _is_cast(source, DType.INT8)
 
 
 def is_fixed(value: ir.Value, parameters: Collection[ir.Value]) -> bool:
@@ -120,12 +119,11 @@ def _is_centred(value: ir.Value) -> bool:
     """
     if not isinstance(value.owner, ExpandOp):
         return False
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in builder.MOVES:
-        owner = value.owner
-        if owner.operation.name == "kiln.view" and any(view.mask is not None for view in owner.shape_tracker.views):
-            return False
-        value = owner.operands[0]
-    return _is_cast(value, DType.INT8) or is_centred_byte(value)
+    source, moves = builder.unmoved(value)
+    windows = (move.shape_tracker.views for move in moves if move.operation.name == "kiln.view")
+    if any(view.mask is not None for views in windows for view in views):
+        return False
+    return _is_cast(source, DType.INT8) or is_centred_byte(source)
 
 
 def is_centred_byte(value: ir.Value) -> bool:
@@ -133,7 +131,7 @@ def is_centred_byte(value: ir.Value) -> bool:
     if not isinstance(value.owner, BinopOp) or value.owner.op is not BinopKind.SUB:
         return False
     left, right = value.owner.operands
-    return any(_is_cast(left, dtype) and _zero_of(right, dtype) is not None for dtype in _BYTES)
+    return any(_is_cast(left, dtype) and _zero_of(right, dtype) is not None for dtype in BYTES)
 
 
 def _zero_of(value: ir.Value, dtype: DType) -> ir.Value | None:
