@@ -12,11 +12,10 @@ import os
 import platform
 import signal
 import threading
-from importlib.resources import files
 from typing import Any, Final
 
 from ..errors import DeviceError
-from .engine import engine_of
+from .engine import engine_of_module
 
 MAX_THREADS: Final = 64
 SPINS: Final = 4000
@@ -80,11 +79,8 @@ class Crew:
         if machine not in _MACHINES:
             raise DeviceError(f"kernels run on one thread on {machine}: pass threads=1")
         pause, futex, yields = _MACHINES[machine]
-        text = files("tensorkiln.runtime").joinpath("crew.ll").read_text("utf-8")
-        self._engine = engine_of(
-            text.replace("@PAUSE@", pause).replace("@FUTEX@", str(futex)).replace("@YIELD@", str(yields))
-        )
-        self._engine.finalize_object()
+        constants = {"@PAUSE@": pause, "@FUTEX@": str(futex), "@YIELD@": str(yields)}
+        self._engine = engine_of_module("crew.ll", constants)
         size = ctypes.sizeof(_Crew)
         self._memory = ctypes.create_string_buffer(size + _CACHE_LINE)
         start = -(-ctypes.addressof(self._memory) // _CACHE_LINE) * _CACHE_LINE

@@ -5,6 +5,9 @@ from __future__ import annotations
 import platform
 import sys
 import threading
+from collections.abc import Mapping
+from importlib.resources import files
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
@@ -40,6 +43,19 @@ def engine_of(text: str) -> llvm.ExecutionEngine:
     llvm = binding()
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True, opt=0)
     return llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
+
+
+def engine_of_module(name: str, constants: Mapping[str, str] = MappingProxyType({})) -> llvm.ExecutionEngine:
+    """An engine with the code of the runtime's own module `name`, with its `constants` in place of their marks.
+
+    DeviceError when llvmlite is not installed.
+    """
+    text = files("tensorkiln.runtime").joinpath(name).read_text("utf-8")
+    for mark, value in constants.items():
+        text = text.replace(mark, value)
+    engine = engine_of(text)
+    engine.finalize_object()
+    return engine
 
 
 class LoadedObject:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +23,7 @@ import numpy as np
 from ..expr import INT64_MAX, INT64_MIN
 from ..expr.size_function import Value
 from .call_sizes import Argument, ArraySizes, CallSizes, LaunchSizes
-from .engine import engine_of
+from .engine import engine_of_module
 from .memory import ALIGNMENT, Array, arrays_begin_with_address
 
 _METH_FASTCALL: Final = 0x80
@@ -237,8 +236,7 @@ def machine_code() -> _Method | None:
     """The compiled function; None where objects of this interpreter or of NumPy have an unknown layout."""
     if not is_known_layout():
         return None
-    engine = engine_of(files("tensorkiln.runtime").joinpath("native_call.ll").read_text("utf-8"))
-    engine.finalize_object()
+    engine = engine_of_module("native_call.ll")
     method = _Method(b"call", engine.get_function_address("call"), _METH_FASTCALL, None)
     _FOR_GOOD.extend((engine, method))
     return method

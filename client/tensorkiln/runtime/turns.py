@@ -9,11 +9,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final, Protocol
 
 from ..errors import CallTurnsError
-from .engine import engine_of
+from .engine import engine_of_module
 from .loops import Copy, LoopStep, Turns, run_turns, turns_of
 
 BUDGET: Final = 256
@@ -157,8 +156,7 @@ def copy_step(copy: Copy) -> Step:
 @cache
 def _machine_code() -> Callable[[int, int, int], int]:
     """The compiled function `turns`."""
-    engine = engine_of(files("tensorkiln.runtime").joinpath("turns.ll").read_text("utf-8"))
-    engine.finalize_object()
+    engine = engine_of_module("turns.ll")
     _FOR_GOOD.append(engine)
     run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     return run(engine.get_function_address("turns"))
