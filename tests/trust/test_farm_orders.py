@@ -107,7 +107,7 @@ async def as_something_else(ledgers: Ledgers) -> None:
     ],
     ids=[
         *("unsigned", "by another key", "by a key that has ended", "about another task", "about a changed order"),
-        *("about another attempt", "as something else", "with a seal that is none"),
+        *("about another attempt", "as something else", "with a malformed seal"),
     ],
 )
 async def test_statements_of_strangers_about_an_order_are_ignored(tmp_path: Path, forge: Forge) -> None:
