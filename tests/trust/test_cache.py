@@ -136,8 +136,16 @@ def test_the_least_recently_used_files_go_first(tmp_path: Path) -> None:
     assert cache.read("large") is None
 
 
+def test_many_small_files_stay_near_the_maximum(tmp_path: Path) -> None:
+    cache = LocalCache(tmp_path, 10_000)
+    for number in range(3000):
+        cache.write(str(number), b"x" * 10)
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 15_000
+    assert cache.read("2999") is not None
+
+
 def test_a_file_that_a_killed_process_left_is_cleared_away_in_time(tmp_path: Path) -> None:
-    cache = LocalCache(tmp_path, 1000)
+    cache = LocalCache(tmp_path, 200)
     for name, seconds in ((".new-old", 7200), (".new-young", 0)):
         (tmp_path / name).write_bytes(b"half")
         age(tmp_path / name, seconds)
