@@ -10,6 +10,9 @@ from typing import Final
 
 _BLOCK: Final = re.compile(r"\n(?P<label>\d+): +; preds = (?P<before>[^\n]*)")
 _LABEL: Final = re.compile(r"%(\d+)")
+_VECTOR: Final = re.compile(r"<\d+ x ")
+_CALL: Final = re.compile(r"call void @(?!llvm\.)")
+_MEMORY: Final = re.compile(r"\b(?:load|store) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +42,11 @@ def loops(text: str) -> Iterator[Loop]:
             start = block.start("label")
             yield Loop(start, ends.get(label, len(text)), end, end <= inner)
             inner = start
+
+
+def is_vectorised(loop: str) -> bool:
+    """Whether LLVM's vectoriser has nothing to do in the text of an innermost loop.
+
+    It uses vectors, calls a function of the module, or does not access memory, as one that prefetches.
+    """
+    return any(pattern.search(loop) for pattern in (_VECTOR, _CALL)) or not _MEMORY.search(loop)

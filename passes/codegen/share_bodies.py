@@ -1,7 +1,7 @@
 """Merge kernel bodies that differ only in sizes into one function with the sizes as parameters.
 
 A network repeats few kinds of kernels at many sizes, and LLVM's time grows with the number of functions. Divisors and
-the bounds of short innermost loops stay constants, for better code.
+the bounds of short innermost loops, unless these use vectors, stay constants, for better code.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .loop_blocks import loops
+from .loop_blocks import is_vectorised, loops
 
 SHORT: Final = 64
 """Iterations below which the bound of an innermost loop stays constant, so that LLVM can unroll and vectorise by it."""
@@ -78,7 +78,11 @@ def _body(name: str, parameters: str, text: str) -> _Body:
     pieces: list[str] = []
     sizes: list[str] = []
     end = 0
-    outer = [(loop.start, loop.header_end) for loop in loops(text) if not loop.is_innermost]
+    outer = [
+        (loop.start, loop.header_end)
+        for loop in loops(text)
+        if not loop.is_innermost or is_vectorised(text[loop.start : loop.end])
+    ]
     for line in _SIZED.finditer(text):
         is_bound = line["bound"] is not None and not any(start < line.start() < after for start, after in outer)
         for found in _INTEGER.finditer(line[0]):

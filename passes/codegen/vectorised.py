@@ -8,22 +8,20 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .loop_blocks import loops
+from .loop_blocks import is_vectorised, loops
 
 _FUNCTION: Final = re.compile(
     r"^define [^\n]*?@(?P<name>\w+)\([^\n]*\{\n(?P<text>(?:[^}\n][^\n]*+\n|\n)*+)\}$", re.MULTILINE
 )
 _UNKNOWN: Final = re.compile(r"^(?!\d+: +; preds = )[^ \n]+:", re.MULTILINE)
 """A block that is not as the bindings print it."""
-_VECTOR: Final = re.compile(r"<\d+ x ")
 _CALL: Final = re.compile(r"call void @(?!llvm\.)(\w+)\(")
 
 
 def vectorised(llvm_ir: str) -> frozenset[str]:
     """The names of the functions of a module, as the bindings print it, without a loop for the vectoriser.
 
-    Every innermost loop uses vectors or calls a function of the module. A function without loops counts with those that
-    it calls: they may be inlined.
+    A function without loops counts with those that it calls: they may be inlined.
     """
     texts = {found["name"]: found["text"] for found in _FUNCTION.finditer(llvm_ir)}
     innermost = {
@@ -31,7 +29,5 @@ def vectorised(llvm_ir: str) -> frozenset[str]:
         for name, text in texts.items()
         if not _UNKNOWN.search(text)
     }
-    own = {
-        name for name, found in innermost.items() if all(_VECTOR.search(each) or _CALL.search(each) for each in found)
-    }
+    own = {name for name, found in innermost.items() if all(map(is_vectorised, found))}
     return frozenset(name for name in own if innermost[name] or own.issuperset(_CALL.findall(texts[name])))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import NamedTuple
 
 from dialect.mlir import ir
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import Memory
-from passes.emit.regions import loop
+from passes.emit.regions import nest
 from passes.emit.stage_emission import StageEmitter
 from passes.loops.body import KernelBody, Stage, inner_loops
 from passes.loops.contraction import Contraction
 from passes.loops.domain import Loop
 from passes.loops.substitution import over
+from passes.schedule.nests import Strip, takes_vectors
 from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
 
@@ -45,16 +45,20 @@ def emit_maps(
     row and column of the block and its size.
     """
     columns, here = _columns(body, parts, block), index
-    with ExitStack() as nest:
-        for each in (*columns.outer, Loop("row", symbol("rows"))):
-            here = nest.enter_context(loop(each.name, 0, each.extent, 1, here))
-        here.space.add("row", symbol("rows"))
-        operand = len(body.operands)
-        known = Memory({**bases, operand: block.memory}, {}, frame.entry, {operand: columns.place})
-        emit = StageEmitter(body.nodes, known, frame.machine.traits)
-        for stage in _stages(body, number, parts, columns):
-            if stage.stores:
-                emit(stage, columns.inner, here)
+    row = Loop("row", symbol("rows"))
+    here.space.add(row.name, row.extent)
+    operand = len(body.operands)
+    known = Memory({**bases, operand: block.memory}, {}, frame.entry, {operand: columns.place})
+    emit = StageEmitter(body.nodes, known, frame.machine.traits)
+    stages = [stage for stage in _stages(body, number, parts, columns) if stage.stores]
+    strips = [_strip(body, stage, columns, frame) for stage in stages]
+    if len(stages) == 1 and strips[0] is not None:
+        with nest(columns.outer, here) as (inside,):
+            emit(stages[0], (row, *columns.inner), inside, strips[0])
+        return
+    with nest((*columns.outer, row), here) as (inside,):
+        for stage, strip in zip(stages, strips, strict=True):
+            emit(stage, columns.inner, inside, strip)
 
 
 class _Columns(NamedTuple):
@@ -88,6 +92,14 @@ def _columns(body: KernelBody, parts: Contraction, block: Block) -> _Columns:
     of_row, of_run = (block.run, block.stride) if block.run else (block.stride, parts.run)
     place = expr.add(expr.mul(symbol("row"), of_row), expr.mul(run, of_run), lane)
     return _Columns((Loop("run", runs),), (Loop("lane", parts.run),), place, of)
+
+
+def _strip(body: KernelBody, stage: Stage, columns: _Columns, frame: Frame) -> Strip | None:
+    """The loop over a run, if it is in whole vectors: few passes of LLVM are then enough for the kernel."""
+    lanes, last = frame.machine.vectors.masked_lanes, columns.inner[-1]
+    if not lanes or not isinstance(last.extent, int) or last.extent % lanes:
+        return None
+    return Strip(last, lanes) if takes_vectors(stage, last, body.nodes) else None
 
 
 def _stages(body: KernelBody, number: int, parts: Contraction, columns: _Columns) -> list[Stage]:

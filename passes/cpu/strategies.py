@@ -14,13 +14,13 @@ from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True, version=6),
-    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=11),
+    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=12),
     contraction.NAME: Strategy(
-        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=11
+        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=12
     ),
-    winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise),
+    winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise, version=2),
     transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise, version=3),
-    loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=11),
+    loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=12),
 }
 UNSCHEDULED: Strategies[Machine, Frame] = upstream.strategies(
     lambda name, _: kernel_item(name, (), on_processors(1)),

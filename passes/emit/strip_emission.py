@@ -5,7 +5,7 @@ A window is reduced in registers, and a condition that depends on the loop becom
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Final
 
@@ -17,7 +17,16 @@ from ..loops.accesses import loads
 from ..loops.body import Stage
 from ..loops.domain import Loop, extent_of
 from ..loops.index_space import linear_form
-from ..loops.scalar_dag import Apply, Interner, Node, conditions_on_indices, is_never_negative, walk
+from ..loops.scalar_dag import (
+    Apply,
+    Interner,
+    Node,
+    children,
+    conditions_on_indices,
+    depends_on,
+    is_never_negative,
+    walk,
+)
 from ..loops.substitution import where_all_hold
 from ..scalar.registers import stored_type
 from ..scalar.traits import Traits
@@ -43,8 +52,41 @@ class StripEmitter:
         """Emit a stage over `loops`, of which `strip` is the one in vectors."""
         outer = [loop for loop in loops if not loop.is_reduction and loop != strip]
         reduced = [loop for loop in loops if loop.is_reduction]
+        if outer and not reduced and strip.extent == self.lanes:
+            self._vectors(stage, outer, strip, index)
+            return
         with nest(outer, index) as (here,):
             self._strips(stage, strip, reduced, here)
+
+    def _vectors(self, stage: Stage, outer: Sequence[Loop], strip: Loop, index: IndexEmitter) -> None:
+        """Emit a map with one vector for each point of the outer loops. Values that are the same for all points of the
+        last of these are computed before it.
+        """
+        *around, last = outer
+        with nest(around, index) as (before,):
+            first = before.inside({strip.name: before(0)})
+            emit = self._points(strip, None, first)
+            steady = {id(node): emit(node) for node in self._steady(stage, last)}
+            with nest([last], first) as (here,):
+                self._stored(stage, strip, (), None, here, steady)
+
+    def _steady(self, stage: Stage, last: Loop) -> list[Node]:
+        """The largest expressions with loads that do not depend on a loop, nor on memory that the stage writes."""
+        written = [self.memory.bases[entry.operand] for entry in stage.stores]
+        found: list[Node] = []
+        seen: set[int] = set()
+        left = list(stage.elements)
+        while left:
+            node = left.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            read = [self.memory.bases[load.operand] for load in loads([node], self.nodes)]
+            if depends_on(node, last.name, self.nodes) or any(base in written for base in read):
+                left.extend(children(node))
+            elif read:
+                found.append(node)
+        return found
 
     def _strips(self, stage: Stage, strip: Loop, reduced: Sequence[Loop], index: IndexEmitter) -> None:
         """Emit whole vectors, then the rest; if the extent is symbolic, masked vectors.
@@ -103,9 +145,15 @@ class StripEmitter:
         return found
 
     def _stored(
-        self, stage: Stage, strip: Loop, reduced: Sequence[Loop], points: Dim | None, index: IndexEmitter
+        self,
+        stage: Stage,
+        strip: Loop,
+        reduced: Sequence[Loop],
+        points: Dim | None,
+        index: IndexEmitter,
+        known: Mapping[int, ir.Value] | None = None,
     ) -> None:
-        emit = self._points(strip, points, index)
+        emit = self._points(strip, points, index, known)
         if stage.combine is None:
             for element in stage.elements:
                 emit(element)
@@ -167,9 +215,11 @@ class StripEmitter:
                 scf.YieldOp(self._window(accumulation, element, strip, reduced[1:], points, inside, here))
         return list(terms_left.results)
 
-    def _points(self, strip: Loop, points: Dim | None, index: IndexEmitter) -> VectorEmitter:
+    def _points(
+        self, strip: Loop, points: Dim | None, index: IndexEmitter, known: Mapping[int, ir.Value] | None = None
+    ) -> VectorEmitter:
         along, register = (strip.name, self.lanes), self.lanes * WORD.itemsize
-        return VectorEmitter(self.nodes, self.memory, self.traits, along, points, index, register)
+        return VectorEmitter(self.nodes, self.memory, self.traits, along, points, index, register, known)
 
 
 def _is_sum_of_products(accumulation: Accumulation, element: Node) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
 
-from dialect.mlir import arith, ir, vector
+from dialect.mlir import arith, ir, scf, vector
 from passes import scalar
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
@@ -149,7 +151,23 @@ class VectorEmitter(NodeWriter):
         return vector.ShuffleOp(first, second, range(self.lanes)).result
 
     def _at_once(self, node: Load) -> ir.Value:
-        """Load a vector of at most a register."""
+        """Load a vector of at most a register. Conditions that are the same for all points become a branch."""
+        alike = [condition for condition in _dims(node.conditions) if self._step(condition) == 0]
+        if not alike:
+            return self._under_masks(node)
+        rest = tuple(condition for condition in _dims(node.conditions) if condition not in alike)
+        branch = scf.IfOp(self._all(alike), [self._kind(stored_type(node.dtype))], has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            along, index = (self.loop, self.lanes), self.index.inside({})
+            points = None if self.mask is None else self.points
+            inside = VectorEmitter(self.nodes, self.memory, self.traits, along, points, index, self.register)
+            scf.YieldOp([inside._under_masks(replace(node, conditions=rest))])
+        with ir.InsertionPoint(branch.else_block):
+            scf.YieldOp([self._zero(node.dtype)])
+        return branch.results[0]
+
+    def _under_masks(self, node: Load) -> ir.Value:
+        """Load a vector under conditions that differ between its points."""
         address = self.memory.address(node.operand, node.address)
         step = self._step(address)
         if step == 2 and all(self._step(condition) % 2 == 0 for condition in _dims(node.conditions)):
@@ -183,22 +201,27 @@ class VectorEmitter(NodeWriter):
         return vector.ShuffleOp(*halves, [2 * lane for lane in range(self.lanes)]).result
 
     def _all(self, conditions: Sequence[Condition], known: ir.Value | None = None) -> ir.Value:
-        """Where all conditions hold, and `known` too."""
-        for condition in conditions:
-            flags = self._condition(condition)
-            known = flags if known is None else arith.andi(known, flags)
-        assert known is not None, "there is a condition"
-        return known
+        """Where all conditions hold, and `known` too: one flag for all points if no condition depends on the loop."""
+        flags = [self._condition(condition) for condition in conditions]
+        alike = [flag for flag in flags if not isinstance(flag.type, ir.VectorType)]
+        lanes = [flag for flag in flags if isinstance(flag.type, ir.VectorType)]
+        if known is not None:
+            lanes.append(known)
+        if not alike:
+            return reduce(arith.andi, lanes)
+        one = reduce(arith.andi, alike)
+        return reduce(arith.andi, lanes, self._spread(one)) if lanes else one
 
     def _write_condition(self, condition: Condition) -> ir.Value:
         (dim,) = _dims([condition])
-        return self._from(dim, self._step(dim))
+        step = self._step(dim)
+        if step == 0:
+            return arith.cmpi(arith.CmpIPredicate.sge, self.index(dim), self.index(0))
+        return self._from(dim, step)
 
     def _from(self, start: Dim, step: int) -> ir.Value:
         """Where `start + step * lane` is nonnegative."""
         is_at_least = arith.CmpIPredicate.sge
-        if step == 0:
-            return self._spread(arith.cmpi(is_at_least, self.index(start), self.index(0)))
         largest = self.index.space.largest
         is_small = max(largest(start), largest(expr.neg(start))) < 1 << 30
         dtype = WORD if is_small else DType.INT64

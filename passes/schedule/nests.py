@@ -113,8 +113,8 @@ def axes_of(body: KernelBody, nest: Nest, width: int) -> list[PlacedAxis]:
 
 
 def _strip_loop(stage: Stage, loops: Sequence[Loop], nodes: Interner, lanes: int) -> Loop | None:
-    """The loop to run in masked vectors of `lanes` points, if the stage is a window or has conditions on a loop, and
-    vectors can express it. Maps without conditions and long reductions are left to linalg.
+    """The loop to run in masked vectors of `lanes` points, if vectors can express the stage, and it is a window, has
+    conditions on a loop, or is a map whose last loop is one vector. Other maps and long reductions are left to linalg.
     """
     parallel = [loop for loop in loops if not loop.is_reduction]
     if not parallel:
@@ -125,11 +125,9 @@ def _strip_loop(stage: Stage, loops: Sequence[Loop], nodes: Interner, lanes: int
     if not is_window(loops):
         is_product = len(parallel) == 1 and _multiplies_matrix(stage, last, nodes)
         return last if is_product and takes_vectors(stage, last, nodes) else None
-    if stage.combine is None and last.extent == lanes:
-        # LLVM unrolls a whole vector, and its masks are then constants: a fifth of the time on Emerald Rapids.
-        return None
     if stage.combine is None and not any(asks(load, last) for load in loads(stage.elements, nodes)):
-        return None
+        is_vector = last.extent == lanes and _reads_lines(stage, last, nodes)
+        return last if is_vector and takes_vectors(stage, last, nodes) else None
     return last if takes_vectors(stage, last, nodes) else None
 
 
@@ -146,8 +144,12 @@ def _multiplies_matrix(stage: Stage, column: Loop, nodes: Interner) -> bool:
         return False
     is_product = (element.op, *element.attributes[:1]) == ("binop", "mul")
     is_shared = [not depends_on(factor, column.name, nodes) for factor in element.args]
-    are_lines = all(_step(load.address, column) in (0, 1) for load in loads(stage.elements, nodes))
-    return is_product and are_lines and sum(is_shared) == 1
+    return is_product and _reads_lines(stage, column, nodes) and sum(is_shared) == 1
+
+
+def _reads_lines(stage: Stage, along: Loop, nodes: Interner) -> bool:
+    """Whether neighbouring points read neighbouring elements, or the same."""
+    return all(_step(load.address, along) in (0, 1) for load in loads(stage.elements, nodes))
 
 
 def takes_vectors(stage: Stage, along: Loop, nodes: Interner, loaded: AbstractSet[Load] = frozenset()) -> bool:

@@ -162,6 +162,12 @@ def test_the_short_bound_of_an_innermost_loop_keeps_bodies_apart() -> None:
     assert share_bodies(text) == text
 
 
+def test_the_short_bound_of_an_innermost_loop_in_vectors_is_a_size() -> None:
+    text = share_bodies(nests((4, 16), (4, 32)).replace("store i8 1", "store <4 x i8> splat (i8 1)"))
+    llvm.parse_assembly(text).verify()
+    assert calls(text) == ["@shared_body_0(ptr %0, i64 %1, i64 16)", "@shared_body_0(ptr %0, i64 %1, i64 32)"]
+
+
 def test_other_functions_are_left_alone() -> None:
     text = module({}, {"stride": "32"}).replace("alwaysinline", "noinline")
     assert share_bodies(text) == text

@@ -70,9 +70,9 @@ def test_a_loop_is_vectorised_if_it_uses_vectors() -> None:
         (SCALAR, VECTOR, True),
         (VECTOR, SCALAR, False),
         (SCALAR, CALL, True),
-        (VECTOR, INTRINSIC, False),
+        (SCALAR, INTRINSIC, True),
     ],
-    ids=["vectors inside", "scalars inside", "a call", "an instruction"],
+    ids=["vectors inside", "scalars inside", "a call", "prefetches inside"],
 )
 def test_the_innermost_loop_decides(around: str, inside: str, is_done: bool) -> None:
     body = f"{around}\n  br label %7\n{loop(7, 6, inside)}"

@@ -128,6 +128,21 @@ def test_tiles_of_a_convolution_without_maps_are_stored_in_blocks() -> None:
     )
 
 
+def test_maps_behind_a_convolution_in_blocks_are_vectors() -> None:
+    def network(b: Builder) -> Tensor:
+        return convolved(b, relu(convolved(b, image(b, 16, 28, 28), 64) * 2), 64)
+
+    kernel = str(after("realise", graph_of(network), AVX512)).split("func.func @kernel_1_packed_1_body")[1]
+    check_ir(
+        kernel,
+        """
+        // CHECK: call @multiply_
+        // CHECK: arith.mulf {{.*}} vector<16xf32>
+        // CHECK-NOT: linalg.generic
+        """,
+    )
+
+
 def test_tall_tiles_are_picked_where_pixels_lie_in_place() -> None:
     """Tiles of fewer rows and four vectors would read four panels of filters for each step."""
 
