@@ -84,7 +84,7 @@ class EmbeddedService:
             self._is_ready = False
 
     def forget(self) -> None:
-        """In a forked child: leave the service to the parent, and close the inherited pipe, which keeps it alive."""
+        """Close this process's end of the pipe. The service ends once nobody holds one: a parent keeps its own."""
         if self._process is not None:
             _close_pipes(self._process)
             self._process.returncode = 0
@@ -212,11 +212,6 @@ def embedded_service(home: Path, startup_timeout_s: float) -> EmbeddedService:
         return _services.setdefault(home, EmbeddedService(home, startup_timeout_s))
 
 
-def _stop_all() -> None:
-    for service in _services.values():
-        service.stop()
-
-
 def _forget_all() -> None:
     global _services_lock
     _services_lock = threading.Lock()
@@ -225,6 +220,7 @@ def _forget_all() -> None:
     _services.clear()
 
 
-atexit.register(_stop_all)
+# The services end by themselves when their pipes are closed: this process need not wait for them.
+atexit.register(_forget_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_all)
