@@ -13,7 +13,7 @@ from dialect.verify import verify
 from passes.compile import Compilation, CompileRequest, compile_request
 from passes.layout import block_channels
 from tensorkiln import expr
-from tensorkiln.build import Builder, Tensor, avg_pool2d, cat, conv2d, max_pool2d, relu, sigmoid
+from tensorkiln.build import Builder, Tensor, avg_pool2d, cat, conv2d, max_pool2d, pad, relu, sigmoid
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
 from tensorkiln.reference import evaluate
@@ -138,6 +138,24 @@ def test_maps_behind_a_convolution_in_blocks_are_vectors() -> None:
         """
         // CHECK: call @multiply_
         // CHECK: arith.mulf {{.*}} vector<16xf32>
+        // CHECK-NOT: linalg.generic
+        """,
+    )
+
+
+def test_a_map_whose_last_loop_is_one_vector_has_no_masks_and_branches_at_padding() -> None:
+    def padded(b: Builder) -> Tensor:
+        scaled = b.input("float32", (5, b.symbol("n", 1, 40), 16)) * b.input("float32", (5, 1, 16))
+        return pad(scaled, [(0, 0), (1, 2), (0, 0)])
+
+    check_ir(
+        after("realise", graph_of(padded), AVX512),
+        """
+        // CHECK-LABEL: func.func @kernel_0_body
+        // CHECK: scf.if {{.*}} -> (vector<16xf32>)
+        // CHECK: vector.load {{.*}} vector<16xf32>
+        // CHECK: vector.store {{.*}} vector<16xf32>
+        // CHECK-NOT: mask
         // CHECK-NOT: linalg.generic
         """,
     )

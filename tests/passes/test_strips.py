@@ -283,20 +283,6 @@ def test_a_padded_map_loads_and_stores_by_vectors() -> None:
     )
 
 
-def test_a_map_whose_last_loop_is_one_vector_has_no_masks_and_branches_at_padding() -> None:
-    check_ir(
-        after("realise", graph_of(lambda x, s: pad(x * s, [(0, 0), (1, 2), (0, 0)]), (5, "n", 16), (5, 1, 16)), V4),
-        """
-        // CHECK-LABEL: func.func @kernel_0_body
-        // CHECK: scf.if {{.*}} -> (vector<16xf32>)
-        // CHECK: vector.load {{.*}} vector<16xf32>
-        // CHECK: vector.store {{.*}} vector<16xf32>
-        // CHECK-NOT: mask
-        // CHECK-NOT: linalg.generic
-        """,
-    )
-
-
 def test_many_vectors_are_a_loop() -> None:
     check_ir(
         after("realise", graph_of(padded, (3, 5, 200)), V4),
