@@ -63,8 +63,8 @@ def body_of(request: BaseHTTPRequestHandler) -> bytes:
 
 
 def reply(request: BaseHTTPRequestHandler, status: int, headers: Mapping[str, str], content: bytes) -> None:
-    """Answer with a body of known length."""
-    request.send_response(status)
+    """Answer with a body of known length, and no header but these."""
+    request.send_response_only(status)
     for name, value in headers.items():
         request.send_header(name, value)
     request.send_header("Content-Length", str(len(content)))

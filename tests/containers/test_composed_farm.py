@@ -18,7 +18,7 @@ import pytest
 from service.sandbox import landlock
 from tensorkiln import Client
 from tensorkiln.errors import UntrustedArtifactError
-from tests.farm.ports import free_port
+from tests.farm.members import free_port
 from tests.service.bodies import graph
 from tests.snippets import blocks
 from tests.trust.test_public_keys import files, holds_secrets

@@ -20,7 +20,7 @@ from tensorkiln.dtypes import DType
 from tensorkiln.graph import Graph, json_schema
 from tensorkiln.nodes import NODE_KINDS
 from tests.compiled import compiled
-from tests.service.embedded import forked_embedding
+from tests.service.forked import forked_embedding
 from tests.service.server import Server
 from tests.snippets import ROOT, blocks, disagreement, run_python
 

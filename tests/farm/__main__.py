@@ -21,7 +21,6 @@ _INTERRUPTED: Final = 130
 
 
 def main() -> int:
-    """The exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.farm", description="Run a farm on this machine.")
     parser.add_argument("--services", type=int, default=2, help="processes that answer HTTP (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=4, help="processes that compile (default: %(default)s)")

@@ -1,17 +1,19 @@
-"""The processes of a farm: services and workers, each a process group of its own."""
+"""The processes of a farm, services and workers, each a process group of its own; and free ports of the loopback."""
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tests.forked import Forked, Process, suits
 
@@ -77,7 +79,6 @@ class Member:
         return self._process.pid
 
     def signal(self, number: signal.Signals) -> None:
-        """A signal to the whole group."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, number)
 
@@ -117,3 +118,20 @@ class Member:
 
     def _end_of_log(self) -> str:
         return self.log.read_text(errors="replace")[-4000:]
+
+
+_OURS: Final = range(20_000, 32_768)
+"""Below those that Linux gives connections by itself, which might take one before somebody listens on it."""
+
+_given: set[int] = set()
+
+
+def free_port() -> int:
+    """A port that nobody listens on now, and that was not given before."""
+    while True:
+        port = secrets.choice(_OURS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            if port not in _given:
+                _given.add(port)
+                return port

@@ -7,8 +7,7 @@ from typing import Any, Self
 
 from tests.service.forked import forked_services
 
-from .members import Member
-from .ports import free_port
+from .members import Member, free_port
 
 
 class Farm:
@@ -58,14 +57,12 @@ class Farm:
         ]
 
     def start(self) -> None:
-        """Start everything, and wait until it is ready."""
         for member in (*self.services, *self.workers):
             member.start()
         for member in (*self.services, *self.workers):
             member.await_ready()
 
     def close(self) -> None:
-        """End everything at once."""
         for member in (*self.services, *self.workers):
             member.kill()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tensorkiln import Client
-from tests.service.embedded import forked_embedding
+from tests.service.forked import forked_embedding
 
 
 @pytest.fixture(scope="package")

@@ -10,8 +10,7 @@ from service.identity.caller import Scope
 from tests.identity.guarded import GUARDED, Guarded, refusal
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.failing import failing
-from tests.service.server import cache
-from tests.service.stored import at_rest
+from tests.service.server import at_rest, cache
 
 pytestmark = GUARDED
 READERS = [(Scope.CACHE_READ,), (Scope.CACHE_READ, Scope.COMPILE), (Scope.CACHE_READ, Scope.CACHE_WRITE)]

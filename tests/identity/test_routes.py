@@ -15,7 +15,7 @@ from service.server.app import create_app
 from service.settings import Settings
 from tests.identity.guarded import GUARDED, Guarded, artifacts, program, refusal
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.stored import at_rest
+from tests.service.server import at_rest
 
 pytestmark = GUARDED
 BODY = encoded(compile_body())

@@ -23,7 +23,7 @@ from tensorkiln.errors import (
 )
 from tests.identity.guarded import GUARDED, Guarded
 from tests.service.bodies import graph
-from tests.service.embedded import forked_embedding
+from tests.service.forked import forked_embedding
 
 pytestmark = GUARDED
 X = np.ones((4, 3), np.float32)

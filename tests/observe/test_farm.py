@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.farm.ports import free_port
+from tests.farm.members import free_port
 from tests.farm.topology import Farm
 from tests.faults.requests import answered
 from tests.observe.collector import collector

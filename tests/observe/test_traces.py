@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.farm.ports import free_port
+from tests.farm.members import free_port
 from tests.service.bodies import compile_body, encoded
 from tests.service.server import Server
 from tests.snippets import ROOT

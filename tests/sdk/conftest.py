@@ -20,7 +20,7 @@ from tests.forked import Forked
 from tests.identity.guarded import Guarded
 from tests.sdk.hung import hung_server
 from tests.sdk.scripted import ScriptedServer
-from tests.service.embedded import forked_embedding
+from tests.service.forked import forked_embedding
 from tests.service.server import Server
 
 HERE = Path(__file__).parent
@@ -89,7 +89,6 @@ def embedding() -> Iterator[None]:
 
 @pytest.fixture
 def client(embedding: None, home: Path) -> Iterator[Client]:
-    """A client of the embedded service."""
     with Client(cache_dir=home) as client:
         yield client
 

@@ -52,8 +52,6 @@ NO_NAMES: Final[dict[str, Sequence[tuple[ModuleType, str]]]] = {
 
 
 class _Missing:
-    """A finder that has none of these modules."""
-
     def __init__(self, names: set[str]) -> None:
         self._names = names
 

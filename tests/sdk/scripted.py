@@ -57,7 +57,6 @@ class ScriptedServer(Loopback):
         return [(each.method, each.path, each.body) for each in self.received]
 
     def answers_with(self, body: bytes = b"{}", *, status: int = 200, **sent: Any) -> None:
-        """Append an answer."""
         self.answers.append(Answer(status, body, **sent))
 
     def refuses_with(self, status: int, code: str, detail: str, *, retry_after: str | None = None, **more: Any) -> None:

@@ -13,8 +13,7 @@ import pytest
 
 from tensorkiln import AsyncClient, Client
 from tensorkiln.errors import InvalidGraphError, RequestError
-from tests.sdk.hung import opened
-from tests.sdk.interrupt import broken_off
+from tests.sdk.hung import broken_off, opened
 from tests.service.bodies import graph
 from tests.service.server import Server
 
@@ -42,7 +41,8 @@ def test_every_graph_comes_back_for_every_target_and_a_failure_ends_no_other(ser
                 assert each.run_ms is not None
                 record = client.signature(each.compiled.digest).record
                 assert record.action == each.compiled.digest
-        assert client.load(_compiled(by_place[0, 1])).compiled.digest
+        assert (best := by_place[0, 1].compiled) is not None
+        assert client.load(best).compiled.digest
 
 
 @pytest.mark.parametrize("failure", [KeyError("weights"), OSError("no such disk"), StopIteration(), RuntimeError()])
@@ -57,10 +57,6 @@ def test_a_function_that_fails_is_an_outcome_and_ends_no_other(served: str, tmp_
     assert type(failure).__name__ in found[0].error.message
     assert found[0].error.__cause__ is failure
     assert found[1].error is None
-
-
-def _compiled(outcome: Any) -> Any:
-    return outcome.compiled
 
 
 def test_results_come_as_they_are_there_and_graphs_are_read_when_it_is_their_turn(served: str, tmp_path: Path) -> None:
@@ -113,9 +109,9 @@ def test_a_concurrency_out_of_bounds_and_unknown_targets_are_refused(tmp_path: P
 
 def test_closing_the_results_cancels_what_is_under_way(busy: Server, tmp_path: Path) -> None:
     before = opened(busy)
-    wires: list[Any] = [broken(), *(graph("sqrt", rows=rows) for rows in range(90, 96))]
+    wires = ["not JSON", *(graph("sqrt", rows=rows) for rows in range(90, 96))]
     with Client(busy.url, cache_dir=tmp_path) as client:
-        with closing(client.compile_many(["not JSON", *wires[1:]], ["cpu"], concurrency=3)) as results:
+        with closing(client.compile_many(wires, ["cpu"], concurrency=3)) as results:
             assert next(results).graph == 0
         assert opened(busy) <= before
 

@@ -1,6 +1,11 @@
+"""`kiln` validates, compiles and runs graphs on arrays in files, and refuses files that are no arrays, or no longer."""
+
 from __future__ import annotations
 
+import io
 import json
+import zipfile
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
@@ -11,6 +16,8 @@ import pytest
 from tensorkiln import Graph, reference
 from tensorkiln.build import Builder
 from tensorkiln.cli.app import _COMMANDS  # pyright: ignore[reportPrivateUsage]
+from tensorkiln.cli.arrays import read_arrays
+from tensorkiln.errors import RequestError
 from tensorkiln.spec import CompiledProgram
 from tests.sdk.conftest import Kiln, complaint, one_line, refusal, succeeded
 
@@ -33,14 +40,13 @@ def test_validate_prints_the_interface_of_a_graph(kiln: Kiln, graph_file: Path) 
         assert text in shown
 
 
-def test_an_invalid_graph_is_one_line_with_a_pointer(kiln: Kiln, tmp_path: Path, layer: Graph) -> None:
+def test_an_invalid_graph_is_one_line_with_a_pointer_and_a_missing_file_wrong_usage(
+    kiln: Kiln, tmp_path: Path, layer: Graph
+) -> None:
     broken = json.loads(layer.to_json())
     broken["nodes"][3]["out_var"] = -1
     (tmp_path / "broken.json").write_text(json.dumps(broken))
     assert one_line(kiln("validate", "broken.json"), 1).startswith("error[graph.invalid] at /nodes/3")
-
-
-def test_a_missing_file_is_wrong_usage(kiln: Kiln) -> None:
     assert kiln("validate", "nowhere.json").returncode == 2
 
 
@@ -117,3 +123,73 @@ def test_a_symbol_has_one_integer_value(kiln: Kiln, graph_file: Path, symbols: l
         kiln("run", graph_file.name, "--random", "0", *(word for each in symbols for word in ("-s", each))), 2
     )
     assert refused.startswith(f"error[request.invalid]: {said}")
+
+
+def saved(array: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, a=array)
+    return file.getvalue()
+
+
+def flipped() -> bytes:
+    """An .npz with another byte in the numbers of its array than its sum is of."""
+    content = bytearray(saved(np.full(64, 7.0, np.float32)))
+    place = content.index(np.float32(7.0).tobytes() * 8)
+    content[place] ^= 0xFF
+    return bytes(content)
+
+
+def pickled() -> bytes:
+    return saved(np.array([{}, None], object))
+
+
+def with_text() -> bytes:
+    file = io.BytesIO(saved(np.ones(3, np.float32)))
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("readme.txt", "what this is")
+    return file.getvalue()
+
+
+def npy(header: bytes) -> bytes:
+    padded = header.ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded
+
+
+HUGE = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000, 64), }"
+BROKEN: dict[str, Callable[[], bytes]] = {
+    "garbage.npz": lambda: b"PK\003\004garbage",
+    "flipped.npz": flipped,
+    "objects.npz": pickled,
+    "readme.npz": with_text,
+    "huge.npy": lambda: npy(HUGE),
+    "unclosed.npy": lambda: npy(b"{'descr': '<f4', 'fortran_order': False, 'shape': (4, "),
+    "deep.npy": lambda: npy(b"(" * 100),
+    "empty.npy": lambda: b"",
+    "text.npy": lambda: b"1 2 3\n",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_file_that_is_no_array_is_wrong_usage(kiln: Kiln, graph_file: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(BROKEN[name]())
+    refused = one_line(kiln("run", graph_file.name, "-i", name, "-s", "n=4"), 2)
+    assert refused.startswith(f"error[request.invalid]: {name} cannot be read as .npy or .npz: ")
+
+
+def test_a_file_with_any_changed_byte_is_read_or_refused(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    file = io.BytesIO()
+    np.save(file, np.ones((2, 3), np.float32))
+    packed = io.BytesIO()
+    np.savez_compressed(packed, a=np.ones((2, 3), np.float32))
+    refused = 0
+    for name, whole in (("one.npy", file.getvalue()), ("packed.npz", packed.getvalue())):
+        for place in range(len(whole)):
+            content = bytearray(whole)
+            content[place] ^= int(generator.integers(1, 256))
+            (tmp_path / name).write_bytes(content)
+            try:
+                read_arrays([tmp_path / name])
+            except RequestError:
+                refused += 1
+    assert refused > len(file.getvalue()) // 2

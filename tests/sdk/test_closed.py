@@ -28,23 +28,18 @@ STREAM = b'id: 1\nevent: queued\ndata: {"state": "queued"}\n\n'
 
 
 def arrived(scripted: ScriptedServer, count: int) -> None:
-    """Wait until so many requests are there."""
     until = time.monotonic() + LONG_S
     while len(scripted.received) < count:
         assert time.monotonic() < until
         time.sleep(0.01)
 
 
-def asked_twice(client: Client) -> None:
-    client.capabilities()
-    client.capabilities()
-
-
 BUSY = Answer(503, b"busy", {"Retry-After": "40"})
+TWO = [Answer(), Answer(delay_s=LONG_S)]
 JOB = [Answer(202, ACCEPTED), Answer(200, STREAM, EVENTS, stays_s=LONG_S)]
 CALLS: dict[str, tuple[list[Answer], Callable[[Client], object]]] = {
     "waits for its answer": ([Answer(delay_s=LONG_S)], lambda client: client.compile(graph(), "cpu")),
-    "is on a connection that was used before": ([Answer(), Answer(delay_s=LONG_S)], asked_twice),
+    "is on a connection that was used before": (TWO, lambda client: [client.capabilities() for _ in TWO]),
     "waits to be sent again": ([BUSY], lambda client: client.capabilities()),
     "has a part of its answer": ([Answer(body=b'{"targets"', stays_s=LONG_S)], lambda client: client.capabilities()),
     "waits for a job": (JOB, lambda client: client.submit(graph(), "cpu").wait()),

@@ -30,7 +30,6 @@ Redirected: TypeAlias = Callable[..., "tuple[int, str]"]
 
 @contextmanager
 def full() -> Generator[int]:
-    """A file that has no room."""
     stdout = os.open(FULL.removeprefix(">"), os.O_WRONLY)
     try:
         yield stdout

@@ -20,8 +20,7 @@ from tensorkiln.errors import CrashedError
 from tensorkiln.spec import CacheInfo
 from tensorkiln.trust import SignedRecord
 from tests.sdk.conftest import Kiln, complaint, succeeded
-from tests.sdk.hung import opened
-from tests.sdk.interrupt import broken_off
+from tests.sdk.hung import broken_off, opened
 from tests.sdk.scripted import ScriptedServer
 from tests.sdk.test_batch import broken
 from tests.service.bodies import graph
@@ -117,25 +116,6 @@ def test_a_check_compares_with_the_lock_and_writes_nothing(kiln_all: Kiln, graph
     assert gone.returncode == 4
     assert "one is locked and gone from the folder" in gone.stdout
     assert (tmp_path / "kiln.lock").read_text() != lock
-
-
-def test_runs_for_one_target_each_share_a_lock(kiln_all: Kiln, graphs: Path, tmp_path: Path) -> None:
-    def locked_now() -> dict[str, dict[str, Any]]:
-        return json.loads((tmp_path / "kiln.lock").read_text())["graphs"]
-
-    both, lock = ("x86-64-v2", "x86-64-v3"), ("--lock", "kiln.lock")
-    for target in both:
-        assert kiln_all("graphs", "-t", target, *lock).returncode == 0
-    for target in both:
-        succeeded(kiln_all("graphs", "-t", target, *lock, "--check"))
-    everything = locked_now()
-    assert {name: set(targets) for name, targets in everything.items()} == {
-        name: {f"cpu:{target}" for target in both} for name in ("one", "deep/two")
-    }
-    (graphs / "one.json").unlink()
-    assert kiln_all("graphs", "-t", both[0], *lock, "--check").returncode == 4
-    assert kiln_all("graphs", "-t", both[0], *lock).returncode == 0
-    assert locked_now() == {"deep/two": everything["deep/two"]}
 
 
 def test_a_lock_made_with_other_options_is_called_that(kiln_all: Kiln, graphs: Path, tmp_path: Path) -> None:

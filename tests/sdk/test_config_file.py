@@ -125,11 +125,6 @@ def test_a_key_that_others_can_read_is_refused_and_not_shown(write: Write, mode:
     assert resolve_settings(environment=write('url = "http://file:1"', mode)).url == "http://file:1"
 
 
-def test_a_key_without_its_service_is_refused(write: Write) -> None:
-    with pytest.raises(RequestError, match="no url"):
-        resolve_settings(environment=write('api_key = "kiln_secret"'))
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -153,6 +148,7 @@ def test_a_key_without_its_service_is_refused(write: Write) -> None:
         ("timeout_s = 0", r"timeout_s in .*config\.toml is '0': give a number of seconds"),
         ("cache_mib = -1", r"cache_mib in .*config\.toml is '-1'"),
         ("[service]", "'service'"),
+        ('api_key = "kiln_secret"', "no url"),
     ],
 )
 def test_an_unusable_file_is_named_with_the_key(write: Write, tmp_path: Path, text: str, message: str) -> None:
@@ -186,11 +182,8 @@ def test_the_file_of_the_manual_can_be_used(write: Write, monkeypatch: pytest.Mo
     assert (settings.url, settings.api_key, settings.timeout_s) == ("https://kiln.example:8443", "kiln_x", 300.0)
 
 
-def test_an_empty_url_asks_for_an_embedded_service_whatever_the_environment_says() -> None:
+def test_an_empty_url_asks_for_an_embedded_service_as_no_url_does_and_files_lie_in_the_users_cache() -> None:
     assert resolve_settings("", environment={"KILN_URL": "http://elsewhere:1"}).url is None
-
-
-def test_without_anything_the_service_is_embedded_and_files_lie_in_the_users_cache() -> None:
     settings = resolve_settings(environment={})
     assert settings.url is None
     assert settings.home == Path.home() / ".cache" / "kiln"

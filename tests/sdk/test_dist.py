@@ -34,10 +34,6 @@ def programs(tmp_path: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def pairs(tmp_path: Path) -> set[tuple[str, str]]:
-    return {(name, target) for name, targets in programs(tmp_path).items() for target in targets}
-
-
 def test_a_failed_run_keeps_the_entries_of_existing_files(kiln_all: Kiln, graphs: Path, tmp_path: Path) -> None:
     assert kiln_all("graphs", "-t", f"{V2},{V3}").returncode == 0
     before = programs(tmp_path)
@@ -54,14 +50,23 @@ def test_a_failed_run_keeps_the_entries_of_existing_files(kiln_all: Kiln, graphs
     assert programs(tmp_path) == {"deep/two": before["deep/two"]}
 
 
-def test_runs_for_one_target_each_share_a_folder(kiln_all: Kiln, graphs: Path, tmp_path: Path) -> None:
-    assert kiln_all("graphs", "-t", V2).returncode == 0
-    assert kiln_all("graphs", "-t", V3).returncode == 0
-    assert pairs(tmp_path) == {(name, target) for name in ("one", "deep/two") for target in (V2, V3)}
+def test_runs_for_one_target_each_share_a_folder_and_a_lock(kiln_all: Kiln, graphs: Path, tmp_path: Path) -> None:
+    def run(target: str, *more: str) -> int:
+        return kiln_all("graphs", "-t", target, "--lock", "kiln.lock", *more).returncode
+
+    def locked() -> dict[str, dict[str, Any]]:
+        return json.loads((tmp_path / "kiln.lock").read_text())["graphs"]
+
+    assert [run(target) for target in (V2, V3)] == [0, 0]
+    assert [run(target, "--check") for target in (V2, V3)] == [0, 0]
+    everything, before = locked(), programs(tmp_path)
+    for each in (everything, before):
+        assert {name: {*targets} for name, targets in each.items()} == {"one": {V2, V3}, "deep/two": {V2, V3}}
     (graphs / "one.json").unlink()
+    assert (run(V2, "--check"), run(V2)) == (4, 0)
+    assert locked() == {"deep/two": everything["deep/two"]}
     (graphs / "deep" / "two.json").write_text(json.dumps(graph("sqrt", rows=111)))
-    before = programs(tmp_path)
-    assert kiln_all("graphs", "-t", V3).returncode == 0
+    assert run(V3) == 0
     after = programs(tmp_path)
     assert after.keys() == {"deep/two"}
     assert after["deep/two"][V2] == before["deep/two"][V2]

@@ -5,19 +5,17 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from tensorkiln.cli.app import _COMMANDS  # pyright: ignore[reportPrivateUsage]
-from tests.farm.ports import free_port
+from tests.farm.members import free_port
 from tests.forked import Forked
 from tests.sdk.conftest import NOWHERE, no_time_at
-from tests.service.embedded import forked_embedding
+from tests.service.forked import forked_embedding
 from tests.snippets import ROOT, blocks, every_block, run_python
 
 SDK, CLI = ROOT / "docs" / "sdk.md", ROOT / "docs" / "cli.md"
@@ -52,7 +50,7 @@ def test_every_command_of_the_cli_page_runs(tmp_path: Path, forked: Forked) -> N
             for command in COMMAND.findall(block.text) if block.language == "console" else ():
                 words = shlex.split(command.replace("8080", port), comments=True)
                 if words[0] == "serve":
-                    services.enter_context(serving([*KILN, *words], url, environment))
+                    services.enter_context(serving([*KILN, *words], environment))
                     ran.add(words[0])
                     continue
                 # The first compile has a service and a Python of its own; the others need not wait for them each.
@@ -72,21 +70,13 @@ def test_every_command_of_the_cli_page_runs(tmp_path: Path, forked: Forked) -> N
 
 
 @contextmanager
-def serving(command: list[str], url: str, environment: dict[str, str]) -> Generator[None, None, None]:
+def serving(command: list[str], environment: dict[str, str]) -> Generator[None, None, None]:
     """Run `kiln serve` until the block ends; the block begins when it is ready."""
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
         try:
-            while not ready(url):
-                assert process.poll() is None
-                time.sleep(0.1)
+            assert process.stdout.readline().startswith("tensorkiln is ready")
             yield
         finally:
             process.terminate()
     assert process.returncode == 0
-
-
-def ready(url: str) -> bool:
-    try:
-        return httpx2.get(f"{url}/readyz", verify=False).status_code == 200
-    except httpx2.TransportError:
-        return False

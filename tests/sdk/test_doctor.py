@@ -5,14 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections.abc import Callable
-from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import TypeAlias
 
-import httpx2
 import pytest
 
 from service.identity.caller import Scope
@@ -20,14 +16,14 @@ from tensorkiln import Client, Graph
 from tensorkiln.doctor.packages import DISTRIBUTION, SERVER
 from tensorkiln.spec.abi import ABI_VERSION
 from tests.identity.guarded import Guarded
-from tests.loopback import Loopback
 from tests.sdk.conftest import Kiln, succeeded
+from tests.sdk.scripted import ScriptedServer
 from tests.service.server import Server
+from tests.trust.forgery import Proxy
 
 PARTS = {"python", "packages", "cpu", "gpu", "nvjitlink", "ptxas", "cache", "service", "isolation", "readiness"}
 LAST = {"clock", "credential", "signing keys"}
 
-Answer: TypeAlias = Callable[[str], tuple[bytes, int, dict[str, str]]]
 Doctor: TypeAlias = Callable[..., "tuple[int, dict[str, dict[str, str]]]"]
 """Runs the command with variables of the environment: its exit status, and the worst finding of each part."""
 
@@ -156,42 +152,20 @@ def test_a_key_that_nobody_vouches_for_is_a_failure(doctor: Doctor, guarded: Gua
     assert list((tmp_path / "config").rglob("*.json")) == []  # looking is not trusting
 
 
-class Answering(Loopback):
-    """Gives to each path the body, the status and the headers that a function says, and no header of its own."""
-
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
-        super().__init__()
-
-    def handle(self, request: BaseHTTPRequestHandler) -> None:
-        body, status, headers = self._answer(request.path)
-        request.send_response_only(status)
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
-            request.send_header(name, value)
-        request.end_headers()
-        request.wfile.write(body)
-
-
-def off_by(seconds: float, url: str) -> tuple[bytes, int, dict[str, str]]:
-    """What the service answers, with the time of a clock that is ahead."""
-    answer = httpx2.get(url, verify=False)
-    return answer.content, answer.status_code, {"Date": formatdate(time.time() + seconds, usegmt=True)}
-
-
 @pytest.mark.parametrize(
     ("seconds", "status", "word"), [(0, "ok", "agrees"), (30, "warn", "behind"), (-300, "fail", "ahead of")]
 )
 def test_clocks_that_differ_are_told(doctor: Doctor, served: str, seconds: float, status: str, word: str) -> None:
-    with Answering(lambda path: off_by(seconds, served + path)) as server:
-        code, parts = doctor(KILN_URL=server.url)
+    with Proxy(served, ahead_s=seconds) as passing:
+        code, parts = doctor(KILN_URL=passing.url)
     assert code == (1 if status == "fail" else 0)
     assert parts["clock"]["status"] == status
     assert word in parts["clock"]["found"]
 
 
-def test_another_kind_of_server_is_no_service(doctor: Doctor) -> None:
-    with Answering(lambda _: (b"{}", 200, {})) as server:
-        status, parts = doctor(KILN_URL=server.url)
+def test_another_kind_of_server_is_no_service(doctor: Doctor, scripted: ScriptedServer) -> None:
+    scripted.answers_with()
+    status, parts = doctor(KILN_URL=scripted.url)
     assert (status, parts["service"]["status"]) == (1, "fail")
     assert "not a tensorkiln service" in parts["service"]["advice"]
 
@@ -209,9 +183,10 @@ HOSTILE: dict[str, tuple[bytes, int, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_any_answer_of_a_server_is_a_finding(kiln: Kiln, name: str) -> None:
-    with Answering(lambda _: HOSTILE[name]) as server:
-        done = kiln("doctor", KILN_URL=server.url)
+def test_any_answer_of_a_server_is_a_finding(kiln: Kiln, scripted: ScriptedServer, name: str) -> None:
+    body, status, headers = HOSTILE[name]
+    scripted.answers_with(body, status=status, headers=headers)
+    done = kiln("doctor", KILN_URL=scripted.url)
     assert (done.returncode, done.stderr) == (1, "")
     assert "\x1b" not in done.stdout
     assert "\u202e" not in done.stdout

@@ -21,7 +21,7 @@ from tensorkiln.embedded import EmbeddedService, embedded_service
 from tensorkiln.errors import UnavailableError
 from tests.sandbox.processes import alive
 from tests.service.bodies import compile_body, encoded, graph
-from tests.service.embedded import forked_embedding
+from tests.service.forked import forked_embedding
 from tests.service.server import JSON, await_end, children
 from tests.service.test_start import environment_in
 
@@ -122,19 +122,21 @@ def test_without_a_server_the_error_says_what_to_install(tmp_path: Path, monkeyp
     assert "KILN_URL" in refused.value.message
 
 
-def test_a_service_that_is_not_ready_in_time_is_ended_and_reported(tmp_path: Path) -> None:
-    service = EmbeddedService(tmp_path, 0.01)
-    with pytest.raises(UnavailableError, match=r"not ready within 0\.01 s .*KILN_STARTUP_TIMEOUT_S"):
+@pytest.mark.parametrize(
+    ("place", "time_s", "said"),
+    [
+        (".", 0.01, r"not ready within 0\.01 s .*KILN_STARTUP_TIMEOUT_S"),
+        ("file/home", 60.0, r"cannot be started: .*file"),
+    ],
+)
+def test_a_service_that_cannot_start_is_ended_and_reported(
+    tmp_path: Path, place: str, time_s: float, said: str
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    service = EmbeddedService(tmp_path / place, time_s)
+    with pytest.raises(UnavailableError, match=said):
         service.address()
     assert service.pid is None
-    service.stop()
-
-
-def test_a_home_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    service = EmbeddedService(tmp_path / "file" / "home", 60.0)
-    with pytest.raises(UnavailableError, match=r"cannot be started: .*file"):
-        service.address()
     service.stop()
 
 
@@ -201,7 +203,6 @@ READY = "tensorkiln is ready"
 
 @contextmanager
 def private(home: Path, **settings: str) -> Generator[tuple[subprocess.Popen[str], httpx2.Client]]:
-    """A private service that takes requests, and a client."""
     socket = home / "s"
     command = [sys.executable, "-W", "error", "-m", "service", "--private", "--uds", str(socket)]
     pipe, environment = subprocess.PIPE, environment_in(home, KILN_AUTH="off", **settings)

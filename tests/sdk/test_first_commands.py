@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from tensorkiln import Client, Graph
@@ -35,7 +36,6 @@ def test_targets_are_listed_by_the_names_that_commands_take(kiln: Kiln) -> None:
 
 
 def test_names_of_targets_are_the_same_everywhere(kiln: Kiln, graph_file: Path) -> None:
-    # A graph that no other test has the service compile.
     b = Builder("named")
     b.output(b.input("float32", (7, 11)) * 3.0)
     graph_file.write_text(b.graph().to_json())
@@ -102,7 +102,6 @@ def test_bench_says_how_long_calls_take_and_what_they_use(kiln: Kiln, graph_file
 
 
 def test_explain_names_the_hit_of_a_compile(kiln: Kiln, graph_file: Path) -> None:
-    # A graph that no other test has the service compile.
     b = Builder("explained")
     b.output(b.input("float32", (5, 13)) * 7.0)
     graph_file.write_text(b.graph().to_json())
@@ -146,8 +145,6 @@ def test_an_onnx_model_is_converted_to_its_graph(kiln: Kiln, tmp_path: Path) -> 
 
 
 def test_parameters_that_a_graph_cannot_have_are_counted(kiln: Kiln, graph_file: Path, layer: Graph) -> None:
-    import numpy as np
-
     first, second = layer.input_vars
     kind = layer.types[second]
     weights = np.ones([int(str(dim)) for dim in kind.shape], kind.dtype.numpy)

@@ -1,7 +1,8 @@
-"""What a program does not load before it needs it: imports are most of the time that a short one takes."""
+"""What a program does not load before it needs it, and what it lacks on other systems, by errors that say so."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from importlib import import_module
@@ -84,3 +85,24 @@ def test_imports_are_frozen_and_frozen_objects_of_a_program_stay_frozen() -> Non
     assert loaded(f"{script}\nassert {young} < 5_000 < len(gc.get_objects())", ("tensorkiln.sdk.client",)) != []
     frozen = f"import gc; gc.freeze(); frozen = gc.get_freeze_count(); {script}"
     assert loaded(f"{frozen}\nassert 0 < gc.get_freeze_count() <= frozen", ("tensorkiln.sdk.client",)) != []
+
+
+SYSTEMS = ("win32", "darwin")
+
+
+def test_all_but_running_on_this_cpu_works_on_other_systems(served: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-m", "tests.sdk.elsewhere", served, str(tmp_path), *SYSTEMS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    for system, line in zip(SYSTEMS, done.stdout.splitlines(), strict=True):
+        said, here = json.loads(line), f"runs on Linux, and this system is {system}"
+        assert said["missing"] == []
+        imported = {f"tensorkiln.{name}" for name in ("embedded", "parent_watchdog", "cli.run", "doctor.gpu")}
+        assert imported <= {*said["imported"]}
+        assert (said["layer"], said["one"], said["bundle"]) == (1, 1, "one")
+        assert said["run"] == f"DeviceError: CPU programs run on Linux, and this system is {system}"
+        assert said["embedded"].startswith(f"UnavailableError: The compile service {here}")
+        assert "KILN_URL" in said["embedded"]
+        assert said["validate"][0] == 0, said["validate"]
+        assert said["compile"][0] == 0, said["compile"]
+        assert here in " ".join(said["serve"].split())

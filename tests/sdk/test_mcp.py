@@ -50,14 +50,12 @@ def documented(where: str) -> list[str]:
 
 
 def page(url: str) -> str:
-    """What a browser gets there."""
     answer = httpx2.get(url, verify=False)
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
     return answer.text
 
 
 def stdio(url: str) -> Any:
-    """`kiln mcp` as the manual says it is started."""
     (block,) = blocks(PAGE, "json")
     stated = json.loads(block.text)["mcpServers"]["tensorkiln"]
     assert stated["command"] == "kiln"

@@ -112,7 +112,6 @@ CASES: dict[str, Callable[[], Case]] = {
 
 @pytest.fixture(params=CASES)
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
-    """A file of each suffix, `NAME` with it, in the test's directory."""
     made = replace(CASES[request.param](), name=f"{NAME}{request.param}")
     (tmp_path / made.name).write_bytes(made.content)
     return made

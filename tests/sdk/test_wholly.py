@@ -34,7 +34,6 @@ class Interrupting:
         self._thread.start()
 
     def wait(self) -> None:
-        """What the work does first."""
         self._has_begun.set()
         assert self._is_pressed.wait(60)
 

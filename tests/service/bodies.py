@@ -47,5 +47,4 @@ def compile_body(
 
 
 def encoded(body: Any) -> bytes:
-    """JSON bytes."""
     return json.dumps(body).encode()

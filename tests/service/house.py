@@ -56,12 +56,10 @@ class Told:
 
 
 async def endless(body: Body, on_progress: OnProgress) -> bytes:
-    """Work that goes on until it is cancelled."""
     return await asyncio.Event().wait() and b""
 
 
 def bodies_in(store: ObjectStore) -> Bodies:
-    """The bodies of jobs in a store."""
     return Bodies(Blobs(store), lambda: caller().tenant, MemoryLimit(4096))
 
 
@@ -129,7 +127,6 @@ async def ended(jobs: Jobs, identifier: str) -> JobRecord:
 
 
 def failed_by(record: JobRecord) -> str:
-    """The code of the error by which a job has failed."""
     assert record.state == "failed"
     assert record.error is not None
     return record.error["code"]

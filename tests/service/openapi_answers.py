@@ -51,7 +51,6 @@ def answers(server: Server) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write them into the service."""
     with TemporaryDirectory() as folder, Server(Path(folder) / "kiln") as server:
         found = answers(server)
     with ANSWERS_FILE.open("w", encoding="utf-8") as file:

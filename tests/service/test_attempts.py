@@ -25,17 +25,28 @@ PROBLEM = {"code": "compile.crashed"}
 DAY_S = 86_400
 
 
-@pytest.fixture
-def clock() -> HandClock:
-    return HandClock(time.time())
+class Scene:
+    """A store with a place to compile at, by the crashes of those with the right keys and of a stranger."""
+
+    def __init__(self, home: Path) -> None:
+        self.stocked, self.clock = Stocked.at(home / "store"), HandClock(time.time())
+        self.crashes = Crashes(self.stocked.records, self.stocked.notary)
+        others = Notary(Keyring(home / "others"), "there", "process")
+        self.stranger = Crashes(self.stocked.records, others)
+
+    @property
+    def places(self) -> list[str]:
+        """The places that are taken, by path."""
+        found = [path for path in self.stocked.files("crashes") if path.name.count(".") < 2]
+        return [str(path.relative_to(self.stocked.root)) for path in found]
 
 
 @pytest.fixture
-async def crashes(stocked: Stocked, clock: HandClock) -> AsyncGenerator[Crashes]:
-    made = Crashes(stocked.records, stocked.notary)
-    with going_by(clock):
+async def scene(tmp_path: Path) -> AsyncGenerator[Scene]:
+    made = Scene(tmp_path)
+    with going_by(made.clock):
         yield made
-        await made.settle()
+        await made.crashes.settle()
 
 
 async def begun(attempts: Attempts) -> Attempt:
@@ -44,22 +55,22 @@ async def begun(attempts: Attempts) -> Attempt:
     return attempt
 
 
-async def test_a_third_attempt_waits_until_two_have_crashed(crashes: Crashes, clock: HandClock) -> None:
-    first, second = await begun(Attempts(crashes, "key")), await begun(Attempts(crashes, "key"))
-    third = Attempts(crashes, "key")
+async def test_a_third_attempt_waits_until_two_have_crashed(scene: Scene) -> None:
+    first, second = await begun(Attempts(scene.crashes, "key")), await begun(Attempts(scene.crashes, "key"))
+    third = Attempts(scene.crashes, "key")
     assert await third.begin() is None
     async with first:
         await first.crash(problem({**PROBLEM, "title": "the first"}))
     assert await third.begin() is None, "the second may crash as well"
-    clock.at += 1
+    scene.clock.at += 1
     async with second:
         await second.crash(problem({**PROBLEM, "title": "the second"}))
-    assert await third.begin() == Crash({**PROBLEM, "title": "the second"}, clock.at)
-    clock.at += REMEMBERED_S
+    assert await third.begin() == Crash({**PROBLEM, "title": "the second"}, scene.clock.at)
+    scene.clock.at += REMEMBERED_S
     assert (await begun(third)).number == 1
 
 
-async def test_a_known_crash_is_tried_again_by_one_member(crashes: Crashes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_known_crash_is_tried_again_by_one_member(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
 
     async def refuse(_: Records, path: str, __: object) -> bool:
@@ -67,76 +78,69 @@ async def test_a_known_crash_is_tried_again_by_one_member(crashes: Crashes, monk
         return False
 
     for _attempt in range(MAX_CRASHES):
-        async with await begun(Attempts(crashes, "key")) as attempt:
+        async with await begun(Attempts(scene.crashes, "key")) as attempt:
             await attempt.crash(problem(PROBLEM))
     monkeypatch.setattr(Records, "create", refuse)
-    assert isinstance(await Attempts(crashes, "key").begin(), Crash)
+    assert isinstance(await Attempts(scene.crashes, "key").begin(), Crash)
     assert len(tried) == 1
 
 
-async def test_of_many_at_once_two_begin(crashes: Crashes, clock: HandClock) -> None:
-    found = await asyncio.gather(*(Attempts(crashes, "key").begin() for _ in range(16)))
+async def test_of_many_at_once_two_begin(scene: Scene) -> None:
+    found = await asyncio.gather(*(Attempts(scene.crashes, "key").begin() for _ in range(16)))
     assert sum(each is not None for each in found) == MAX_CRASHES
-    clock.at += LEASE_S
+    scene.clock.at += LEASE_S
 
 
-async def test_a_compile_that_does_not_crash_gives_its_place_back(stocked: Stocked, crashes: Crashes) -> None:
+async def test_a_compile_that_does_not_crash_gives_its_place_back(scene: Scene) -> None:
     for _attempt in range(MAX_CRASHES + 1):
-        async with await begun(Attempts(crashes, "key")) as attempt:
+        async with await begun(Attempts(scene.crashes, "key")) as attempt:
             assert attempt.number == 1
-        await crashes.settle()
-    assert not [path for path in (stocked.root / "crashes").rglob("*") if path.is_file()]
+        await scene.crashes.settle()
+    assert not [path for path in (scene.stocked.root / "crashes").rglob("*") if path.is_file()]
 
 
-async def test_attempts_of_the_dead_expire_with_their_lease(crashes: Crashes, clock: HandClock) -> None:
-    dead = await begun(Attempts(crashes, "key"))
-    async with await begun(Attempts(crashes, "key")) as attempt:
+async def test_attempts_of_the_dead_expire_with_their_lease(scene: Scene) -> None:
+    dead = await begun(Attempts(scene.crashes, "key"))
+    async with await begun(Attempts(scene.crashes, "key")) as attempt:
         await attempt.crash(problem(PROBLEM))
-    waiting = [Attempts(crashes, "key") for _ in range(8)]
+    waiting = [Attempts(scene.crashes, "key") for _ in range(8)]
     assert [await each.begin() for each in waiting] == [None] * 8
-    clock.at += LEASE_S
+    scene.clock.at += LEASE_S
     assert [await each.begin() for each in waiting] == [None] * 8
-    clock.at += 1
+    scene.clock.at += 1
     found = await asyncio.gather(*(each.begin() for each in waiting))
     (taken,) = [each for each in found if isinstance(each, Attempt)]
     assert taken.number == 1, "the place before that of the crash"
     # One that was frozen only is not heard any more.
     await dead.crash(problem(PROBLEM))
-    assert await Attempts(crashes, "key").begin() is None
+    assert await Attempts(scene.crashes, "key").begin() is None
     async with taken:
         await taken.crash(problem(PROBLEM))
-    assert isinstance(await Attempts(crashes, "key").begin(), Crash)
+    assert isinstance(await Attempts(scene.crashes, "key").begin(), Crash)
 
 
-def places(stocked: Stocked) -> list[str]:
-    """What stands in the places; not what is being written, whose name has a number."""
-    return [path.read_text() for path in sorted(stocked.root.glob("crashes/*/*")) if "#" not in path.name]
-
-
-async def test_a_heartbeat_renews_an_attempt(
-    stocked: Stocked, crashes: Crashes, clock: HandClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_heartbeat_renews_an_attempt(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("service.store.attempts.BEAT_S", 0.01)
-    async with await begun(Attempts(crashes, "key")), await begun(Attempts(crashes, "key")):
-        other = Attempts(crashes, "key")
+    async with await begun(Attempts(scene.crashes, "key")), await begun(Attempts(scene.crashes, "key")):
+        other = Attempts(scene.crashes, "key")
         for _ in range(4):
-            before = places(stocked)
+            before = [path.read_text() for path in scene.stocked.files("crashes")]
             assert await other.begin() is None
-            clock.at += LEASE_S - 1
-            while any(text in before for text in places(stocked)):
+            scene.clock.at += LEASE_S - 1
+            while any(path.read_text() in before for path in scene.stocked.files("crashes")):
                 await asyncio.sleep(0.01)
 
 
-async def test_an_unreadable_place_is_a_store_failure(stocked: Stocked, crashes: Crashes, tmp_path: Path) -> None:
-    async with await begun(Attempts(crashes, "key")):
-        (path,) = stocked.root.glob("crashes/*/*")
-    await crashes.settle()
+async def test_an_unreadable_place_is_a_store_failure(scene: Scene, tmp_path: Path) -> None:
+    async with await begun(Attempts(scene.crashes, "key")):
+        (path,) = scene.stocked.root.glob("crashes/*/*")
+    await scene.crashes.settle()
     path.symlink_to(tmp_path / "nowhere")
     async with asyncio.timeout(20):
         with pytest.raises(UnavailableError):
-            await Attempts(crashes, "key").begin()
+            await Attempts(scene.crashes, "key").begin()
     path.unlink()
-    assert (await begun(Attempts(crashes, "key"))).number == 1
+    assert (await begun(Attempts(scene.crashes, "key"))).number == 1
 
 
 @pytest.mark.parametrize(
@@ -158,35 +162,6 @@ async def test_crashes_by_wrong_clocks_are_not_believed(tmp_path: Path, ahead_s:
                 await attempt.crash(problem(PROBLEM))
     assert isinstance(await other.begin(), Crash)
     assert isinstance(await here.begin(), Crash if is_believed else Attempt)
-
-
-class Scene:
-    """A store with a place to compile at, by the crashes of those with the right keys and of a stranger."""
-
-    def __init__(self, home: Path) -> None:
-        self.stocked, self.clock = Stocked.at(home / "store"), HandClock(time.time())
-        self.crashes = Crashes(self.stocked.records, self.stocked.notary)
-        others = Notary(Keyring(home / "others"), "there", "process")
-        self.stranger = Crashes(self.stocked.records, others)
-
-    @property
-    def places(self) -> list[str]:
-        """The places that are taken, by path."""
-        found = [path for path in self.stocked.files("crashes") if path.name.count(".") < 2]
-        return [str(path.relative_to(self.stocked.root)) for path in found]
-
-    async def record(self, path: str) -> dict[str, Any]:
-        content = await self.stocked.records.get(path)
-        assert content is not None
-        return content
-
-
-@pytest.fixture
-async def scene(tmp_path: Path) -> AsyncGenerator[Scene]:
-    made = Scene(tmp_path)
-    with going_by(made.clock):
-        yield made
-        await made.crashes.settle()
 
 
 Forge = Callable[[Scene, str, str], dict[str, Any]]
@@ -215,7 +190,8 @@ async def test_a_forged_place_is_free(scene: Scene, name: str) -> None:
         scene.clock.at += CLOCK_SKEW_S + 1
     attempt = await begun(Attempts(scene.crashes, "key"))
     assert attempt.number == 1
-    assert "forged" not in (await scene.record(first))["holder"]
+    assert (taken := await scene.stocked.records.get(first)) is not None
+    assert "forged" not in taken["holder"]
 
 
 async def test_attempts_of_dead_members_hold_no_place(scene: Scene) -> None:

@@ -28,7 +28,6 @@ from tests.trust.stores import action
 
 
 def ledger_of(settings: Settings) -> Ledger:
-    """The orders as a service has them."""
     notary = Notary(Keyring(settings.keys_directory), "service", "process")
     return Ledger(Records(open_store(settings.store_location)), Statements(notary))
 

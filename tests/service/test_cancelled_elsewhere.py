@@ -142,8 +142,6 @@ async def test_nothing_is_left_of_how_far_it_is(tmp_path: Path, monkeypatch: pyt
 
 
 class Gate(Turns):
-    """Turns that begin when it is opened."""
-
     def __init__(self, house: House) -> None:
         self._turns = house.turns
         self.is_open = asyncio.Event()

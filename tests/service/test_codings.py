@@ -36,9 +36,10 @@ CODERS: dict[str, Callable[[bytes], bytes]] = {"zstd": zstd.compress, "gzip": pa
 NOISE = Random(0).randbytes(3 << 20)
 
 
-def streamed(content: bytes) -> bytes:
-    """zstd that does not state the size of its content."""
-    compressor = zstd.ZstdCompressor()
+def streamed(content: bytes, window_log: int = 0) -> bytes:
+    """zstd that does not state the size of its content; 0 is the window of its level."""
+    options: dict[int, int] = {zstd.CompressionParameter.window_log: window_log}
+    compressor = zstd.ZstdCompressor(options=options)
     return compressor.compress(content) + compressor.flush()
 
 
@@ -46,12 +47,6 @@ ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     **{coding: (coding, code) for coding, code in CODERS.items()},
     "streamed": ("zstd", streamed),
 }
-
-
-def with_window(log: int, content: bytes) -> bytes:
-    options: dict[int, int] = {zstd.CompressionParameter.window_log: log}
-    compressor = zstd.ZstdCompressor(options=options)
-    return compressor.compress(content) + compressor.flush()
 
 
 def read(content: bytes, coding: str, chunk: int = 1 << 14) -> bytes:
@@ -127,9 +122,9 @@ def test_long_bodies_are_refused_whatever_length_they_state() -> None:
 
 def test_a_wide_window_is_refused() -> None:
     for log in (24, 27):
-        details = refused(with_window(log, b"abc" * 1000), "zstd")
+        details = refused(streamed(b"abc" * 1000, log), "zstd")
         assert details == {"limit": "body_window_bytes", "maximum": MAX_WINDOW_BYTES, "actual": MAX_WINDOW_BYTES + 1}
-    assert read(with_window(23, b"abc" * 1000), "zstd") == b"abc" * 1000
+    assert read(streamed(b"abc" * 1000, 23), "zstd") == b"abc" * 1000
 
 
 @pytest.mark.parametrize("coding", CODERS)

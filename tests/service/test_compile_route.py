@@ -24,8 +24,7 @@ from tensorkiln.errors import RequestError
 from tensorkiln.program import Program
 from tensorkiln.spec import CompiledProgram
 from tests.service.bodies import V3, compile_body, encoded, graph
-from tests.service.server import Server, cache
-from tests.service.stored import at_rest
+from tests.service.server import Server, at_rest, cache
 from tests.settled import settled
 
 
@@ -61,11 +60,16 @@ def test_a_compiled_graph_runs_with_its_own_names(server: Server) -> None:
 def test_the_reason_of_a_miss_names_what_differs(pair: tuple[Server, Server], unusual: Server) -> None:
     server, other_server = pair
     first = encoded(compile_body(graph(rows=71)))
-    assert cache(server.compile(first)) == ("miss", "first request")
+    missed = server.compile(first)
+    assert cache(missed) == ("miss", "first request")
     assert cache(server.compile(first)) == ("hit", "same request")
     assert cache(server.compile(first + b" ")) == ("hit", "same action")
     renamed = compile_body(graph(name="other", symbol="m", first_var=100, rows=71))
-    assert cache(server.compile(encoded(renamed))) == ("hit", "same action")
+    hit = server.compile(encoded(renamed))
+    assert cache(hit) == ("hit", "same action")
+    stages, of_the_miss = (answer.json()["programs"][0]["stages"] for answer in (hit, missed))
+    assert stages == of_the_miss
+    assert sum(stage["seconds"] for stage in stages) > 0
     fast = compile_body(graph(rows=71), fast_math=True)
     assert cache(server.compile(encoded(fast))) == ("miss", "differs in options.fast_math")
     other = compile_body(graph(rows=71), target="cpu:x86-64-v4")
@@ -127,8 +131,6 @@ def test_stages_are_kept_when_asked_for(server: Server) -> None:
 
 
 class Unsaid:
-    """An outlet for a job that nobody listens to."""
-
     def stage(self, name: str) -> None:
         del name
 

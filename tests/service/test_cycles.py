@@ -25,7 +25,6 @@ PADDING = b" " * LARGE
 
 
 async def send(app: FastAPI, path: str, body: bytes, **headers: str) -> tuple[int, str]:
-    """Status and body of the answer to a POST."""
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1") as client:
         answer = await client.post(path, content=body, headers={**JSON, **headers}, timeout=60)
         return answer.status_code, answer.text
@@ -53,11 +52,7 @@ def _large(holder: object, way: str, seen: set[int]) -> Iterator[str]:
             yield from _large(held, f"{way}, {type(held).__name__}", seen)
 
 
-def refused() -> bytes:
-    return encoded(compile_body(graph(rows=-1))) + PADDING
-
-
-OF_COMPILE = refused()
+OF_COMPILE = encoded(compile_body(graph(rows=-1))) + PADDING
 RIGHT = encoded(compile_body(graph())) + PADDING
 CASES: dict[str, tuple[str, bytes, dict[str, str], int]] = {
     "refused": ("/compile", OF_COMPILE, {}, 422),

@@ -31,7 +31,6 @@ def fresh(server: Server, method: str, path: str, body: bytes | None = None, **h
 
 
 def accepts(server: Server) -> bool:
-    """Whether a new connection finds somebody."""
     try:
         return fresh(server, "GET", "/healthz").status_code == 200
     except httpx2.TransportError:
@@ -80,7 +79,6 @@ def test_without_a_notice_nobody_new_is_accepted_and_what_is_under_way_is_finish
 
 
 def is_told_to_come_again(answer: httpx2.Response) -> bool:
-    """Whether it is the answer of a service that ends, by a problem."""
     assert answer.headers["Content-Type"] == "application/problem+json"
     found = (answer.status_code, answer.json()["code"], answer.json()["retryable"])
     return found == (503, "infra.unavailable", True) and "Retry-After" in answer.headers
@@ -100,7 +98,6 @@ def test_a_second_interrupt_ends_the_grace_and_whoever_waits_is_told_to_come_aga
 
 
 def until_waiting(server: Server, requests: int) -> None:
-    """Wait until so many requests wait to be read."""
     while f'kiln_queue_depth{{lane="short_jobs"}} {requests:.1f}' not in server.http.get("/metrics").text:
         time.sleep(0.01)
 

@@ -29,10 +29,6 @@ BODY = encoded(compile_body())
 TEXT = json.dumps(graph(), separators=(",", ":")).encode()
 
 
-def parsed(body: bytes) -> dict[str, Any]:
-    return parse_envelope(body, *OF_COMPILE)
-
-
 @pytest.mark.parametrize(
     ("written", "reason"),
     [
@@ -52,7 +48,7 @@ def parsed(body: bytes) -> dict[str, Any]:
 )
 def test_a_body_is_refused_for_what_comes_first(written: bytes, reason: str) -> None:
     with pytest.raises(TensorkilnError, match=reason):
-        parsed(written)
+        parse_envelope(written, *OF_COMPILE)
 
 
 MANY = {f"k{number}": number for number in range(MAX_NODES + 1)}
@@ -122,16 +118,13 @@ def test_many_colons_of_builder_text_are_no_fields(required: tuple[str, ...], op
     assert parse_envelope(json.dumps({"builder": text, **fields}).encode(), required, optional)["builder"] == text
 
 
-def test_of_few_fields_each_is_told() -> None:
+def test_of_few_fields_each_is_told_and_no_object_of_the_contract_has_many() -> None:
+    assert max(len(kind.model_fields) for kind in NODE_KINDS.values()) < MOST_FIELDS / 2
     nodes = graph()["nodes"]
     nodes[0] |= dict.fromkeys("ab", 1)
     with pytest.raises(InvalidGraphError) as caught:
         parse_graph({**graph(), "nodes": nodes})
     assert caught.value.pointers == ("/nodes/0/a", "/nodes/0/b")
-
-
-def test_no_object_of_the_contract_has_that_many_fields() -> None:
-    assert max(len(kind.model_fields) for kind in NODE_KINDS.values()) < MOST_FIELDS / 2
 
 
 def test_a_service_refuses_them(server: Server) -> None:

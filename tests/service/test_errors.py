@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -108,18 +107,11 @@ def test_a_charset_of_utf_8_is_fine(server: Server) -> None:
     assert server.http.post("/compile", content=encoded(compile_body()), headers=headers).status_code == 200
 
 
-def test_a_body_above_64_mib_is_refused_with_and_without_a_length(server: Server) -> None:
-    chunk = b" " * (1 << 20)
-
-    def chunks() -> Iterator[bytes]:
-        for _ in range(65):
-            yield chunk
-
-    for content in (chunk * 65, chunks()):
-        answer = server.http.post("/compile", content=content, headers={"Content-Type": "application/json"})
-        problem = check(answer, 413, "limit.exceeded")
-        assert problem["details"]["limit"] == "body_bytes"
-        assert problem["details"]["maximum"] == 64 << 20
+def test_a_body_above_64_mib_without_a_length_is_refused(server: Server) -> None:
+    chunks = (b" " * (1 << 20) for _ in range(65))
+    answer = server.http.post("/compile", content=chunks, headers={"Content-Type": "application/json"})
+    details = check(answer, 413, "limit.exceeded")["details"]
+    assert (details["limit"], details["maximum"]) == ("body_bytes", 64 << 20)
 
 
 def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(server: Server) -> None:

@@ -93,7 +93,6 @@ def trusting(records: Records) -> Nearest:
 
 
 async def found(nearest: Nearest, wanted: Action) -> Neighbour:
-    """The nearest of what is stored for all."""
     neighbour = await nearest.to(wanted, "")
     assert neighbour is not None
     return neighbour
@@ -129,11 +128,7 @@ async def test_the_nearest_is_of_the_same_graph_and_differs_least(stocked: Stock
     for each in (near, far, replace(wanted, graph="0" * 64)):
         nearest.add(each, "")
     assert (await found(nearest, wanted)).digest == near.digest
-
-
-async def test_nothing_is_near_where_graph_and_target_are_new(stocked: Stocked) -> None:
-    await stocked.save(1)
-    assert await stocked.nearest.to(of_graph(action(2), 2), "") is None
+    assert await nearest.to(of_graph(action(2), 2), "") is None, "graph and target are new"
 
 
 async def test_programs_of_another_namespace_are_near_to_nothing(stocked: Stocked) -> None:

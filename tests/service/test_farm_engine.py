@@ -61,13 +61,11 @@ class Rig:
         return given.pop(), making
 
     async def task(self, ticket: str) -> Task:
-        """The attempt that there is of an order."""
         task = await self.ledger.find(ticket)
         assert task is not None
         return task
 
     async def attempt(self, ticket: str, number: int) -> Task:
-        """This attempt, once it is offered."""
         while (task := await self.ledger.find(ticket)) is None or task.attempt < number:
             await asyncio.sleep(0.01)
         return task
@@ -255,13 +253,12 @@ async def test_orders_are_taken_in_the_sequence_in_which_they_were_given(rig: Ri
     await asyncio.gather(*(making for _, making in given), return_exceptions=True)
 
 
-class _Full(Ledger):
-    async def open(self, task: Task) -> None:
-        raise UnavailableError("The store is full.")
-
-
 async def test_an_order_that_cannot_be_written_down_waits_for_nobody(tmp_path: Path) -> None:
-    async with in_rig(tmp_path, ledger=_Full) as rig:
+    class Full(Ledger):
+        async def open(self, task: Task) -> None:
+            raise UnavailableError("The store is full.")
+
+    async with in_rig(tmp_path, ledger=Full) as rig:
         counted = begin_queue_time()
         with pytest.raises(UnavailableError, match="full"):
             await rig.engine.make(Order(WANTED), lambda _: None)
@@ -282,15 +279,10 @@ async def test_the_time_until_a_worker_begins_is_time_in_a_queue(rig: Rig) -> No
     assert counted.seconds == waited >= 0.2
 
 
-@pytest.fixture
-async def pending() -> Pending:
-    """An order that was offered for the first time."""
+async def test_a_lost_attempt_costs_the_time_until_its_worker_was_heard_of_and_a_lease() -> None:
     alone()
     task = Task("order", 1, WANTED.action.components, with_dumps=False, replaces=False, deadline_s=60.0)
-    return Pending(Order(WANTED), task, lambda _: None)
-
-
-async def test_a_lost_attempt_costs_the_time_until_its_worker_was_heard_of_and_a_lease(pending: Pending) -> None:
+    pending = Pending(Order(WANTED), task, lambda _: None)
     pending.claimed_by("worker")
     await asyncio.sleep(1.0)
     pending.heartbeat(State("worker", 1))

@@ -71,7 +71,6 @@ def small_disk(place: Path) -> Generator[None]:
 
 
 def fill(disk: Path) -> None:
-    """Leave not a byte."""
     with suppress(OSError), (disk / "filling").open("wb", buffering=0) as file:
         while file.write(bytes(1 << 10)):
             pass

@@ -24,7 +24,6 @@ def body(path: str, wire: dict[str, Any] | None = None) -> bytes:
 
 
 def with_value(path: str, text: bytes) -> bytes:
-    """A body whose graph has a constant spelled as `text`."""
     wire = graph()
     wire["nodes"].append({"node": "const_scalar", "value": MARK, "dtype": "float32", "out_var": 9})
     return body(path, wire).replace(str(MARK).encode(), text)
@@ -159,7 +158,6 @@ def test_nothing_hostile_met_a_defect(server: Server) -> None:
 
 
 def is_safe(headers: dict[str, str]) -> bool:
-    """Whether the headers, by their names in small letters, say so."""
     policy = headers.get("content-security-policy", "")
     return (
         headers.get("x-content-type-options") == "nosniff"
@@ -180,7 +178,6 @@ def test_answers_are_safe_in_a_browser(server: Server) -> None:
 
 
 def test_answers_to_invalid_http_have_the_safe_headers(server: Server) -> None:
-    with connected(server) as connection:
-        connection.sendall(b"no http at all\r\n\r\n")
-        _, *lines = said(connection).partition(b"\r\n\r\n")[0].decode().lower().replace("deny", "DENY").split("\r\n")
+    head = raw(server, b"no http at all\r\n\r\n").partition(b"\r\n\r\n")[0]
+    _, *lines = head.decode().lower().replace("deny", "DENY").split("\r\n")
     assert is_safe(dict(line.split(": ", 1) for line in lines))

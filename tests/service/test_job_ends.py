@@ -212,11 +212,21 @@ async def test_a_job_whose_end_is_damaged_is_told_of_no_more(house: House, tmp_p
     assert not (tmp_path / path).exists()
 
 
-@pytest.mark.parametrize("caller", [{}, {"name": "x"}, {**LOCAL.to_record(), "scopes": ["of a later version"]}])
-async def test_a_job_of_a_caller_that_nobody_can_read_fails(house: House, caller: dict[str, Any]) -> None:
-    await house.job_records.write(replace(LEFT, caller=caller))
+CALLERS: list[dict[str, Any]] = [{}, {"name": "x"}, {**LOCAL.to_record(), "scopes": ["of a later version"]}]
+
+
+@pytest.mark.parametrize(
+    ("left", "code"), [(LEFT, "infra.unavailable"), *((replace(LEFT, caller=each), "internal") for each in CALLERS)]
+)
+async def test_a_job_whose_request_is_gone_or_whose_caller_nobody_can_read_fails(
+    house: House, left: JobRecord, code: str
+) -> None:
+    await house.job_records.write(left)
     async with house.working() as jobs:
-        assert failed_by(await ended(jobs, LEFT.id)) == "internal"
+        lost = await ended(jobs, LEFT.id)
+        assert failed_by(lost) == code
+        assert lost.error
+        assert lost.error["retryable"] is (code == "infra.unavailable")
 
 
 async def test_a_field_of_a_later_version_does_not_keep_a_job_from_being_done(house: House) -> None:
@@ -224,15 +234,6 @@ async def test_a_field_of_a_later_version_does_not_keep_a_job_from_being_done(ho
     await house.records.put(f"jobs/open/{LEFT.id}", {**asdict(LEFT), "body": blob, "colour": "red"})
     async with house.working() as jobs:
         assert (await ended(jobs, LEFT.id)).state == "done"
-
-
-async def test_a_job_whose_request_is_gone_fails(house: House) -> None:
-    await house.job_records.write(LEFT)
-    async with house.working() as jobs:
-        lost = await ended(jobs, LEFT.id)
-        assert failed_by(lost) == "infra.unavailable"
-        assert lost.error
-        assert lost.error["retryable"] is True
 
 
 @pytest.mark.parametrize("lost", ["000", "999"])

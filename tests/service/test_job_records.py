@@ -22,13 +22,11 @@ JOB = JobRecord("a" * 32, "0" * 64, NOW, LOCAL.to_record(), owner="one", events=
 
 @pytest.fixture
 def one(tmp_path: Path) -> JobRecords:
-    """What a service sees of the jobs."""
     return JobRecords(Records(open_store(str(tmp_path))))
 
 
 @pytest.fixture
 def two(tmp_path: Path) -> JobRecords:
-    """What another one sees."""
     return JobRecords(Records(open_store(str(tmp_path))))
 
 
@@ -44,7 +42,6 @@ async def test_jobs_are_found_as_they_were_written_and_as_they_ended(tmp_path: P
     assert await one.end(done) == done
     assert await two.find(JOB.id) == done
     assert await two.opened() == []
-    # It ends once.
     assert await two.end(replace(JOB, state="cancelled")) == done
 
 

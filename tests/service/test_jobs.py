@@ -27,17 +27,9 @@ def submit(server: Server, body: bytes, prefer: str = "respond-async", fails: st
 
 
 def accepted(server: Server, body: bytes, fails: str | None = None) -> str:
-    """The id of a job that is not done at once."""
     answer = submit(server, body, fails=fails)
     assert answer.status_code == 202, answer.text
     return answer.json()["id"]
-
-
-def batch(server: Server, bodies: list[bytes]) -> list[dict[str, Any]]:
-    """The jobs of a batch of requests of which none is done at once."""
-    jobs = server.post("/jobs:batch", b'{"requests":[%b]}' % b",".join(bodies)).json()["jobs"]
-    assert [job["status"] for job in jobs] == [202] * len(bodies)
-    return jobs
 
 
 def ended(server: Server, job: str) -> dict[str, Any]:
@@ -48,7 +40,6 @@ def ended(server: Server, job: str) -> dict[str, Any]:
 
 
 def events(server: Server, job: str, last: str = "") -> list[dict[str, Any]]:
-    """The events of a job until the end of the stream."""
     with server.http.stream("GET", f"/jobs/{job}/events", headers={"Last-Event-ID": last} if last else {}) as stream:
         assert stream.headers["Content-Type"].startswith("text/event-stream")
         blocks = "".join(stream.iter_text()).split("\n\n")
@@ -260,7 +251,8 @@ def test_accepted_jobs_run_after_a_restart(home: Path, number: signal.Signals) -
     server = Server(home, fails=True, concurrency=1)
     hanging = accepted(server, encoded(compile_body()), "hang")
     waiting = [accepted(server, body) for body in bodies[:2]]
-    waiting += [job["id"] for job in batch(server, bodies[2:])]
+    batch = server.post("/jobs:batch", b'{"requests":[%b]}' % b",".join(bodies[2:])).json()["jobs"]
+    waiting += [job["id"] for job in batch]
     server.stop(number)
     with Server(home, fails=True, concurrency=2) as again:
         found = [ended(again, job) for job in waiting]

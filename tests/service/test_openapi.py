@@ -1,33 +1,46 @@
-"""The OpenAPI document is true: schemathesis calls every route by it and finds nothing."""
+"""The OpenAPI document: schemathesis calls every route by it, its examples are answers, and a stranger can read it."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 from copy import copy, deepcopy
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
+from jsonschema import Draft202012Validator
 
+from service.http.openapi import answers as shown_answers
 from service.server.app import create_app
 from service.settings import Settings
+from service.wire.body import MAX_BATCH, MAX_TARGETS
+from tensorkiln import Graph
+from tensorkiln.build_text.syntax import MAX_TEXT_BYTES
+from tensorkiln.limits import I64_MAX, MAX_SYMBOLS
+from tensorkiln.spec import CompiledProgram
+from tensorkiln.trust import KeySet, SignedRecord
+from tensorkiln.trust.record import signed_bytes
 from tests.faults.size import sized
+from tests.service.openapi_answers import answers
 from tests.service.server import Server
 
 EXAMPLES = sized(5, 25)
-
+DOCUMENT = create_app(Settings()).openapi()
 # A graph that the schema allows is seldom a valid one: the rules between its nodes are beyond a schema.
 REFUSALS = ["2xx", 400, 404, 413, 422]
-
-
 READING, WRITING = ("GET", "HEAD", "DELETE"), ("POST",)
 
 
 @pytest.fixture(scope="module")
 def described() -> Any:
     """The schema, read by those who use it and not by everybody who collects tests."""
-    schema: Any = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
+    schema: Any = schemathesis.openapi.from_dict(deepcopy(DOCUMENT))
     schema.config.checks.positive_data_acceptance.expected_statuses = REFUSALS
     schema.config.checks.negative_data_rejection.expected_statuses = [*REFUSALS[1:], 405, 415]
     return schema
@@ -153,3 +166,92 @@ def test_every_route_is_in_a_group_that_is_described(document: dict[str, Any]) -
     groups = {each["name"] for each in document["tags"] if each["description"]}
     used = {tag for operations in document["paths"].values() for each in operations.values() for tag in each["tags"]}
     assert used == groups
+
+
+SHOWN = shown_answers()
+MOMENTARY = {"POST /compile 202", "POST /jobs:batch 200", "GET /jobs/{job} 200", "DELETE /jobs/{job} 200"}
+"""Of these only the fields are the same each time: how far a job has come differs."""
+
+
+def json_answers() -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, operations in DOCUMENT["paths"].items():
+        for method, operation in operations.items():
+            for status, response in operation["responses"].items():
+                content = response.get("content", {}).get("application/json")
+                if int(status) < 300 and content is not None:
+                    yield f"{method.upper()} {path} {status}", content
+
+
+CONTENTS = dict(json_answers())
+
+
+def test_every_answer_in_json_has_an_example() -> None:
+    assert CONTENTS.keys() == SHOWN.keys()
+    assert {name: content["example"] for name, content in CONTENTS.items()} == SHOWN
+
+
+@pytest.mark.parametrize("name", sorted(SHOWN))
+def test_an_example_fits_its_schema_and_nothing_else_does(name: str) -> None:
+    schema = {**CONTENTS[name]["schema"], "components": DOCUMENT["components"]}
+    validator = Draft202012Validator(schema)
+    validator.validate(SHOWN[name])
+    assert not validator.is_valid([])
+    for program in SHOWN[name].get("programs", ()):
+        CompiledProgram.model_validate(program)
+
+
+def test_the_examples_belong_together() -> None:
+    stored, signed = SHOWN["GET /programs/{digest} 200"], SHOWN["GET /programs/{digest}/signature 200"]
+    made = SignedRecord.model_validate_json(json.dumps(signed))
+    body = CompiledProgram.model_validate(stored).model_dump_json().encode()
+    assert made.record.program == sha256(body).hexdigest()
+    (key,) = (key for key in KeySet.model_validate(SHOWN["GET /keys 200"]).keys if key.kid == made.record.key)
+    assert key.has_signed(signed_bytes(made.record), made.signature)
+    assert SHOWN["POST /compile 200"]["signatures"] == [signed]
+    assert SHOWN["POST /explain 200"]["actions"][0]["digest"] == stored["digest"]
+    assert SHOWN["POST /compile 202"]["id"] == SHOWN["GET /jobs/{job} 200"]["id"]
+    assert Graph.model_validate(SHOWN["POST /translate 200"]["graph"]).name == "layer"
+
+
+def test_a_service_answers_with_the_fields_of_the_examples(tmp_path: Path) -> None:
+    with Server(tmp_path / "kiln") as server:
+        found = answers(server)
+    assert found.keys() == SHOWN.keys()
+    for name, answer in found.items():
+        if name in MOMENTARY:
+            assert answer.keys() == SHOWN[name].keys(), name
+        else:
+            assert fields(answer) == fields(SHOWN[name]), name
+
+
+def fields(value: Any, at: str = "") -> set[str]:
+    """The paths of all fields, in whatever entry of a list they are."""
+    if isinstance(value, list):
+        return {path for entry in value for path in fields(entry, f"{at}[]")}
+    if isinstance(value, dict):
+        return {f"{at}.{name}" for name in value} | {
+            path for name, entry in value.items() for path in fields(entry, f"{at}.{name}")
+        }
+    return set()
+
+
+def test_every_component_is_described_in_words_of_json() -> None:
+    schemas: dict[str, dict[str, Any]] = DOCUMENT["components"]["schemas"]
+    python = re.compile(r"\bNone\b|ValueError|pydantic|model_validate|\braises?\b")
+    for name, schema in schemas.items():
+        said = schema.get("description", "")
+        assert python.search(said) is None, (name, said)
+        # A choice lists its values, and a reference leads to a description.
+        assert said or "enum" in schema or "$ref" in schema, name
+        assert not said or said[-1] == ".", (name, said)
+
+
+def test_the_version_and_the_bounds_of_requests_are_those_of_the_service() -> None:
+    assert DOCUMENT["info"]["version"] == version("tensorkiln") == version("tensorkiln-server")
+    schemas = DOCUMENT["components"]["schemas"]
+    of_compile = schemas["CompileBody"]["properties"]
+    assert schemas["BatchBody"]["properties"]["requests"]["maxItems"] == MAX_BATCH
+    assert of_compile["target"]["anyOf"][1]["maxItems"] == MAX_TARGETS
+    assert of_compile["builder"]["maxLength"] == MAX_TEXT_BYTES
+    assert of_compile["dims"]["maxProperties"] == MAX_SYMBOLS
+    assert of_compile["dims"]["additionalProperties"]["properties"]["max"]["maximum"] == I64_MAX

@@ -100,15 +100,12 @@ async def test_a_signal_ends_them_all(capfd: pytest.CaptureFixture[str], number:
         serving = asyncio.create_task(Workers([sys.executable, "-c", WORKER, READY], 2, listener).serve())
         while READY not in capfd.readouterr().out:
             await asyncio.sleep(0.01)
-        workers = [child for child in children(os.getpid()) if WORKER.encode() in _command(child)]
+        running = {child: Path(f"/proc/{child}/cmdline").read_bytes() for child in children(os.getpid())}
+        workers = [child for child, command in running.items() if WORKER.encode() in command]
         assert len(workers) == 2
         os.kill(os.getpid(), number)
         assert await serving == status
         assert not any(map(alive, workers))
-
-
-def _command(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def test_an_error_at_the_start_is_reported_once(home: Path) -> None:

@@ -9,14 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.observe.figures import Figures
+from tests.sdk.hung import opened
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.failing import failing
 from tests.service.server import Server, await_end, go_on
 
 
 class Asking:
-    """A request that is sent and not answered yet."""
-
     def __init__(self, server: Server, path: str, body: bytes, fails: str = "", **headers: str) -> None:
         body = failing(body, fails) if fails else body
         host, _, port = server.url.removeprefix("http://").rpartition(":")
@@ -33,7 +32,6 @@ class Asking:
         self._socket.shutdown(socket.SHUT_WR)
 
     def is_closed(self) -> bool:
-        """Whether the connection ends without an answer."""
         with self._socket:
             return self._socket.recv(1) == b""
 
@@ -106,14 +104,9 @@ def test_a_client_that_comes_back_at_once_finds_its_compile_under_way(patient: S
 
 
 def test_a_job_is_not_given_up_with_the_client_that_waits_for_it(server: Server) -> None:
-    def opened() -> set[str]:
-        names = {path.name for path in (server.home / "store" / "jobs" / "open").glob("*")}
-        # Of a file that is being written the name has a # in it.
-        return {name for name in names if "#" not in name}
-
-    before = opened()
+    before = opened(server)
     waiting = Asking(server, "/compile", encoded(compile_body()), fails="hang", Prefer="wait=60")
-    while not (mine := opened() - before):
+    while not (mine := opened(server) - before):
         time.sleep(0.005)
     (job,) = mine
     process = server.at_work()

@@ -61,7 +61,6 @@ def test_an_answer_of_weaker_days_is_believed_by_nobody_who_requires_more(tmp_pa
             assert made["signatures"][0]["record"]["isolation"] == Level.LANDLOCK
         assert [farm.compile(body).status_code for body in SPELLINGS] == [200, 200]
         assert farm.http.get(path).status_code == 200
-    # What is stronger than is asked for is believed.
     with Server(home, **WEAK) as server:
         assert cache(server.compile(BODY)) == ("hit", "same request")
 

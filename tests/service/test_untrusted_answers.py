@@ -52,7 +52,6 @@ def with_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
 
 
 async def refused(lie: str, asked: Awaitable[object]) -> CrashedError:
-    """The crash that a lie is answered with."""
     (error,) = await asyncio.gather(asked, return_exceptions=True)
     assert isinstance(error, CrashedError), (lie, error)
     assert error.details["stage"] == "return", lie
@@ -94,9 +93,7 @@ def test_tasks_that_read_or_write_are_not_believed_either(with_engine: Callable[
             if kind == "prepare":
                 await refused(lie, engine.questions.explain(body(asked)))
             elif kind == "render":
-                # Again, of programs that are stored now.
                 await refused(lie, engine.answers.compile(body(asked)))
-        # The truth is believed.
         assert (await engine.answers.compile(body(compile_body(target=[V3, "cpu:x86-64-v2"])))).startswith(
             b'{"programs"'
         )

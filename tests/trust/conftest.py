@@ -33,7 +33,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A service that no test harms."""
     with Server(tmp_path_factory.mktemp("kiln")) as running:
         yield running
 

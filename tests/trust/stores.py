@@ -28,8 +28,6 @@ from service.trust.notary import Notary
 
 @dataclass(frozen=True)
 class Stocked:
-    """A store in a directory, opened."""
-
     root: Path
     store: ObjectStore
     notary: Notary
@@ -74,7 +72,6 @@ class Stocked:
         return self.root / "programs" / wanted.digest[:2] / wanted.digest
 
     async def entry(self, digest: str) -> Entry:
-        """What is stored of a program, which is there."""
         found = await self.programs.entry(digest)
         assert found is not None
         return found
@@ -96,7 +93,6 @@ def stocked(tmp_path: Path) -> Stocked:
 
 
 def action(number: int) -> Action:
-    """An action like no other."""
     graph = sha256(b"%d" % number).hexdigest()
     return Action(1, "build", graph, {"fast_math": False}, "", 1, {"kind": "cpu", "features": ["avx"]})
 
@@ -113,6 +109,5 @@ def counted(*kinds: str) -> int:
 
 
 def age(path: Path, seconds: float) -> None:
-    """Have the file be as old as that."""
     then = time.time() - seconds
     os.utime(path, (then, then))

@@ -18,10 +18,9 @@ from tensorkiln import Client, Graph
 from tensorkiln.errors import RequestError, UnavailableError, UntrustedArtifactError
 from tensorkiln.trust import SignedRecord
 from tests.service.bodies import graph
-from tests.service.embedded import forked_embedding
+from tests.service.forked import forked_embedding
 from tests.service.server import Server
-from tests.trust.forgery import fresh_key, signed
-from tests.trust.proxy import Proxy, Tamper, on
+from tests.trust.forgery import Proxy, Tamper, fresh_key, on, signed
 
 X = np.arange(8, dtype=np.float32).reshape(4, 2)
 
@@ -137,7 +136,9 @@ def test_a_program_that_names_foreign_code_is_not_loaded(server: Server, small: 
         assert reason(lambda: client.load(mixed)) == "swapped_artifact"
 
 
-def test_only_pinned_keys_count(server: Server, small: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_valid_pinned_keys_count(
+    server: Server, small: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (key,) = server.http.get("/keys").json()["keys"]
     jwks = tmp_path / "keys.json"
     jwks.write_text(server.http.get("/keys").text)
@@ -158,13 +159,8 @@ def test_only_pinned_keys_count(server: Server, small: Graph, tmp_path: Path, mo
     (tmp_path / "bad").write_text("{}")
     with pytest.raises(RequestError, match="not in the format of GET /keys"):
         Client(server.url, trusted_keys=[str(tmp_path / "bad")])
-
-
-def test_a_pinned_key_that_has_ended_is_refused(server: Server, small: Graph, tmp_path: Path) -> None:
-    keys = server.http.get("/keys").json()
-    keys["keys"][0]["exp"] = keys["keys"][0]["nbf"] + 1
-    (tmp_path / "keys.json").write_text(json.dumps(keys))
-    with Client(server.url, cache_dir=tmp_path, trusted_keys=[str(tmp_path / "keys.json")]) as client:
+    jwks.write_text(json.dumps({"keys": [{**key, "exp": key["nbf"] + 1}]}))
+    with Client(server.url, cache_dir=tmp_path / "ended", trusted_keys=[str(jwks)]) as client:
         assert reason(lambda: client.compile(small)) == "expired_key"
 
 

@@ -41,17 +41,10 @@ class Farm:
         by(LateClock(HOUR_S), Keyring(self.home / "keys", public_directory=self.home / "shown")).signer()
         self.roster = self.member("shown")
 
-    def member(self, keys: str = "keys", behind_s: float = 0.0) -> Roster:
-        """Somebody with the keys of a directory, whose clock may be behind."""
-        return by(LateClock(behind_s, self.clock), self._member(keys))
-
-    def going_by(self, clock: Clock) -> Roster:
-        """A worker with this clock."""
-        return by(clock, self._member("keys"))
-
-    def _member(self, keys: str) -> Roster:
+    def member(self, keys: str = "keys", behind_s: float = 0.0, clock: Clock | None = None) -> Roster:
+        """Somebody with the keys of a directory, whose clock may be behind, or another."""
         statements = Statements(Notary(Keyring(self.home / keys), "", "process"))
-        return Roster(self.store, Records(self.store), statements)
+        return by(clock or LateClock(behind_s, self.clock), Roster(self.store, Records(self.store), statements))
 
     def path(self, name: str = "one") -> Path:
         return self.home / "store" / "members" / generation() / f"worker.{name}"
@@ -204,7 +197,7 @@ async def test_a_worker_that_became_unfit_is_not_made_fit_by_what_it_signed_befo
 
 async def test_a_clock_that_is_set_back_takes_nobody_away(farm: Farm) -> None:
     clock = LateClock(0.0, farm.clock)
-    worker = farm.going_by(clock)
+    worker = farm.member(clock=clock)
     await worker.register("worker", "one")
     assert await farm.workers() == 1
     farm.clock.at += LEASE_S + 1

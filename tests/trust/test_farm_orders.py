@@ -50,11 +50,10 @@ class Ledgers:
         notary = Notary(Keyring(self.home / keys), "", "process")
         return by(LateClock(behind_s), Ledger(self.records, Statements(notary)))
 
-    async def copy(self, what: str, source: str, target: str) -> None:
-        """Have what is stated at one path at another."""
-        content = await self.records.get(path(what, source))
+    async def copy(self, source: str, target: str) -> None:
+        content = await self.records.get(source)
         assert content is not None
-        await self.records.put(path(what, target), content)
+        await self.records.put(target, content)
 
 
 Forge = Callable[[Ledgers], Awaitable[None]]
@@ -81,16 +80,14 @@ async def by_a_key_that_has_ended(ledgers: Ledgers) -> None:
 async def about_another_task(ledgers: Ledgers) -> None:
     await forged_by(ledgers.worker, order(task="another"))
     for what in ("claims", "done"):
-        await ledgers.copy(what, "another", "task")
+        await ledgers.copy(path(what, "another"), path(what))
 
 
 async def as_something_else(ledgers: Ledgers) -> None:
     """A worker's claim where its result is looked for, and its result where its claim is."""
     await forged_by(ledgers.worker, order(task="another"))
     for what, other in (("claims", "done"), ("done", "claims")):
-        content = await ledgers.records.get(path(what, "another"))
-        assert content is not None
-        await ledgers.records.put(path(other), content)
+        await ledgers.copy(path(what, "another"), path(other))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +114,6 @@ async def test_statements_of_strangers_about_an_order_are_ignored(tmp_path: Path
     assert await service.worker(task) == ""
     assert await service.state(task) is None
     assert await service.result(task) is None
-    # It keeps no worker from the order.
     assert await ledgers.worker.claim(task, "one")
     assert not await ledgers.worker.claim(task, "two")
     await ledgers.worker.beat(task, State("one", 1))
@@ -132,7 +128,6 @@ async def test_a_sign_of_life_is_good_for_minutes(tmp_path: Path) -> None:
     ledgers, task = Ledgers(tmp_path), order()
     await ledgers.of("keys", behind_s=FRESH_S + 10).beat(task, State("one", 1))
     assert await ledgers.service.state(task) is None
-    # How an order has ended is so for good.
     await ledgers.of("keys", behind_s=FRESH_S + 10).finish(task, Result("one", problem=REFUSED))
     assert await ledgers.service.result(task) is not None
 
@@ -154,7 +149,7 @@ async def test_an_old_order_is_free_once_it_is_offered_again(tmp_path: Path) -> 
 async def test_an_order_is_at_its_place_only(tmp_path: Path) -> None:
     ledgers = Ledgers(tmp_path)
     await ledgers.worker.open(order())
-    await ledgers.copy("open", "task", "copied")
+    await ledgers.copy(path("open"), path("open", "copied"))
     await ledgers.records.put(path("open", "strange"), {"action": 1})
     assert await ledgers.worker.find("task") == order()
     assert await ledgers.worker.find("copied") is None

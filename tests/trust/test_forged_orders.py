@@ -39,18 +39,15 @@ class Scene:
         self.stranger = Ledger(self.records, Statements(notary))
 
     def content(self, what: str) -> bytes:
-        """The bytes that the store has about the order."""
         return self.rig.contents.objects[path(what, self.ticket)][0]
 
     def overwrite(self, what: str, content: bytes) -> None:
-        """Have others there."""
         self.rig.contents.objects[path(what, self.ticket)] = content, clock.time()
 
     async def outcome(self) -> Made:
         return await asyncio.wait_for(self._making, 100)
 
     async def attempt(self, number: int) -> Task:
-        """This attempt, once the service has offered it."""
         return await asyncio.wait_for(self.rig.attempt(self.ticket, number), 100)
 
 

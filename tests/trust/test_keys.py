@@ -30,7 +30,6 @@ def clock() -> HandClock:
 
 @pytest.fixture
 def keyring(tmp_path: Path, clock: HandClock) -> Keyring:
-    """The keys of the test's directory, by the clock."""
     return by(clock, Keyring(tmp_path))
 
 
@@ -169,13 +168,10 @@ def test_a_chain_of_endorsements_carries_trust_forward() -> None:
     assert trusted.keys() == {first.kid, second.kid, third.kid}
 
 
-def test_an_endorsement_by_a_key_after_its_end_counts_for_nothing() -> None:
+def test_an_endorsement_is_for_one_key_alone_and_in_the_time_of_its_signer() -> None:
     ended = fresh_key(-1000, -500)
     late = fresh_key(-100).endorsed_by(ended)
     assert with_endorsed({ended.kid: ended.public}, [late.public]).keys() == {ended.kid}
-
-
-def test_an_endorsement_is_for_one_key_alone() -> None:
     first = fresh_key(-100)
     second = fresh_key().endorsed_by(first)
     thief = fresh_key().model_copy(update={"endorsement": second.endorsement})

@@ -13,16 +13,12 @@ import pytest
 
 from service.trust.keyring import Keyring
 from tensorkiln.errors import UnavailableError
-from tests.farm.members import Member
-from tests.farm.ports import free_port
+from tests.farm.members import Member, free_port
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.forked import forked_services
 from tests.service.server import JSON
 from tests.trust.conftest import Ran
-
-
-def files(directory: Path) -> list[Path]:
-    return sorted(directory.glob("*.jwk"))
+from tests.trust.test_keys import files
 
 
 def holds_secrets(directory: Path) -> bool:
@@ -105,7 +101,6 @@ def test_a_service_of_a_farm_does_with_the_public_halves_alone(ran: Ran, tmp_pat
         return answers[0].json()["signatures"][0]["record"]
 
     try:
-        # Before there is any key.
         service.start()
         service.await_ready()
         worker.start()

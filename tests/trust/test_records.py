@@ -36,17 +36,11 @@ def test_sent_and_stored_bytes_are_the_record() -> None:
     assert sent.to_json() == canonical_json(json.loads(sent.to_json()))
 
 
-def test_an_unsigned_program_is_refused() -> None:
+def test_a_record_without_a_signature_of_another_key_or_of_another_action_is_refused() -> None:
     assert reason(None) == "unsigned"
-
-
-def test_a_record_of_another_key_is_refused() -> None:
     other = fresh_key()
     assert reason(signed(other, record(other))) == "unknown_key"
     assert reason(signed(other, record(KEY))) == "bad_signature"
-
-
-def test_a_record_of_another_action_is_refused() -> None:
     assert reason(signed(KEY, record(KEY)), action="0" * 64) == "swapped_action"
 
 

@@ -68,7 +68,7 @@ def followed(by: KeyFile, nbf: int) -> PublicKey:
     return KeyFile.fresh(nbf, by.nbf + 2 * LIFETIME_S).endorsed_by(by).public
 
 
-@pytest.mark.parametrize("late_s", [0, 1, DAY_S])
+@pytest.mark.parametrize("late_s", [0, 1, DAY_S, -CLOCK_SKEW_S - REFRESH_S])
 def test_a_revoked_key_vouches_for_nobody_whatever_date_they_state(scene: Scene, late_s: int) -> None:
     stolen = scene.keyring.signer()
     scene.clock.at += DAY_S
@@ -76,15 +76,6 @@ def test_a_revoked_key_vouches_for_nobody_whatever_date_they_state(scene: Scene,
     scene.clock.at += late_s
     scene.ask()
     assert not any(scene.is_fooled(stolen, nbf) for nbf in (stolen.nbf, revoked.exp - 1, revoked.exp))
-
-
-def test_a_revocation_counts_for_a_clock_that_is_behind_too(scene: Scene) -> None:
-    stolen = scene.keyring.signer()
-    scene.clock.at += DAY_S
-    scene.keyring.revoke(stolen.kid)
-    scene.clock.at -= CLOCK_SKEW_S + REFRESH_S
-    scene.ask()
-    assert not scene.is_fooled(stolen, stolen.nbf)
 
 
 def test_a_client_hears_of_a_revocation_from_another_of_the_same_user(scene: Scene) -> None:
@@ -127,13 +118,9 @@ def test_a_client_that_was_away_believes_the_last_key(scene: Scene, overlap_s: i
     assert scene.believes(newest.kid)
 
 
-def test_remembered_answers_can_be_read(scene: Scene) -> None:
-    kept = KeySet.model_validate_json(scene.client().path.read_bytes())
-    assert kept == scene.keyring.published()
-
-
-def test_keys_that_were_kept_without_the_time_are_asked_for_again(scene: Scene) -> None:
+def test_remembered_keys_can_be_read_and_those_without_the_time_are_asked_for_again(scene: Scene) -> None:
     path = scene.client().path
+    assert KeySet.model_validate_json(path.read_bytes()) == scene.keyring.published()
     kept = json.loads(path.read_bytes())
     path.write_text(json.dumps({"keys": kept["keys"]}))
     newer = scene.keyring.rotate()

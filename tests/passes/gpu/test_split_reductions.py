@@ -45,17 +45,17 @@ def test_both_steps_give_what_one_would(kind: str, dtype: str, shape: tuple[int,
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-3 if dtype == "float32" else 0)
 
 
-@pytest.mark.parametrize("length", [1, 100, 255, 256, 8192, 100_001])
-def test_a_symbolic_length_may_be_shorter_than_the_parts(length: int) -> None:
+def test_a_symbolic_length_may_be_shorter_than_the_parts() -> None:
     b = Builder("symbolic")
     n = b.symbol("n", 1, 1 << 20)
     x = b.input("float32", (n,))
     graph = output(b, x.max(), x.sum())
-    array = -np.random.default_rng(5).random(length, np.float32) - 1
     compilation = compiled(graph, TARGET, texts=["translate"])
-    largest, total = Emulation(compilation, [array], {"n": length}).run()
-    assert largest == array.max()
-    np.testing.assert_allclose(total, array.sum(dtype=np.float64), rtol=1e-5)
+    for length in (1, 100, 255, 256, 8192, 100_001):
+        array = -np.random.default_rng(5).random(length, np.float32) - 1
+        largest, total = Emulation(compilation, [array], {"n": length}).run()
+        assert largest == array.max(), length
+        np.testing.assert_allclose(total, array.sum(dtype=np.float64), rtol=1e-5)
 
 
 def test_enough_results_are_reduced_in_one_step() -> None:

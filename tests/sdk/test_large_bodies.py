@@ -1,4 +1,4 @@
-"""Large bodies go to a URL in a content coding, and are the same bytes to whoever reads them."""
+"""Large bodies go to a URL in a content coding, and answers larger than a service's are given up while they come."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import random
 import socketserver
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,21 @@ from typing import Any
 import pytest
 
 from service.http.coded_bodies import zstd
+from service.settings import Settings
 from tensorkiln import AsyncClient, Client, coding
 from tensorkiln.coding import CODED_FROM_BYTES, coded
 from tensorkiln.embedded import Address
-from tensorkiln.errors import RequestError
+from tensorkiln.errors import LimitExceededError, RequestError
 from tensorkiln.immediate import run
 from tensorkiln.runner import BlockingRunner
-from tensorkiln.transport import Transport
+from tensorkiln.transport import MAX_ANSWER_BYTES, Transport
 from tests.bench.large_graph import NODES, large_graph
 from tests.loopback import body_of, reply
-from tests.sdk.scripted import Request, ScriptedServer
-from tests.trust.proxy import Proxy
+from tests.sdk.conftest import Connect
+from tests.sdk.scripted import EVENTS, PROBLEM, Request, ScriptedServer
+from tests.sdk.test_jobs import told
+from tests.service.bodies import graph
+from tests.trust.forgery import Proxy
 
 LARGE = json.dumps({"numbers": list(range(CODED_FROM_BYTES // 4))}).encode()
 
@@ -73,6 +77,7 @@ def test_a_service_reads_a_large_graph_in_either_coding(
 def test_a_repeated_request_sends_the_same_bytes_and_codes_them_once(
     transport: Transport, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert coded(LARGE) == coded(LARGE)
     made: list[int] = []
     name, compress = coding._CODING  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(coding, "_CODING", (name, lambda body: (made.append(len(body)), compress(body))[1]))
@@ -118,10 +123,6 @@ def test_incompressible_bodies_are_sent_uncoded(transport: Transport, scripted: 
     assert request.body == body
 
 
-def test_coded_bodies_are_deterministic() -> None:
-    assert coded(LARGE) == coded(LARGE)
-
-
 @pytest.fixture
 def socket_file(tmp_path: Path) -> Iterator[tuple[str, list[Any]]]:
     """A server on a socket file, as an embedded service is, and the Content-Encoding of what it gets."""
@@ -150,3 +151,75 @@ def test_nothing_is_coded_for_a_socket_file(socket_file: tuple[str, list[Any]]) 
     assert run(transport.post("/compile", LARGE)) == b"done"
     run(transport.close())
     assert received == [(None, len(LARGE))]
+
+
+MOST = 3 << 20
+CODED = {"Content-Encoding": "gzip"}
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+def low(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tensorkiln.transport.MAX_ANSWER_BYTES", MOST)
+
+
+@pytest.fixture
+def ask(connect: Connect, scripted: ScriptedServer, low: None) -> Ask:
+    return lambda method, *arguments: getattr(connect(scripted.url), method)(*arguments)
+
+
+def of_size(size: int) -> bytes:
+    """A JSON object of so many bytes in gzip, which is a thousandth of them."""
+    return gzip.compress(b" " * (size - 2) + b"{}", 1)
+
+
+def test_an_answer_counts_decoded(scripted: ScriptedServer, ask: Ask) -> None:
+    scripted.answers_with(of_size(MOST), headers=CODED)
+    assert ask("capabilities") == {}
+    scripted.answers = []
+    scripted.answers_with(of_size(MOST + 1), headers=CODED)
+    with pytest.raises(LimitExceededError, match=f"GET /capabilities .*{MOST}") as refused:
+        ask("capabilities")
+    assert refused.value.details["limit"] == "answer_bytes"
+    assert refused.value.details["maximum"] == MOST < refused.value.details["actual"]
+    assert len(scripted.received) == 2
+
+
+def test_it_is_given_up_before_it_is_there_coded_or_not_and_be_it_an_error(scripted: ScriptedServer, ask: Ask) -> None:
+    scripted.answers_with(of_size(40 * MOST), headers=CODED)
+    scripted.answers_with(b" " * (MOST + 1), status=422, headers=PROBLEM)
+    for _ in range(2):
+        with pytest.raises(LimitExceededError) as refused:
+            ask("validate", graph())
+        assert refused.value.details["actual"] <= MOST + (1 << 20)
+
+
+@pytest.mark.usefixtures("low")
+def test_a_stream_that_is_refused_at_length_is_given_up(scripted: ScriptedServer, tmp_path: Path) -> None:
+    scripted.answers_with(told(), status=202)
+    scripted.answers_with(of_size(MOST + 1), status=404, headers={**EVENTS, **CODED})
+    with Client(scripted.url, cache_dir=tmp_path) as client, pytest.raises(LimitExceededError):
+        list(client.submit(graph()).events())
+
+
+@pytest.mark.usefixtures("low")
+def test_programs_for_several_targets_have_more_room(scripted: ScriptedServer, tmp_path: Path) -> None:
+    # The job is read whole, which its programs are not.
+    two = gzip.compress(told("done") + b" " * (MOST + 1), 1)
+    scripted.answers_with(two, status=202, headers=CODED)
+    with Client(scripted.url, cache_dir=tmp_path) as client:
+        job = client.submit(graph(), ["cpu", "cpu:aarch64"])
+        assert job.status().state == "done"
+        with pytest.raises(LimitExceededError, match="fewer targets"):
+            client.submit(graph(), "cpu")
+
+
+def test_an_artifact_may_fill_a_bundle(scripted: ScriptedServer, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tensorkiln.bundle.MAX_ARTIFACT_BYTES", MOST * 2)
+    scripted.answers_with(of_size(MOST * 2 + 1), headers=CODED)
+    with pytest.raises(LimitExceededError, match=f"{MOST * 2}"):
+        ask("artifact", "0" * 64)
+
+
+def test_the_largest_answer_of_a_compile_fits() -> None:
+    assert Settings().compile_output_mib << 20 <= MAX_ANSWER_BYTES
