@@ -6,6 +6,7 @@ of a gather, say). Code that creates a loop or reads such a value registers its 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -98,7 +99,7 @@ class IndexSpace:
         for factor in _common_factors(rest, divisor):
             outer, inner = expr.split_multiple(rest, factor)
             if self.is_within(inner, factor):
-                high, low = self.divide(outer, divisor // factor)
+                high, low = self.divide(outer, expr.split_multiple(divisor, factor)[0])
                 return expr.add(quotient, high), expr.add(expr.mul(low, factor), inner)
         return expr.add(quotient, expr.floordiv(rest, divisor)), expr.floormod(rest, divisor)
 
@@ -151,13 +152,27 @@ class IndexSpace:
         result: list[Dim] = []
         taken = 0
         for source_run, count in _runs(tuple(source), tuple(shape)):
-            run_shape, run_index = shape[taken : taken + count], index[taken : taken + count]
+            run_shape, run_index = tuple(shape[taken : taken + count]), index[taken : taken + count]
             taken += count
-            if source_run == tuple(run_shape):
-                result.extend(run_index)
-            else:
-                result.extend(self.unflatten(self.flatten(run_index, run_shape), source_run))
+            result.extend(run_index if source_run == run_shape else self._regrouped(run_index, run_shape, source_run))
         return tuple(result)
+
+    def _regrouped(self, index: Index, shape: Index, source: Index) -> Index:
+        """`index` of `shape` as an index of `source`, by divisions.
+
+        Where the element exists, each index is below its extent. In padding it may not be, and the ranges of its names
+        do not show it: divisions are split as if it were a name of its own.
+        """
+        with self.apart():
+            inside: dict[str, Dim] = {}
+            named: list[Dim] = []
+            for number, (position, extent) in enumerate(zip(index, shape, strict=True)):
+                if not self.is_within(position, extent):
+                    name = f"inside {number}"
+                    inside[name], position = position, self.add(name, extent)
+                named.append(position)
+            found = self.unflatten(self.flatten(tuple(named), shape), source)
+        return tuple(expr.substitute(each, inside) for each in found)
 
 
 @lru_cache(_REMEMBERED)
@@ -206,12 +221,20 @@ def _may_grow(left: Dim, right: Dim) -> bool:
 
 
 @lru_cache(_REMEMBERED)
-def _common_factors(index: Dim, divisor: Dim) -> list[int]:
-    """Factors that a constant divisor shares with a coefficient, largest first: (8*i + j) // 16 is i // 2 for j < 8."""
-    if not isinstance(divisor, int) or not isinstance(index, Expr):
+def _common_factors(index: Dim, divisor: Dim) -> list[Dim]:
+    """Factors that a divisor of one term shares with terms of the index, largest first: (8*i + j) // 16 is i // 2 for
+    j < 8, and (8*n*i + j) // (16*n) for j < 8*n.
+    """
+    if not isinstance(index, Expr) or (isinstance(divisor, Expr) and len(divisor.terms) != 1):
         return []
-    shared = {gcd(divisor, coefficient) for _, coefficient in index.terms}
-    return sorted(shared - {1, divisor}, reverse=True)
+    symbols, multiple = divisor.terms[0] if isinstance(divisor, Expr) else ((), divisor)
+    shared: list[tuple[int, Monomial]] = []
+    for monomial, coefficient in index.terms:
+        common = Counter(symbols) & Counter(monomial)
+        shared.append((gcd(multiple, coefficient), tuple(common.elements())))
+    ordered = sorted(dict.fromkeys(shared), key=lambda factor: (len(factor[1]), factor[0]), reverse=True)
+    factors = [expr.mul(number, *(Expr((((atom,), 1),)) for atom in atoms)) for number, atoms in ordered]
+    return [factor for factor in factors if factor not in (1, divisor)]
 
 
 def rejoin(index: Dim) -> Dim:

@@ -43,7 +43,7 @@ def exp2(traits: Traits, x: Number, *, is_at_most_zero: bool = False) -> Number:
     A 0 is not computed by rounding: an operation that underflows takes a CPU a hundred cycles, and a masked softmax has
     many zeros.
     """
-    if not traits.has_scaling:
+    if not _scales(traits, x):
         return _at_most_one(traits, x) if is_at_most_zero else _by_two_factors(traits, x)
     is_zero = x.less(-float(x.form.bias + x.form.fraction))
     return _by_instruction(traits, x if is_at_most_zero else _at_most(x, x.form.bias + 2), is_zero)
@@ -52,13 +52,18 @@ def exp2(traits: Traits, x: Number, *, is_at_most_zero: bool = False) -> Number:
 def normal_exp2(traits: Traits, x: Number) -> Number:
     """2**x for x of at most 0, or NaN; 0 instead of a denormal, since operations with these take a hundred cycles."""
     is_zero = x.less(1.0 - x.form.bias)
-    if traits.has_scaling:
+    if _scales(traits, x):
         return _by_instruction(traits, x, is_zero)
     bounded = choose(is_zero, 0.0, x)
     rounder = 1.5 * 2.0**x.form.fraction + x.form.bias
     total = bounded + rounder
     power = (total.bits() << x.form.fraction).reinterpreted(x.form)
     return choose(is_zero, 0.0, _fraction(traits, bounded - (total - rounder)) * power)
+
+
+def _scales(traits: Traits, x: Number) -> bool:
+    """Whether there is an operation for `Number.scaled`. That of MLIR takes no vectors."""
+    return traits.has_scaling and not x.form.lanes
 
 
 def _by_instruction(traits: Traits, x: Number, is_zero: Number) -> Number:

@@ -42,6 +42,8 @@ PLAIN: Final = frozenset(
     | {("ternary", kind) for kind in ("where", "mulacc")}
 )
 """Operations that take a few instructions on vectors and scalars alike. Stages with others are left to linalg."""
+IN_VECTORS: Final = PLAIN | {("unary", "exp2")}
+"""Operations on vectors of points. Behind a padding, LLVM would not vectorise an activation with an exponential."""
 MOST_STEP: Final = 1 << 24
 """Largest step of an index between two points: the offsets of a vector's lanes must fit 32 bits."""
 
@@ -179,7 +181,7 @@ def _takes_vectors(node: Node, loop: Loop, nodes: Interner) -> bool:
         if not isinstance(step, int) or abs(step) > MOST_STEP:
             return False
     if isinstance(node, Apply):
-        return node.op in ("cast", "bitcast") or (node.op, *node.attributes[:1]) in PLAIN
+        return node.op in ("cast", "bitcast") or (node.op, *node.attributes[:1]) in IN_VECTORS
     if isinstance(node, Load) and asks(node, loop) and _step(node.address, loop) == 0:
         return False
     return all(isinstance(condition, int | Expr) for condition in conditions_of(node))

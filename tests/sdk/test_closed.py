@@ -109,7 +109,6 @@ async def test_a_task_ends_when_its_client_is_closed(scripted: ScriptedServer, t
     client = AsyncClient(scripted.url, cache_dir=tmp_path, timeout_s=LONG_S)
     calling = asyncio.create_task(client.capabilities())
     await asyncio.to_thread(arrived, scripted, 1)
-    # Its answer, if there is one, has been heard once nothing but the pause is left to be done in this loop.
     await asyncio.sleep(0.2)
     await client.close()
     with pytest.raises(UnavailableError, match="client is closed"):

@@ -277,7 +277,6 @@ def test_a_directory_that_cannot_be_is_refused_by_its_argument(place: str) -> No
 
 NOWHERE = """
 import json, os, sys
-# What the client loads when it needs it, the other user may not read.
 import httpx2
 from tensorkiln.errors import RequestError
 from tensorkiln.sdk.client import Client

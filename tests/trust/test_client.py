@@ -193,7 +193,6 @@ def test_the_keys_of_first_use_are_remembered_by_the_next_client(server: Server,
             pytest.raises(UntrustedArtifactError, match="set up anew, delete") as refused,
         ):
             client.compile(small)
-        # Whoever was never here has nothing to compare with: that is what pins are for.
         os.remove(refused.value.details["file"])
         with Client(between.url, cache_dir=tmp_path / "c") as client:
             works(client, small)
