@@ -36,6 +36,7 @@ ARITY: Final[Mapping[tuple[str, str], tuple[int, int]]] = MappingProxyType(
                 "MatMulIntegerToFloat": (4, 7),
                 "MatMulNBits": (3, 6),
                 "MultiHeadAttention": (1, 10),
+                "NhwcConv": (2, 3),
                 "QAttention": (5, 9),
                 "QGemm": (6, 9),
                 "QLinearAdd": (7, 8),

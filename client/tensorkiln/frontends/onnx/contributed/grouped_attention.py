@@ -74,15 +74,23 @@ def _split(node: Node, heads: int, shared: int) -> tuple[Tensor, Tensor, Tensor]
 
 
 def _lengths(node: Node, tokens: Dim) -> _Lengths:
-    """Without a cache to read, when all tokens are new, every sequence starts at 0, although it may be padded."""
-    (total,) = dims_of(node.host(6).reshape(-1))
+    """If all tokens are new, every sequence starts at 0, although it may be padded."""
+    (total,) = dims_of(node.host_dims(6).reshape(-1))
     last = node.tensor(5).cast(DType.INT64).reshape(-1, 1)
     zero = last * 0
+    if not _has_cache(node):
+        if isinstance(total, int) and isinstance(tokens, int) and total != tokens:
+            node.invalid(f"of {total} tokens {tokens} are given, and no cache has the others")
+        return _Lengths(zero, tokens, tokens)
     if total == tokens:
         return _Lengths(zero, tokens, total)
     is_first = build.equal(build.dim_value(node.builder, total), build.dim_value(node.builder, tokens))
     before = last + 1 - build.dim_value(node.builder, tokens)
     return _Lengths(build.where(is_first, zero, before), tokens, total)
+
+
+def _has_cache(node: Node) -> bool:
+    return node.has(3) and node.tensor(3).shape[2] != 0
 
 
 def _places(lengths: _Lengths) -> Tensor:
@@ -92,9 +100,9 @@ def _places(lengths: _Lengths) -> Tensor:
 
 def _cached(node: Node, new: Tensor, place: int, lengths: _Lengths) -> Tensor:
     """The cache with the new tokens of each sequence behind its old ones. What lies behind these is unspecified."""
-    past = node.tensor(place) if node.has(place) else None
-    if past is None or past.shape[2] == 0:
-        return new if lengths.total == lengths.tokens else node.invalid("a cache is read, and none is given")
+    if not _has_cache(node):
+        return new
+    past = node.tensor(place)
     batch, heads, held, features = past.shape
     size = held if held == lengths.total else maximum(held, lengths.total)
     columns = build.arange(node.builder, size)

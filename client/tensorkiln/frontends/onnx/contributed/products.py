@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from .... import build
 from ....build import Tensor
-from ..convolution import convolution
+from ..convolution import convolution, convolved
 from ..linear import gemm
 from ..node import Node
 from ..value import Value
@@ -59,11 +59,19 @@ def fused_convolution(node: Node) -> Value:
     return activated(node, total, node.numbers("activation_params", []))
 
 
+def channels_last_convolution(node: Node) -> Value:
+    """A convolution of an image with its channels last, by weights with theirs last."""
+    image, weight = (build.moveaxis(node.tensor(place), -1, 1) for place in (0, 1))
+    bias = node.tensor(2) if node.has(2) else None
+    return build.moveaxis(convolved(node, image, weight, bias), 1, -1)
+
+
 OPERATORS: dict[str, Callable[[Node], Value]] = {
     "FusedConv": fused_convolution,
     "FusedGemm": fused_gemm,
     "FusedMatMul": fused_matmul,
     "FusedMatMulActivation": activated_matmul,
     "GemmFastGelu": gelu_gemm,
+    "NhwcConv": channels_last_convolution,
     "TransposeMatMul": fused_matmul,
 }
