@@ -142,7 +142,7 @@ def _repeated(
         return []
     chosen = _chosen(source, costs.stored)
     if costs.work[source] == 0 and chosen is None:
-        return []
+        return _interleaved(value, users, costs)
     if space.is_nonnegative(expr.sub(expr.product(source.shape), expr.product(value.shape))):
         # It has no more elements than its operand, whatever the symbols are.
         return []
@@ -160,6 +160,20 @@ def _repeated(
     # The stored value is loaded as often as it would be computed, and stored once.
     limit = _HOISTED_RELOADS * reload if _is_hoistable(value) else 2 * reload // 3
     return [computed] if costs.work[source] > limit else []
+
+
+def _interleaved(value: Value, users: Mapping[Value, list[Value]], costs: Costs) -> list[Value]:
+    """The image to store because windows of a convolution would read its lines in pieces, each from another place.
+
+    So does one whose channels have become pixels: an address has the quotient and the remainder of a place in a line,
+    and vectors do not run along it.
+    """
+    source = value.operands[0]
+    if value.kind != "view" or costs.index.get(source, (1,))[-1] < 2 or not _sums_of_products(value, users):
+        return []
+    while source.kind in ("pad", "shrink") and source not in costs.stored:
+        source = source.operands[0]
+    return [] if source in costs.stored or lives_in_memory(source) else [source]
 
 
 def _computed(value: Value, stored: set[Value]) -> Value:

@@ -15,7 +15,7 @@ from passes.fuse.groups import row_layout
 from passes.fuse.materialise import MAX_DEPTH, live_values, materialised
 from passes.loops.scalar_dag import walk
 from tensorkiln import expr
-from tensorkiln.build import Builder, exp, gather, matmul, pad, relu, scatter, shrink, softmax
+from tensorkiln.build import Builder, conv2d, exp, gather, matmul, pad, relu, scatter, shrink, softmax
 from tensorkiln.reference import evaluate
 from tests.compiled import run
 from tests.dialect.wire import Node, assign, binop, buffer, graph_of, inputs_of, placeholder, unary
@@ -113,6 +113,21 @@ def test_a_cheap_value_is_recomputed_where_it_is_expanded() -> None:
     b = Builder("cheap")
     x, y = b.input("float32", (64, 1, 8)), b.input("float32", (64, 512, 8))
     assert [roots for _, roots in shape_of_kernels(output(b, (-x).expand(64, 512, 8) * y))] == [["binop"]]
+
+
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_an_image_made_of_channels_is_stored_before_a_convolution_of_it(kernel: int) -> None:
+    """A window would find each pixel of a line in another channel. A product of single pixels reads them in place."""
+    b = Builder("shuffle")
+    x = b.input("float32", (b.symbol("n", 1, 4), 32, 5, 6))
+    weight = b.input("float32", (4, 8, kernel, kernel))
+    image = x.reshape("n", 8, 2, 2, 5, 6).permute(0, 1, 4, 2, 5, 3).reshape("n", 8, 10, 12)
+    graph = output(b, relu(conv2d(image, weight, padding=(kernel // 2, kernel // 2))))
+    stored = [kind for _, roots in shape_of_kernels(graph) for kind in roots]
+    assert stored.count("reshape") == int(kernel > 1)
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape).astype(np.float32) for shape in ((3, 32, 5, 6), (4, 8, kernel, kernel))]
+    np.testing.assert_allclose(run(graph, *arrays, n=3)[0], evaluate(graph, *arrays, n=3)[0], rtol=1e-5, atol=1e-5)
 
 
 def test_a_costly_value_that_two_kernels_read_is_stored() -> None:

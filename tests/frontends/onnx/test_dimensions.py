@@ -11,6 +11,7 @@ from onnx import parser
 from tensorkiln.errors import UnsupportedGraphError
 from tensorkiln.frontends.onnx import load
 from tensorkiln.reference import evaluate
+from tests import checked
 
 SYMBOLS = {"n": (2, 8)}
 
@@ -81,8 +82,15 @@ def shape_of(nodes: str, n: int = 4) -> tuple[int, ...]:
             ),
             (4,),
         ),
+        (
+            (
+                "s = Shape(x) a, b = Split<axis = 0, num_outputs = 2>(s) k = Constant<value_ints = [0, 1]>() "
+                "none, d = Split<axis = -1>(b, k) t = Concat<axis = 0>(d, none, a) y = Reshape(x, t)"
+            ),
+            (6, 4),
+        ),
     ],
-    ids=["equal-where", "reduce-prod", "min", "greater", "scatter", "neg-abs", "range"],
+    ids=["equal-where", "reduce-prod", "min", "greater", "scatter", "neg-abs", "range", "split"],
 )
 def test_a_shape_with_symbols_is_followed(nodes: str, expected: tuple[int, ...]) -> None:
     assert shape_of(nodes) == expected
@@ -130,6 +138,22 @@ def test_sizes_are_data_where_an_operator_computes_with_them() -> None:
     for actual, expected in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(actual, expected)
         assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+
+
+@pytest.mark.parametrize("n", [2, 8])
+def test_a_row_of_a_table_is_gathered_at_a_size(n: int) -> None:
+    """As for the position of the next token, which follows from the length of a cache."""
+    table = ", ".join(f"{place}.0" for place in range(9))
+    nodes = (
+        f"w = Constant<value_floats = [{table}]>() s = Shape<end = 1>(x) one = Constant<value_ints = [1]>() "
+        "t = Sub(s, one) e = Squeeze(s) b = Squeeze(t) i = Constant<value_int = 1>() r = Range(b, e, i) "
+        "g = Gather(w, r) h = Gather(w, s) y = Concat<axis = 0>(g, h)"
+    )
+    imported = load(model(nodes), symbols=SYMBOLS)
+    x = np.ones((n, 6), np.float32)
+    for run in (evaluate, checked.run_graph):
+        (y,) = run(imported.graph, *imported.arguments(x=x), n=n)
+        assert y.tolist() == [n - 1, n]
 
 
 def test_a_shape_of_computed_sizes_says_what_fixes_them() -> None:

@@ -10,7 +10,7 @@ from .value import Value
 from .window import window_attributes
 
 
-def convolution(node: Node) -> Value:
+def convolution(node: Node) -> Tensor:
     return convolved(node, node.tensor(0), node.tensor(1), node.tensor(2) if node.has(2) else None)
 
 

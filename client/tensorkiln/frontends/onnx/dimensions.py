@@ -190,8 +190,10 @@ def is_symbolic(node: Node) -> bool:
 
 
 def has_symbolic_bounds(node: Node) -> bool:
-    """Whether a target shape or the ends of a slice are symbolic, so that the graph must compute the result."""
-    return node.op in ("Expand", "Slice", "Tile") and any(value.dtype == object for value in _known(node)[1:])
+    """Whether a target shape, the ends of a slice or the positions of a gather are symbolic, so that the graph must
+    compute the result.
+    """
+    return node.op in ("Expand", "Gather", "Slice", "Tile") and any(value.dtype == object for value in _known(node)[1:])
 
 
 def _known(node: Node) -> Sequence[Host]:

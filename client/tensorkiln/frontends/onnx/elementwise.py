@@ -123,7 +123,10 @@ def _where(node: Node) -> Value:
 
 
 def _cast(node: Node) -> Value:
-    return node.tensor(0).cast(element_type(cast_target(node)), saturate=saturates(node))
+    source, target, saturate = node.value(0), element_type(cast_target(node)), saturates(node)
+    if target.is_integer and isinstance(source, np.ndarray) and source.dtype == object:
+        return node.parameters.cast_dims(source, target)
+    return node.tensor(0).cast(target, saturate=saturate)
 
 
 def _cast_like(node: Node) -> Value:

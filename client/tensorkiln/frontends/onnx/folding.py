@@ -106,6 +106,16 @@ def _squeeze(node: Node) -> Host:
     return np.squeeze(node.host(0), None if found is None else tuple(found))
 
 
+def _split(node: Node) -> list[Host]:
+    """The parts of a list of dims."""
+    data, sizes = node.host(0), reshaping.part_sizes(node, len(node.host(0)))
+    axis = node.integer("axis", 0)
+    if data.ndim != 1 or axis not in (0, -1) or add(*sizes) != len(data):
+        node.invalid(f"parts of {sizes} along axis {axis} do not add up to {data.shape}")
+    ends = np.cumsum([int(size) for size in sizes if isinstance(size, int)])
+    return [settled(part) for part in np.split(data, ends[:-1])]
+
+
 def _identity(node: Node) -> Host:
     return node.host(0)
 
@@ -166,7 +176,7 @@ def is_foldable(node: Node) -> bool:
         is_small = count <= MAX_GROWN_ELEMENTS or count <= most
         return is_small and not dimensions.has_symbolic_bounds(node) and not _is_cast_to_numbers(node)
     if dimensions.is_symbolic(node):
-        return node.op in dimensions.FOLDS and not dimensions.has_symbolic_bounds(node)
+        return node.op in (*dimensions.FOLDS, "Split") and not dimensions.has_symbolic_bounds(node)
     return most <= MAX_EVALUATED_ELEMENTS and node.op not in _NOT_EVALUATED and not _is_weight(node)
 
 
@@ -184,6 +194,8 @@ def fold(node: Node) -> Sequence[Held | Absent]:
     """Fold a foldable node."""
     if node.op in _FOLDS:
         return [_FOLDS[node.op](node)]
+    if node.op == "Split" and dimensions.is_symbolic(node):
+        return _split(node)
     return [dimensions.FOLDS[node.op](node)] if dimensions.is_symbolic(node) else _evaluated(node)
 
 

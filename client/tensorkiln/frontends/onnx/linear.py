@@ -11,7 +11,7 @@ from .node import Node
 from .value import Value
 
 
-def gemm(node: Node) -> Value:
+def gemm(node: Node) -> Tensor:
     """`alpha * A' @ B' + beta * C`, C broadcast to the product. Transposes are part of the einsum, not copies."""
     left = "km" if node.integer("transA", 0) else "mk"
     right = "nk" if node.integer("transB", 0) else "kn"

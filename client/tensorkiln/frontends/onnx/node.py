@@ -131,6 +131,12 @@ class Node:
             self.refuse_computed(position, found)
         return found
 
+    def host_dims(self, position: int) -> Host:
+        """An input that must be known when the model is imported; dims that were cast to any integer type are."""
+        found = self.value(position)
+        dims = self.parameters.dims_of_cast(found) if isinstance(found, Tensor) else None
+        return self.host(position) if dims is None else dims
+
     def known_integer(self, position: int) -> int:
         """An input that is one integer and must be known. UnsupportedGraphError where it depends on symbols."""
         (found,) = self.host(position).reshape(-1).tolist()

@@ -14,6 +14,7 @@ from ...build import (
     layer_norm,
     local_response_norm,
     log_softmax,
+    rms_norm,
     softmax,
     where,
 )
@@ -109,6 +110,22 @@ def layer_normalization(node: Node) -> list[Tensor]:
     return [normal, wide.mean(over, keepdims=True), (wide.var_(over, keepdims=True) + eps).rsqrt()]
 
 
+def simplified_layer_normalization(node: Node) -> list[Tensor]:
+    """ONNX Runtime's operator: divide by the root of the mean square over the axes from `axis` on."""
+    node.ignore("stash_type")
+    x = node.tensor(0)
+    axis = node.integer("axis", -1)
+    if not -x.rank <= axis < x.rank:
+        node.invalid(f"axis {axis} is out of range for rank {x.rank}")
+    over = range(axis % x.rank, x.rank)
+    eps = node.number("epsilon", 1e-5)
+    normal = node.shaped(x.shape, rms_norm(x, over, node.tensor(1).cast(x.dtype), eps))
+    if not node.is_read(1):
+        return [normal]
+    wide = x if x.dtype is DType.FLOAT64 else x.cast(DType.FLOAT32)
+    return [normal, ((wide * wide).mean(over, keepdims=True) + eps).rsqrt()]
+
+
 def lp_normalization(node: Node) -> Value:
     """Divide by the norm along an axis; where the norm is 0, the result is 0."""
     x, axis, power = node.tensor(0), node.integer("axis", -1), node.integer("p", 2)
@@ -134,5 +151,6 @@ OPERATORS: dict[str, Callable[[Node], Value | Sequence[Value]]] = {
     "LogSoftmax": log_softmax_,
     "LpNormalization": lp_normalization,
     "MeanVarianceNormalization": mean_variance_normalization,
+    "SimplifiedLayerNormalization": simplified_layer_normalization,
     "Softmax": softmax_,
 }

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...build import Tensor
 from . import (
+    contributed,
     control,
     convolution,
     counting,
@@ -79,7 +80,12 @@ OPERATORS: Mapping[str, Callable[[Node], Held | Sequence[Held]]] = MappingProxyT
 )
 
 DOMAINS: Mapping[str, Mapping[str, Callable[[Node], Held | Sequence[Held | Absent]]]] = MappingProxyType(
-    {"": OPERATORS, ml.DOMAIN: ml.OPERATORS, optimizers.DOMAIN: optimizers.OPERATORS}
+    {
+        "": OPERATORS,
+        contributed.DOMAIN: contributed.OPERATORS,
+        ml.DOMAIN: ml.OPERATORS,
+        optimizers.DOMAIN: optimizers.OPERATORS,
+    }
 )
 """The supported operators of each domain."""
 

@@ -35,6 +35,17 @@ class Parameters:
         self.arrays: dict[int, Host] = {}
         self._weights = {id(array) for array in weights}
         self._tensors: dict[int, tuple[Host, Tensor]] = {}
+        self._dims: dict[int, Host] = {}
+
+    def cast_dims(self, dims: Host, dtype: DType) -> Tensor:
+        """Dims as a tensor of an integer type, from which `dims_of_cast` returns them."""
+        cast = self.tensor(dims).cast(dtype)
+        self._dims[cast.var] = dims
+        return cast
+
+    def dims_of_cast(self, tensor: Tensor) -> Host | None:
+        """The dims that `cast_dims` has cast to this tensor; None for any other."""
+        return self._dims.get(tensor.var)
 
     def tensor(self, array: Host) -> Tensor:
         """The tensor for `array`. UnsupportedGraphError for an unsupported element type."""

@@ -25,10 +25,11 @@ def maximum_pool(node: Node) -> Value | Sequence[Value]:
 
 
 def average_pool(node: Node) -> Value:
-    return _averages(node, node.tensor(0), node.integer("count_include_pad", 0) == 1)
+    return averages(node, node.tensor(0), node.integer("count_include_pad", 0) == 1)
 
 
-def _averages(node: Node, x: Tensor, count_padding: bool) -> Tensor:
+def averages(node: Node, x: Tensor, count_padding: bool) -> Tensor:
+    """The means of the windows of `x` by the node's attributes; `count_padding` says whether padding is an element."""
     kernel = node.integers("kernel_shape")
     window = window_attributes(node, x, kernel)
     ceil_mode = node.integer("ceil_mode", 0) == 1
@@ -40,8 +41,8 @@ def _averages(node: Node, x: Tensor, count_padding: bool) -> Tensor:
 def lp_pool(node: Node) -> Value:
     """The p-norm of each window; the sum of powers is an average, padding included, times the window size."""
     x, power = node.tensor(0), node.integer("p", 2)
-    averages = _averages(node, build.power(build.absolute(x), power), True)
-    return build.power(averages * math.prod(node.integers("kernel_shape")), 1 / power)
+    means = averages(node, build.power(build.absolute(x), power), True)
+    return build.power(means * math.prod(node.integers("kernel_shape")), 1 / power)
 
 
 def global_lp_pool(node: Node) -> Value:

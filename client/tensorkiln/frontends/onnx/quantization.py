@@ -25,7 +25,7 @@ _WHOLE: Final = MappingProxyType(
 """Between this and a third more or less, floats are the whole numbers, and consecutive ones have consecutive bits."""
 
 
-def _aligned(node: Node, parameter: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
+def aligned(node: Node, parameter: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
     """A scale or zero point aligned to its axis, with each entry repeated for the elements of its block."""
     if parameter.rank == 0 or (parameter.rank == 1 and parameter.shape[0] == 1):
         return parameter.reshape([1] * x.rank)
@@ -39,7 +39,7 @@ def _aligned(node: Node, parameter: Tensor, x: Tensor, axis: int, block: int) ->
     return build.shrink(whole, [(0, dim) for dim in x.shape])
 
 
-def _quantized(
+def quantized(
     x: Tensor,
     scale: Tensor,
     zero: Tensor | None,
@@ -56,10 +56,10 @@ def _quantized(
     quotient = x.cast(kind) / scale.cast(kind)
     if dtype.wide.is_integer and kind is not DType.FLOAT64:
         quotient = quotient.cast(DType.FLOAT32)
-    return _rounded(quotient, zero, dtype, saturate=saturate)
+    return rounded(quotient, zero, dtype, saturate=saturate)
 
 
-def _rounded(x: Tensor, zero: Tensor | None, dtype: DType, *, saturate: bool = True) -> Tensor:
+def rounded(x: Tensor, zero: Tensor | None, dtype: DType, *, saturate: bool = True) -> Tensor:
     """`x` rounded to even, plus the zero point, in the range of `dtype`: a float, or an integer of up to 16 bits.
 
     For an integer, `x` is float32 or float64, and limited first: then adding _WHOLE, which has no low bits, rounds it,
@@ -87,9 +87,9 @@ def quantize(node: Node) -> Value:
     dtype = zero.dtype if zero is not None else DType.UINT8
     if wanted and zero is None:
         dtype = element_type(tensor_dtype_to_np_dtype(wanted))
-    aligned = None if zero is None else _aligned(node, zero, x, axis, block)
+    offset = None if zero is None else aligned(node, zero, x, axis, block)
     return node.shaped(
-        x.shape, _quantized(x, _aligned(node, scale, x, axis, block), aligned, dtype, precision, saturate=saturate)
+        x.shape, quantized(x, aligned(node, scale, x, axis, block), offset, dtype, precision, saturate=saturate)
     )
 
 
@@ -104,20 +104,20 @@ def dequantize(node: Node) -> Value:
         value = x.cast(wide)
     else:
         value = x.cast(DType.INT64) if wide is DType.FLOAT64 else x.cast(DType.INT32)
-    if _has_zero(node, 2):
-        value = value - _aligned(node, node.tensor(2), x, axis, block).cast(value.dtype)
-    scaled = value.cast(wide) * _aligned(node, scale, x, axis, block).cast(wide)
+    if has_zero(node, 2):
+        value = value - aligned(node, node.tensor(2), x, axis, block).cast(value.dtype)
+    scaled = value.cast(wide) * aligned(node, scale, x, axis, block).cast(wide)
     return node.shaped(x.shape, scaled.cast(dtype))
 
 
-def _centred(node: Node, place: int, zero: int, aligned: Callable[[Tensor], Tensor]) -> Tensor:
+def centred(node: Node, place: int, zero: int, align: Callable[[Tensor], Tensor]) -> Tensor:
     """An operand without its zero point: integers in int32, narrow floats in float32."""
     x = node.tensor(place)
     wide = DType.FLOAT32 if x.dtype.wide.is_float else DType.INT32
-    return x.cast(wide) - aligned(node.tensor(zero).cast(wide)) if _has_zero(node, zero) else x.cast(wide)
+    return x.cast(wide) - align(node.tensor(zero).cast(wide)) if has_zero(node, zero) else x.cast(wide)
 
 
-def _has_zero(node: Node, place: int) -> bool:
+def has_zero(node: Node, place: int) -> bool:
     """Whether a zero point is given and may be other than 0. That of weights mostly is 0."""
     known = node.value(place) if node.has(place) else None
     return known is not None and (isinstance(known, Tensor) or bool(np.any(known != 0)))
@@ -126,25 +126,27 @@ def _has_zero(node: Node, place: int) -> bool:
 def _rows(operand: Tensor) -> Callable[[Tensor], Tensor]:
     """Aligns a parameter of a left operand: one entry, one per row, or the operand's rank."""
     return lambda parameter: (
-        parameter.unsqueeze([-1]) if parameter.rank == 1 < operand.rank and parameter.shape[0] != 1 else _one(parameter)
+        parameter.unsqueeze([-1])
+        if parameter.rank == 1 < operand.rank and parameter.shape[0] != 1
+        else single(parameter)
     )
 
 
-def _one(parameter: Tensor) -> Tensor:
+def single(parameter: Tensor) -> Tensor:
     """A one-element list as a scalar, which adds no axis."""
     return parameter.reshape() if parameter.shape == (1,) else parameter
 
 
 def matmul_integer(node: Node) -> Value:
-    return _centred(node, 0, 2, _rows(node.tensor(0))) @ _centred(node, 1, 3, _one)
+    return centred(node, 0, 2, _rows(node.tensor(0))) @ centred(node, 1, 3, single)
 
 
 def qlinear_matmul(node: Node) -> Value:
     rows, zero = _rows(node.tensor(0)), node.tensor(7)
-    total = _centred(node, 0, 2, rows) @ _centred(node, 3, 5, _one)
-    scale = rows(node.tensor(1)).cast(DType.FLOAT32) * _one(node.tensor(4)).cast(DType.FLOAT32)
+    total = centred(node, 0, 2, rows) @ centred(node, 3, 5, single)
+    scale = rows(node.tensor(1)).cast(DType.FLOAT32) * single(node.tensor(4)).cast(DType.FLOAT32)
     factor = scale / rows(node.tensor(6)).cast(DType.FLOAT32)
-    return _rounded(total.cast(DType.FLOAT32) * factor, rows(zero), zero.dtype)
+    return rounded(total.cast(DType.FLOAT32) * factor, rows(zero), zero.dtype)
 
 
 def _by_channel(rank: int) -> Callable[[Tensor], Tensor]:
@@ -154,14 +156,14 @@ def _by_channel(rank: int) -> Callable[[Tensor], Tensor]:
 
 def conv_integer(node: Node) -> Value:
     rank = node.tensor(1).rank
-    x, weight = _centred(node, 0, 2, _one), _centred(node, 1, 3, _by_channel(rank))
+    x, weight = centred(node, 0, 2, single), centred(node, 1, 3, _by_channel(rank))
     return convolved(node, x, weight, None)
 
 
 def qlinear_conv(node: Node) -> Value:
     """An integer convolution; a float factor per output channel brings the sums to the result's scale."""
     rank = node.tensor(3).rank
-    x, weight = _centred(node, 0, 2, _one), _centred(node, 3, 5, _by_channel(rank))
+    x, weight = centred(node, 0, 2, single), centred(node, 3, 5, _by_channel(rank))
     total = convolved(node, x, weight, None)
     spatial: Sequence[int] = (1,) * (rank - 2)
     if node.has(8):
@@ -169,9 +171,9 @@ def qlinear_conv(node: Node) -> Value:
     weight_scale = node.tensor(4)
     factor = weight_scale.reshape([-1, *spatial]) if weight_scale.rank else weight_scale
     zero = node.tensor(7)
-    scale = _one(node.tensor(1)).cast(DType.FLOAT32) * factor.cast(DType.FLOAT32)
-    ratio = scale / _one(node.tensor(6)).cast(DType.FLOAT32)
-    return _rounded(total.cast(DType.FLOAT32) * ratio, _one(zero), zero.dtype)
+    scale = single(node.tensor(1)).cast(DType.FLOAT32) * factor.cast(DType.FLOAT32)
+    ratio = scale / single(node.tensor(6)).cast(DType.FLOAT32)
+    return rounded(total.cast(DType.FLOAT32) * ratio, single(zero), zero.dtype)
 
 
 OPERATORS: dict[str, Callable[[Node], Value]] = {

@@ -73,12 +73,16 @@ def concat(node: Node) -> Value:
 def split_(node: Node) -> list[Tensor]:
     x = node.tensor(0)
     axis = node.integer("axis", 0)
-    sizes: list[Dim] | None = None
-    if node.opset >= 13:
-        sizes = dims_of(node.host(1)) if node.has(1) else None
-    elif node.is_set("split"):
-        sizes = list(node.integers("split"))
-    return list(split(x, _even(node, x.shape[axis]) if sizes is None else sizes, axis))
+    return list(split(x, part_sizes(node, x.shape[axis]), axis))
+
+
+def part_sizes(node: Node, dim: Dim) -> list[Dim]:
+    """The sizes of the parts of a Split along an axis of `dim` elements."""
+    if node.opset >= 13 and node.has(1):
+        return dims_of(node.host(1))
+    if node.opset < 13 and node.is_set("split"):
+        return list(node.integers("split"))
+    return _even(node, dim)
 
 
 def _even(node: Node, dim: Dim) -> list[Dim]:

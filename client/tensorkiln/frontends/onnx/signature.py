@@ -10,6 +10,7 @@ from onnx.helper import np_dtype_to_tensor_dtype
 
 from ...build import Tensor
 from ...expr import Expr
+from .contributed.arity import ARITY
 from .node import Node
 from .value import Held, Items, Nothing
 
@@ -27,6 +28,9 @@ class _Input:
 def check_inputs(node: Node) -> None:
     """InvalidGraphError for a wrong number of inputs or a wrong type; UnsupportedGraphError outside the opset."""
     formal = _inputs(node.op, node.opset, node.domain)
+    if formal is None and (node.domain, node.op) in ARITY:
+        _check_count(node, *ARITY[node.domain, node.op])
+        return
     if formal is None:
         node.fail(f"opset {node.opset} does not have this operator")
     if formal and formal[-1].repeats:
@@ -45,6 +49,12 @@ def check_inputs(node: Node) -> None:
                 node.invalid(f"input {place} is a {found} beside a {bound[wanted.parameter]}; cast one of them")
         elif wanted.is_required:
             node.invalid(f"input {place} is missing")
+
+
+def _check_count(node: Node, least: int, most: int) -> None:
+    """InvalidGraphError for a wrong number of inputs of an operator without a schema."""
+    if not least <= len(node.inputs) <= most:
+        node.invalid(f"{len(node.inputs)} inputs are given, {least} to {most} are taken")
 
 
 @cache
