@@ -19,7 +19,7 @@ STRATEGIES: Strategies[Machine, Frame] = {
         contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=12
     ),
     winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise, version=2),
-    transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise, version=3),
+    transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise, version=4),
     loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=13),
 }
 UNSCHEDULED: Strategies[Machine, Frame] = upstream.strategies(
