@@ -152,10 +152,11 @@ class VectorEmitter(NodeWriter):
 
     def _at_once(self, node: Load) -> ir.Value:
         """Load a vector of at most a register. Conditions that are the same for all points become a branch."""
-        alike = [condition for condition in _dims(node.conditions) if self._step(condition) == 0]
+        conditions = _dims(node.conditions)
+        alike = [condition for condition in conditions if self._step(condition) == 0]
         if not alike:
             return self._under_masks(node)
-        rest = tuple(condition for condition in _dims(node.conditions) if condition not in alike)
+        rest = tuple(condition for condition in conditions if self._step(condition) != 0)
         branch = scf.IfOp(self._all(alike), [self._kind(stored_type(node.dtype))], has_else=True)
         with ir.InsertionPoint(branch.then_block):
             along, index = (self.loop, self.lanes), self.index.inside({})

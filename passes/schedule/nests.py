@@ -41,9 +41,11 @@ PLAIN: Final = frozenset(
     | {("unary", kind) for kind in ("neg", "sqrt", "recip")}
     | {("ternary", kind) for kind in ("where", "mulacc")}
 )
-"""Operations that take a few instructions on vectors and scalars alike. Stages with others are left to linalg."""
+"""Operations that take a few instructions on vectors and scalars alike."""
 IN_VECTORS: Final = PLAIN | {("unary", "exp2")}
-"""Operations on vectors of points. Behind a padding, LLVM would not vectorise an activation with an exponential."""
+"""Operations on vectors of points; stages with others are left to linalg. Behind a padding, LLVM would not vectorise an
+activation with an exponential.
+"""
 MOST_STEP: Final = 1 << 24
 """Largest step of an index between two points: the offsets of a vector's lanes must fit 32 bits."""
 

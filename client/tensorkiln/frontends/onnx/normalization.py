@@ -93,20 +93,30 @@ def log_softmax_(node: Node) -> Value:
     return log_softmax(x, _normalised_axes(node, x.rank))
 
 
+def _trailing_axes(node: Node, x: Tensor) -> range:
+    """The axes from the attribute `axis` on."""
+    axis = node.integer("axis", -1)
+    if not -x.rank <= axis < x.rank:
+        node.invalid(f"axis {axis} is out of range for rank {x.rank}")
+    return range(axis % x.rank, x.rank)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """The operand in the precision of its statistics."""
+    return x if x.dtype is DType.FLOAT64 else x.cast(DType.FLOAT32)
+
+
 def layer_normalization(node: Node) -> list[Tensor]:
     if node.integer("stash_type", 1) != 1:
         node.fail("statistics in another type than float32 are not supported")
     x = node.tensor(0)
-    axis = node.integer("axis", -1)
-    if not -x.rank <= axis < x.rank:
-        node.invalid(f"axis {axis} is out of range for rank {x.rank}")
-    over = range(axis % x.rank, x.rank)
+    over = _trailing_axes(node, x)
     eps = node.number("epsilon", 1e-5)
     normal = layer_norm(x, over, node.tensor(1), node.tensor(2) if node.has(2) else None, eps)
     node.shaped(x.shape, normal)
     if not (node.is_read(1) or node.is_read(2)):
         return [normal]
-    wide = x if x.dtype is DType.FLOAT64 else x.cast(DType.FLOAT32)
+    wide = _wide(x)
     return [normal, wide.mean(over, keepdims=True), (wide.var_(over, keepdims=True) + eps).rsqrt()]
 
 
@@ -114,15 +124,12 @@ def simplified_layer_normalization(node: Node) -> list[Tensor]:
     """ONNX Runtime's operator: divide by the root of the mean square over the axes from `axis` on."""
     node.ignore("stash_type")
     x = node.tensor(0)
-    axis = node.integer("axis", -1)
-    if not -x.rank <= axis < x.rank:
-        node.invalid(f"axis {axis} is out of range for rank {x.rank}")
-    over = range(axis % x.rank, x.rank)
+    over = _trailing_axes(node, x)
     eps = node.number("epsilon", 1e-5)
     normal = node.shaped(x.shape, rms_norm(x, over, node.tensor(1).cast(x.dtype), eps))
     if not node.is_read(1):
         return [normal]
-    wide = x if x.dtype is DType.FLOAT64 else x.cast(DType.FLOAT32)
+    wide = _wide(x)
     return [normal, ((wide * wide).mean(over, keepdims=True) + eps).rsqrt()]
 
 

@@ -9,6 +9,7 @@ from ....build import Tensor
 from ....dtypes import DType
 from ..node import Node
 from ..value import Value
+from .bias import biased
 
 
 def gelu(node: Node) -> Value:
@@ -16,18 +17,12 @@ def gelu(node: Node) -> Value:
 
 
 def biased_gelu(node: Node) -> Value:
-    return build.gelu(_biased(node))
+    return build.gelu(biased(node, node.tensor(0), 1))
 
 
 def fast_gelu(node: Node) -> Value:
     """Gelu by tanh."""
-    return build.gelu(_biased(node), "tanh")
-
-
-def _biased(node: Node) -> Tensor:
-    """The operand plus its bias of one axis, if there is one."""
-    x = node.tensor(0)
-    return node.shaped(x.shape, x + node.tensor(1)) if node.has(1) else x
+    return build.gelu(biased(node, node.tensor(0), 1), "tanh")
 
 
 def quick_gelu(node: Node) -> Value:
@@ -39,7 +34,7 @@ def quick_gelu(node: Node) -> Value:
 
 def split_gelu(node: Node) -> Value:
     """The left half of the last axis times the Gelu of the right half, both with their bias."""
-    x = _biased(node)
+    x = biased(node, node.tensor(0), 1)
     left, right = build.split(x, [x.shape[-1] // 2] * 2, -1)
     return left * build.gelu(right)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from .... import build
@@ -11,15 +10,13 @@ from ....dtypes import DType
 from ....expr import Dim
 from ..node import Node
 from ..value import Absent, Value
-from .scaled_scores import causal, heads_of, joined, weighted
+from .bias import biased
+from .scaled_scores import causal, features_of, heads_of, joined, scale_of, weighted
 
 
 def attention(node: Node) -> Sequence[Value | Absent]:
     """Attention of projected tokens to themselves, and to a cache. The second output is the cache with these tokens."""
-    x, weights = node.tensor(0), node.tensor(1)
-    projected = x @ weights
-    if node.has(2):
-        projected = node.shaped(projected.shape, projected + node.tensor(2))
+    projected = biased(node, node.tensor(0) @ node.tensor(1), 2)
     if node.has(6):
         node.fail("a cache in a buffer of a fixed length (past_sequence_length) is not supported")
     bias = node.tensor(5) if node.has(5) else None
@@ -37,9 +34,7 @@ def attended(
     node.ignore("rotary_embedding_dim")
     if projected.rank != 3:
         node.invalid(f"an input of rank {projected.rank} is not of shape (batch, tokens, features)")
-    width = projected.shape[-1]
-    if not isinstance(width, int):
-        node.fail(f"the number of features, {width}, depends on symbols; fix these by `symbols`")
+    width = features_of(node, projected)
     sizes = node.integers("qkv_hidden_sizes", [width // 3] * 3)
     query, key, value = (heads_of(part, heads) for part in build.split(projected, sizes, -1))
     if past is not None:
@@ -55,10 +50,7 @@ def _scored(
     node: Node, query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, bias: Tensor | None
 ) -> Tensor:
     """The joined heads of the result. A masked score gets `mask_filter_value`; one of a later token takes no part."""
-    features = query.shape[-1]
-    if not isinstance(features, int):
-        node.fail(f"the number of features, {features}, depends on symbols; fix these by `symbols`")
-    scale = node.number("scale", 0.0) or 1 / math.sqrt(features)
+    scale = scale_of(node, query)
     if padding is not None:
         masked = build.where(
             padding, 0.0, build.full(node.builder, [], node.number("mask_filter_value", -1e4), "float32")

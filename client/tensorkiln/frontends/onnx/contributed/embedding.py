@@ -17,8 +17,7 @@ def embed_layer_normalization(node: Node) -> Sequence[Value]:
     words = node.tensor(0)
     if words.rank != 2:
         node.invalid(f"word ids of rank {words.rank} are not of shape (batch, tokens)")
-    batch, count = words.shape
-    positions = node.tensor(3)
+    count, positions = words.shape[1], node.tensor(3)
     if node.has(8):
         placed = build.take(positions, node.tensor(8))
     else:
@@ -27,12 +26,11 @@ def embed_layer_normalization(node: Node) -> Sequence[Value]:
     if node.has(1):
         total = total + build.take(node.tensor(4), node.tensor(1))
     normal = build.layer_norm(total, -1, node.tensor(5), node.tensor(6), node.number("epsilon", 1e-12))
-    return [node.shaped(total.shape, normal), _lengths(node, batch), total]
+    return [node.shaped(total.shape, normal), _lengths(node, words), total]
 
 
-def _lengths(node: Node, batch: object) -> Tensor:
+def _lengths(node: Node, words: Tensor) -> Tensor:
     if not node.has(7):
-        words = node.tensor(0)
         return build.zeros(node.builder, [words.shape[0]], DType.INT32)
     mask = node.tensor(7)
     return build.equal(mask, 1).cast(DType.INT32).sum([1], dtype=DType.INT32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from ....expr import Dim, maximum, mul
 from ..node import Node
 from ..value import Absent, Value, dims_of
 from .rotary import turn
-from .scaled_scores import LOWEST, heads_of, joined
+from .scaled_scores import LOWEST, heads_of, joined, scale_of
 
 _REFUSED = {12: "k_scale", 13: "v_scale", 14: "q_norm_weight", 15: "k_norm_weight", 16: "query_seqlens"}
 
@@ -113,11 +112,9 @@ def _cached(node: Node, new: Tensor, place: int, lengths: _Lengths) -> Tensor:
 
 
 def _attended(node: Node, query: Tensor, key: Tensor, value: Tensor, lengths: _Lengths) -> Tensor:
-    batch, heads, tokens, features = query.shape
-    shared, held = key.shape[1], key.shape[2]
-    if not isinstance(features, int) or not isinstance(heads, int) or not isinstance(shared, int):
-        node.fail(f"the number of features, {features}, depends on symbols; fix these by `symbols`")
-    scale = node.number("scale", 0.0) or 1 / math.sqrt(features)
+    batch, _, tokens, features = query.shape
+    heads, shared, held = node.integer("num_heads"), node.integer("kv_num_heads"), key.shape[2]
+    scale = scale_of(node, query)
     grouped = query.reshape(batch, shared, mul(heads // shared, tokens), features)
     scores = (grouped @ key.transpose(-2, -1)).cast(DType.FLOAT32) * scale
     scores = scores.reshape(batch, heads, tokens, held)

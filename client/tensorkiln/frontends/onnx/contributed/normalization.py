@@ -10,6 +10,7 @@ from ....dtypes import DType
 from ....expr import mul
 from ..node import Node
 from ..value import Absent, Value
+from .bias import biased
 
 UNSAVED = Absent("the mean and the deviation of a normalisation with a residual are not computed")
 
@@ -18,7 +19,7 @@ def _summed(node: Node, bias: int) -> Tensor:
     """The input plus the residual, which may lack the batch, plus the bias at the position `bias`."""
     x = node.tensor(0)
     total = node.shaped(x.shape, x + node.tensor(1))
-    return node.shaped(x.shape, total + node.tensor(bias)) if node.has(bias) else total
+    return biased(node, total, bias)
 
 
 def layer_normalization(node: Node) -> Sequence[Value | Absent]:

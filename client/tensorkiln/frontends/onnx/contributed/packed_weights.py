@@ -9,6 +9,7 @@ from ....build import Tensor
 from ....dtypes import DType
 from ..node import Node
 from ..value import Value
+from .bias import biased
 
 _KINDS = {2: DType.UINT2, 4: DType.UINT4, 8: DType.UINT8}
 
@@ -43,8 +44,7 @@ def matmul_bits(node: Node) -> Value:
     weight = (centred.cast(x.dtype) * scale).reshape(columns, blocks * size)
     if blocks * size != rows:
         weight = build.shrink(weight, [(0, columns), (0, rows)])
-    product = x @ weight.transpose(0, 1)
-    return node.shaped(product.shape, product + node.tensor(5)) if node.has(5) else product
+    return biased(node, x @ weight.transpose(0, 1), 5)
 
 
 def _zero_points(node: Node, bits: int, columns: int, blocks: int) -> Tensor:

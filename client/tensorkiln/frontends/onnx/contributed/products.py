@@ -11,6 +11,7 @@ from ..linear import gemm
 from ..node import Node
 from ..value import Value
 from .activations import activated
+from .bias import biased
 
 
 def fused_matmul(node: Node) -> Tensor:
@@ -32,30 +33,29 @@ def _turned(node: Node, place: int, inner: str, batch: str) -> Tensor:
 
 def activated_matmul(node: Node) -> Value:
     """A fused product, then its activation."""
-    names = ("activation_alpha", "activation_beta")
-    parameters = [node.number(name) for name in names if node.is_set(name)]
-    node.ignore("activation_axis", "activation_gamma")
-    return activated(node, fused_matmul(node), parameters)
+    node.ignore("activation_axis")
+    return _activated(node, fused_matmul(node))
 
 
 def fused_gemm(node: Node) -> Value:
-    names = ("activation_alpha", "activation_beta")
-    parameters = [node.number(name) for name in names if node.is_set(name)]
+    return _activated(node, gemm(node))
+
+
+def _activated(node: Node, product: Tensor) -> Tensor:
+    """The activation of a fused product, whose parameters are attributes of their own."""
     node.ignore("activation_gamma")
-    return activated(node, gemm(node), parameters)
+    names = ("activation_alpha", "activation_beta")
+    return activated(node, product, [node.number(name) for name in names if node.is_set(name)])
 
 
 def gelu_gemm(node: Node) -> Value:
     """A product and a bias, then Gelu by tanh."""
-    product = node.tensor(0) @ node.tensor(1)
-    return build.gelu(node.shaped(product.shape, product + node.tensor(2)) if node.has(2) else product, "tanh")
+    return build.gelu(biased(node, node.tensor(0) @ node.tensor(1), 2), "tanh")
 
 
 def fused_convolution(node: Node) -> Value:
     """A convolution, plus a tensor of the result's shape, then an activation."""
-    total = convolution(node)
-    if node.has(3):
-        total = node.shaped(total.shape, total + node.tensor(3))
+    total = biased(node, convolution(node), 3)
     return activated(node, total, node.numbers("activation_params", []))
 
 

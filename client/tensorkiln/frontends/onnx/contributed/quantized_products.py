@@ -11,20 +11,17 @@ from ..node import Node
 from ..quantization import centred, quantized, rounded, single
 from ..value import Absent, Value
 from .attention import attended
+from .bias import biased
 
 
 def _number(node: Node, place: int) -> Tensor:
     return single(node.tensor(place)).cast(DType.FLOAT32)
 
 
-def _plus_bias(node: Node, x: Tensor, place: int) -> Tensor:
-    return node.shaped(x.shape, x + node.tensor(place)) if node.has(place) else x
-
-
 def matmul_integer_to_float(node: Node) -> Value:
     total = centred(node, 0, 4, single) @ centred(node, 1, 5, single)
     scaled = total.cast(DType.FLOAT32) * (_number(node, 2) * _number(node, 3))
-    return _plus_bias(node, scaled.cast(node.tensor(2).dtype), 6)
+    return biased(node, scaled.cast(node.tensor(2).dtype), 6)
 
 
 def dynamic_quantize_matmul(node: Node) -> Value:
@@ -37,22 +34,21 @@ def dynamic_quantize_matmul(node: Node) -> Value:
     zero = rounded((0.0 - low) / scale, None, DType.UINT8)
     codes = quantized(wide, scale, zero, DType.UINT8).cast(DType.INT32) - zero.cast(DType.INT32)
     total = codes @ centred(node, 1, 3, single)
-    return _plus_bias(node, (total.cast(DType.FLOAT32) * (scale * _number(node, 2))).cast(x.dtype), 4)
+    return biased(node, (total.cast(DType.FLOAT32) * (scale * _number(node, 2))).cast(x.dtype), 4)
 
 
 def quantized_gemm(node: Node) -> Value:
     """`A' @ B' * alpha + C`, C in units of the scales; float32 without a scale of the result."""
     left = "km" if node.integer("transA", 0) else "mk"
-    right = "nk" if node.integer("transB", 0) else "kn"
     turned = node.integer("transB", 0)
+    right = "nk" if turned else "kn"
     by_column = node.tensor(5).rank == 1 and node.tensor(5).shape[0] != 1
 
     def align(zero: Tensor) -> Tensor:
         return zero.unsqueeze([1]) if turned and by_column else single(zero)
 
     total = einsum(f"{left},{right}->mn", centred(node, 0, 2, single), centred(node, 3, 5, align))
-    if node.has(6):
-        total = node.shaped(total.shape, total + node.tensor(6))
+    total = biased(node, total, 6)
     scale = _number(node, 1) * _number(node, 4) * node.number("alpha", 1.0)
     if not node.has(7):
         return total.cast(DType.FLOAT32) * scale
@@ -64,7 +60,7 @@ def quantized_attention(node: Node) -> Sequence[Value | Absent]:
     """Attention whose projection is a product of integers; scores and values are floats."""
     total = centred(node, 0, 6, single) @ centred(node, 1, 7, single)
     scaled = total.cast(DType.FLOAT32) * (_number(node, 3) * _number(node, 4))
-    projected = _plus_bias(node, scaled, 2)
+    projected = biased(node, scaled, 2)
     return attended(node, projected, 5, node.tensor(8) if node.has(8) else None, None)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .... import build
 from ....build import Tensor
 from ....dtypes import DType
@@ -10,6 +12,19 @@ from ..node import Node
 
 LOWEST = -3.4028234663852886e38
 """The least float32, which stands for a score that takes no part."""
+
+
+def features_of(node: Node, x: Tensor) -> int:
+    """The size of the last axis, which must be known."""
+    count = x.shape[-1]
+    if not isinstance(count, int):
+        node.fail(f"the number of features, {count}, depends on symbols; fix these by `symbols`")
+    return count
+
+
+def scale_of(node: Node, query: Tensor) -> float:
+    """The factor of the scores: the attribute, or by default one over the root of the number of features."""
+    return node.number("scale", 0.0) or 1 / math.sqrt(features_of(node, query))
 
 
 def heads_of(x: Tensor, count: int) -> Tensor:
