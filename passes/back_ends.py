@@ -14,6 +14,7 @@ from tensorkiln.target import Target
 from .back_end import BackEnd, Launch
 from .codegen import object_code
 from .codegen.debug_lines import marked, numbers_of_assembly
+from .codegen.parts import divide
 from .cpu.machine import machine_of
 from .cpu.pipeline import cpu_pipeline
 from .strategy import UNMEASURED
@@ -29,11 +30,12 @@ def back_end_of(target: Target, options: CompileOptions, measured: Mapping[str, 
             machine = machine_of(target, fast_math=options.fast_math)
             pipeline = cpu_pipeline(machine, options, measured)
 
-            def listing(llvm_ir: str, code: bytes, numbers: Sequence[int]) -> tuple[str, list[int]]:
+            def listing(llvm_ir: str, _codes: Sequence[bytes], numbers: Sequence[int]) -> tuple[str, list[int]]:
                 text = object_code.assembly(llvm_ir, target)
                 return text, numbers_of_assembly(text, object_code.assembly(marked(llvm_ir, numbers), target))
 
-            return BackEnd(pipeline, partial(object_code.emit, target=target), _launch_of, machine, listing)
+            emit = partial(object_code.emit, target=target)
+            return BackEnd(pipeline, emit, _launch_of, machine, listing, divide=divide)
         case "cuda":
             # Imported on demand: it is a tenth of the compiler.
             from .gpu_back_end import gpu_back_end_of

@@ -69,12 +69,13 @@ def require(stage: str, module: ir.Module, allowed: Dialects) -> None:
         )
 
 
-def require_code(stage: str, code: bytes, module: ir.Module) -> None:
+def require_code(stage: str, codes: Iterable[bytes], module: ir.Module) -> None:
     """Check the size of the code of `module`: raises LimitExceededError above MAX_CODE_BYTES, with nodes of the largest
     function.
     """
-    if len(code) > MAX_CODE_BYTES:
-        raise _beyond("code_bytes", MAX_CODE_BYTES, len(code), "bytes of code", stage, module)
+    size = sum(map(len, codes))
+    if size > MAX_CODE_BYTES:
+        raise _beyond("code_bytes", MAX_CODE_BYTES, size, "bytes of code", stage, module)
 
 
 def _beyond(limit: str, maximum: int, actual: int, what: str, stage: str, module: ir.Module) -> LimitExceededError:

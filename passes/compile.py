@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -28,6 +29,7 @@ from . import boundary, stage_text
 from .back_end import BackEnd
 from .back_ends import back_end_of
 from .codegen.assembly import Assembly
+from .codegen.parts import Part
 from .codegen.translate import to_llvm_ir
 from .origin_lines import ORIGINS, OriginLines
 from .origins import recorded
@@ -76,8 +78,12 @@ class Compilation:
     inner: tuple[Compilation, ...] = ()
 
 
-def compile_request(request: CompileRequest, on_stage: Callable[[str], None] = lambda _: None) -> Compilation:
+def compile_request(
+    request: CompileRequest, on_stage: Callable[[str], None] = lambda _: None, pool: Executor | None = None
+) -> Compilation:
     """Compile a graph. `on_stage` is called with the name of every stage before it runs.
+
+    With a `pool` of threads, LLVM compiles the parts of a large program side by side; the program is the same.
 
     Raises UnsupportedGraphError for an unsupported target or graph; LimitExceededError, with stage and nodes, if a
     stage exceeds the limits of `tensorkiln.compile_limits` or makes expressions larger than a program may have;
@@ -86,9 +92,9 @@ def compile_request(request: CompileRequest, on_stage: Callable[[str], None] = l
     back_end = back_end_of(request.target, request.options, request.measured)
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
     if all(CANONICAL_SYMBOL.fullmatch(symbol) for symbol in request.graph.symbols):
-        return _Compiler(request, back_end, on_stage).run()
+        return _Compiler(request, back_end, on_stage, pool).run()
     canonical = canonicalize(request.graph)
-    made = _Compiler(replace(request, graph=canonical.graph), back_end, on_stage).run()
+    made = _Compiler(replace(request, graph=canonical.graph), back_end, on_stage, pool).run()
     return _named(made, made.program.renamed(canonical.symbols, canonical.vars, canonical.nodes))
 
 
@@ -106,10 +112,13 @@ def _abi(parts: ProgramParts, inner: Sequence[CompiledProgram]) -> int:
 
 
 class _Compiler:
-    def __init__(self, request: CompileRequest, back_end: BackEnd, on_stage: Callable[[str], None]) -> None:
+    def __init__(
+        self, request: CompileRequest, back_end: BackEnd, on_stage: Callable[[str], None], pool: Executor | None
+    ) -> None:
         self.request = request
         self.back_end = back_end
         self.on_stage = on_stage
+        self.pool = pool
         self.records: list[StageRecord] = []
         self.dumps: dict[str, str] = {}
         self.inner: dict[str, Compilation] = {}
@@ -140,31 +149,39 @@ class _Compiler:
         self._keep("translate", llvm_ir)
         groups = [] if self.lines is None else self.lines.read_llvm("translate", module, llvm_ir)
         with self._timed("codegen"):
-            code = self.back_end.emit(llvm_ir)
-            boundary.require_code("codegen", code, module)
+            codes = self._emitted(llvm_ir)
+            boundary.require_code("codegen", codes.values(), module)
         if self.lines is not None:
-            listing, found = self.back_end.listing(llvm_ir, code, groups)
+            listing, found = self.back_end.listing(llvm_ir, tuple(codes.values()), groups)
             self._keep("codegen", listing)
             self.lines.keep("codegen", found)
         assembly: Assembly | None = None
         if self.back_end.assemble is not None and kernel_functions(scheduled):
             with self._timed("assemble"):
+                (code,) = codes.values()
                 assembly = self.back_end.assemble(code)
-                boundary.require_code("assemble", assembly.cubin, module)
+                boundary.require_code("assemble", [assembly.cubin], module)
         if self.lines is not None:
             # No stage of the program, which is the same with texts and without.
             self.on_stage(ORIGINS)
             self.lines.read_calls(scheduled)
             self.dumps[ORIGINS] = self.lines.text()
         with expressions_bounded("program"):
-            return self._finish(scheduled, code, assembly)
+            return self._finish(scheduled, codes, assembly)
 
-    def _finish(self, scheduled: ir.Module, code: bytes, assembly: Assembly | None) -> Compilation:
+    def _emitted(self, llvm_ir: str) -> dict[Part, bytes]:
+        """The code of each part."""
+        parts = self.back_end.divide(llvm_ir)
+        together = map if self.pool is None else self.pool.map
+        return dict(zip(parts, together(self.back_end.emit, [part.llvm_ir for part in parts]), strict=True))
+
+    def _finish(self, scheduled: ir.Module, codes: Mapping[Part, bytes], assembly: Assembly | None) -> Compilation:
         graph, target = self.request.graph, self.request.target
-        digest = hashlib.sha256(code).hexdigest()
+        digests = {part: hashlib.sha256(code).hexdigest() for part, code in codes.items()}
+        code_of = {name: digest for part, digest in digests.items() for name in part.functions}
         inside, carried = self._compiled_inside, self.request.carried
-        parts = ProgramParts(scheduled, graph, target, digest, self.back_end, inside, carried)
-        artifacts = {digest: code, **parts.plan.artifacts}
+        parts = ProgramParts(scheduled, graph, target, code_of, self.back_end, inside, carried)
+        artifacts = {**{digests[part]: code for part, code in codes.items()}, **parts.plan.artifacts}
         inner = tuple(self.inner.values())
         for each in inner:
             artifacts |= each.artifacts
@@ -204,7 +221,7 @@ class _Compiler:
             if not number:
                 self.on_stage(INNER)
             try:
-                made = _Compiler(request, self.back_end, lambda _: None).run()
+                made = _Compiler(request, self.back_end, lambda _: None, self.pool).run()
             except TensorkilnError as error:
                 error.pointers = (pointer,)
                 raise

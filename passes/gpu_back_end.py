@@ -27,9 +27,9 @@ def gpu_back_end_of(target: Target, options: CompileOptions, measured: Mapping[s
     def assemble(ptx: bytes) -> Assembly:
         return cubin.assemble(ptx.decode(), nvptx.architecture_of(target).name)
 
-    def listing(llvm_ir: str, ptx: bytes, numbers: Sequence[int]) -> tuple[str, list[int]]:
+    def listing(llvm_ir: str, codes: Sequence[bytes], numbers: Sequence[int]) -> tuple[str, list[int]]:
         # PTX is already text. Only line numbers need a second compile, with debug locations.
-        text = ptx.decode()
+        text = codes[0].decode()
         return text, numbers_of_assembly(text, nvptx.emit(marked(llvm_ir, numbers), target))
 
     machine = machine_of(target, fast_math=options.fast_math)

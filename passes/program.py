@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import gcd
 from typing import Any
 
@@ -46,6 +46,7 @@ HOST_NS, HOST_RATE = 1000, 20
 class ProgramParts:
     """The parts of a program that follow from its scheduled module.
 
+    `code_of` maps the name of each kernel's function to the SHA-256 of the artifact that defines it.
     `inner` maps the graph of a loop at a node, and the number of values that it carries as a body, to the position of
     its compiled program. `carried` is that number for the graph itself.
     """
@@ -55,7 +56,7 @@ class ProgramParts:
         module: ir.Module,
         graph: Graph,
         target: Target,
-        code: str,
+        code_of: Mapping[str, str],
         back_end: BackEnd,
         inner: Callable[[Region, str, int], int],
         carried: int,
@@ -63,7 +64,7 @@ class ProgramParts:
         self._inner, self._carried = inner, carried
         self.plan: ProgramPlan = read_program(module)
         self._functions = kernel_functions(module)
-        self.graph, self.target, self.code, self.back_end = graph, target, code, back_end
+        self.graph, self.target, self.code_of, self.back_end = graph, target, code_of, back_end
         self.kernels: list[ProgramSpec] = []
         self.operations: list[Operation] = []
         self.analysis: list[ItemAnalysis] = []
@@ -153,7 +154,7 @@ class ProgramParts:
             ProgramSpec(
                 name=name,
                 entry=step.entry,
-                artifact=self.code,
+                artifact=self.code_of[step.entry],
                 device=self.target.home_device,
                 global_size=(launch.groups, 1, 1),
                 local_size=None if launch.threads is None else (launch.threads, 1, 1),

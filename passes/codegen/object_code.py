@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, closing, contextmanager
 from typing import Final
 
 import llvmlite.binding as llvm
@@ -27,8 +29,8 @@ def emit(llvm_ir: str, target: Target) -> bytes:
     process may lack (a call into the maths library or the compiler's runtime); or if it has parts that the SDK does not
     load (`tensorkiln.object_rules`).
     """
-    machine, handle, module = _optimised(llvm_ir, target)
-    code = bytes(handle.emit_object(module))
+    with _optimised(llvm_ir, target) as (machine, handle, module):
+        code = bytes(handle.emit_object(module))
     only_kernels(code, machine.triple)
     return code
 
@@ -54,13 +56,14 @@ def only_kernels(code: bytes, triple: str) -> None:
 
 def assembly(llvm_ir: str, target: Target) -> str:
     """The same code as assembler text, for dumps and for reading. Raises DiagnosticError as `emit` does for bad IR."""
-    _, handle, module = _optimised(llvm_ir, target)
-    return str(handle.emit_assembly(module))
+    with _optimised(llvm_ir, target) as (_, handle, module):
+        return str(handle.emit_assembly(module))
 
 
 def optimised_ir(llvm_ir: str, target: Target) -> str:
     """The module after LLVM's optimiser, as text, for dumps. Raises DiagnosticError as `emit` does for bad IR."""
-    return str(_optimised(llvm_ir, target)[2])
+    with _optimised(llvm_ir, target) as (_, _, module):
+        return str(module)
 
 
 def _target_machine(machine: Machine) -> llvm.TargetMachine:
@@ -76,14 +79,29 @@ def _target_machine(machine: Machine) -> llvm.TargetMachine:
         ) from error
 
 
-def _optimised(llvm_ir: str, target: Target) -> tuple[Machine, llvm.TargetMachine, llvm.ModuleRef]:
+@contextmanager
+def _optimised(llvm_ir: str, target: Target) -> Generator[tuple[Machine, llvm.TargetMachine, llvm.ModuleRef]]:
+    """The module in a context of its own, which no other thread uses, until the end of the block."""
     machine = machine_of(target)
     handle = _target_machine(machine)
-    try:
-        module = llvm.parse_assembly(attach(llvm_ir, machine.function_attributes))
-        module.verify()
-    except RuntimeError as error:
-        raise DiagnosticError(f"LLVM refused the module: {error}", details={"stage": "codegen"}) from error
+    with ExitStack() as held:
+        # The garbage collector could end a context before its modules.
+        context = held.enter_context(closing(llvm.create_context()))
+
+        def parsed(text: str) -> llvm.ModuleRef:
+            return held.enter_context(closing(llvm.parse_assembly(text, context)))
+
+        try:
+            module = parsed(attach(llvm_ir, machine.function_attributes))
+            module.verify()
+        except RuntimeError as error:
+            raise DiagnosticError(f"LLVM refused the module: {error}", details={"stage": "codegen"}) from error
+        is_mixed = _optimise(module, vectorised(llvm_ir), machine, handle)
+        yield machine, handle, _mended(module, machine, is_mixed, parsed)
+
+
+def _optimise(module: llvm.ModuleRef, names: frozenset[str], machine: Machine, handle: llvm.TargetMachine) -> bool:
+    """Optimise the module, with few passes for the functions of these names. Returns whether only some have them."""
     module.triple = machine.triple
     module.data_layout = str(handle.target_data)
     options = llvm.create_pipeline_tuning_options(speed_level=3)
@@ -94,7 +112,7 @@ def _optimised(llvm_ir: str, target: Target) -> tuple[Machine, llvm.TargetMachin
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(handle, options)
     _inliner().run(module, builder)
-    names, few = vectorised(llvm_ir), _few_passes()
+    few = _few_passes()
     defined = [function for function in module.functions if not function.is_declaration]
     done = [function for function in defined if function.name in names]
     for function in done:
@@ -106,7 +124,7 @@ def _optimised(llvm_ir: str, target: Target) -> tuple[Machine, llvm.TargetMachin
             function.add_function_attribute("noinline")
             function.add_function_attribute("optnone")
         builder.getModulePassManager().run(module, builder)
-    return machine, handle, _mended(module, machine, is_mixed)
+    return is_mixed
 
 
 def _few_passes() -> llvm.FunctionPassManager:
@@ -129,7 +147,9 @@ def _inliner() -> llvm.ModulePassManager:
     return manager
 
 
-def _mended(module: llvm.ModuleRef, machine: Machine, has_optnone: bool) -> llvm.ModuleRef:
+def _mended(
+    module: llvm.ModuleRef, machine: Machine, has_optnone: bool, parsed: Callable[[str], llvm.ModuleRef]
+) -> llvm.ModuleRef:
     """The optimised module without `optnone`, and without masked AVX-512 accesses that LLVM 22.1 miscompiles.
 
     Both are changes of the text. llvmlite has no call to remove an attribute, and the code generator heeds this one.
@@ -146,7 +166,7 @@ def _mended(module: llvm.ModuleRef, machine: Machine, has_optnone: bool) -> llvm
         mended = _MASKED_LOAD.sub(_apart, mended)
         if has_bytes and "+avx512dq" in features:
             mended = _with_shifted_masks(mended, machine)
-    return module if mended == text else llvm.parse_assembly(mended)
+    return module if mended == text else parsed(mended)
 
 
 def _apart(found: re.Match[str]) -> str:

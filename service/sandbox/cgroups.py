@@ -19,11 +19,10 @@ _PREFIX: Final = "kiln-compile-"
 _CONTROLLERS: Final = frozenset({"memory", "pids", "cpu"})
 _FIRST: Final = 1
 """The process id of the first process of a container, which only starts the service and reaps."""
-_TASKS: Final = "1"
 _TRIED_BYTES: Final = 1 << 20
 """The memory of the cgroup that is made to see whether one can be made."""
-_ONE_PROCESSOR: Final = "100000 100000"
-"""cpu.max: microseconds of processor time, then of the period (Documentation/admin-guide/cgroup-v2.rst)."""
+_PERIOD_US: Final = 100_000
+"""The period of cpu.max, in which a cgroup has so much processor time (Documentation/admin-guide/cgroup-v2.rst)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +70,18 @@ class Cgroups:
                 return made
         return None
 
-    def make(self, most_bytes: int) -> Cgroup:
-        """Create a cgroup limited to one task, one processor and no swap. OSError when the kernel refuses.
+    def make(self, most_bytes: int, threads: int = 0) -> Cgroup:
+        """Create a cgroup of one process with a pool of `threads` threads, and without swap.
+
+        It has a processor for each of these threads, or one. OSError when the kernel refuses.
 
         Above `most_bytes`, in-memory files and kernel memory included, the kernel kills the whole cgroup.
         """
         cgroup = Cgroup(self._parent / f"{_PREFIX}{os.getpid()}-{next(self._numbers)}")
         cgroup.path.mkdir()
         try:
-            (cgroup.path / "pids.max").write_text(_TASKS)
-            (cgroup.path / "cpu.max").write_text(_ONE_PROCESSOR)
+            (cgroup.path / "pids.max").write_text(str(1 + threads))
+            (cgroup.path / "cpu.max").write_text(f"{max(threads, 1) * _PERIOD_US} {_PERIOD_US}")
             (cgroup.path / "memory.max").write_text(str(most_bytes))
             (cgroup.path / "memory.oom.group").write_text("1")
             with suppress(FileNotFoundError):  # a kernel without swap

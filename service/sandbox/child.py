@@ -11,8 +11,10 @@ import os
 import signal
 import socket
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
@@ -34,6 +36,17 @@ _CHANNEL: Final = 3
 _COLLECT_EVERY: Final = (50_000, 20, 100)
 _UNCOLLECTED: Final = frozenset({"prepare", "render", "split", "translate", "validate"})
 """Tasks without garbage collection: their objects form no cycles, and the search costs a tenth of the time or more."""
+_THREADED: Final = frozenset({"compile"})
+"""Tasks with a pool of threads. The others have one thread."""
+_MOST_THREADS: Final = 8
+_THREAD_BYTES: Final = confine.STACK_BYTES + 2 * 64 * confine.MIB
+"""Address space of a thread: its stack, and memory that the C library reserves for its allocations (mallopt(3))."""
+
+
+def pool_threads(kind: str) -> int:
+    """The threads in the pool of a task: one for each available processor, or none."""
+    processors = min(len(os.sched_getaffinity(0)), _MOST_THREADS)
+    return processors if kind in _THREADED and processors > 1 else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +57,39 @@ class Confinement:
     readable: tuple[Path, ...]
     level: Level = Level.PROCESS
 
-    def enter(self, own: Path) -> None:
-        """Confine this process for the rest of its life; it may write in `own`. OSError when the kernel refuses."""
+    def enter(self, own: Path, threads: int = 0) -> Executor | None:
+        """Confine this process for the rest of its life; it may write in `own`. OSError when the kernel refuses.
+
+        Returns a pool of `threads` threads, which are confined too; None for 0. No others can be started.
+        """
         if self.landlock_abi:
             landlock.restrict(self.landlock_abi, self.readable, (own, *paths.WRITABLE))
+        pool = _started(threads) if threads else None
         syscalls.forbid_processes()
+        return pool
+
+
+def _started(threads: int) -> Executor:
+    """Landlock binds a thread from its start, seccomp each thread that installs the filter."""
+    threading.stack_size(confine.STACK_BYTES)
+    pool = ThreadPoolExecutor(threads, initializer=syscalls.forbid_processes)
+    # A pool starts a thread when no other is idle: these wait for one another.
+    barrier = threading.Barrier(threads)
+    for waiting in [pool.submit(barrier.wait) for _ in range(threads)]:
+        waiting.result()
+    return pool
 
 
 class Outlet:
-    """The sending side of a task's channel. Each stage is sent at once, so that a crash can be attributed to it."""
+    """The sending side of a task's channel. Each stage is sent at once, so that a crash can be attributed to it.
 
-    def __init__(self, channel: socket.socket, level: Level = Level.PROCESS) -> None:
+    `level` is the isolation of the process, `pool` are its other threads, if it has any.
+    """
+
+    def __init__(self, channel: socket.socket, level: Level = Level.PROCESS, pool: Executor | None = None) -> None:
         self._channel = channel
         self.level = level
+        self.pool = pool
 
     def stage(self, name: str) -> None:
         """Report that the task begins the stage `name`."""
@@ -97,10 +130,11 @@ def run_child(child: Child, tasks: Mapping[str, Task]) -> NoReturn:
     """Run the ordered task and exit the process."""
     status = EXIT_DEFECT
     try:
-        _confine(child)
-        confine.limit_resources(child.order.limits, child.baseline_bytes)
+        threads = pool_threads(child.order.kind)
+        pool = _confine(child, threads)
+        confine.limit_resources(child.order.limits, child.baseline_bytes + threads * _THREAD_BYTES)
         channel = socket.socket(fileno=_CHANNEL)
-        _work(child.order.kind, tasks[child.order.kind], channel, Outlet(channel, child.confinement.level))
+        _work(child.order.kind, tasks[child.order.kind], channel, Outlet(channel, child.confinement.level, pool))
         status = 0
     except MemoryError:
         status = EXIT_OUT_OF_MEMORY
@@ -119,7 +153,7 @@ def _work(kind: str, task: Task, channel: socket.socket, outlet: Outlet) -> None
         outlet.failed(error)
 
 
-def _confine(child: Child) -> None:
+def _confine(child: Child, threads: int) -> Executor | None:
     os.setsid()
     confine.call_process(f"kiln {child.order.kind}")
     if child.cgroup is not None:
@@ -138,7 +172,7 @@ def _confine(child: Child) -> None:
     tempfile.tempdir = str(child.scratch)
     Path("/proc/self/oom_score_adj").write_text("1000")  # the first choice of the OOM killer
     confine.renounce_privileges()
-    child.confinement.enter(child.scratch)
+    return child.confinement.enter(child.scratch, threads)
 
 
 def _keep_only(channel: int, stderr: int) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from . import confine, control
 from .cgroups import Cgroup, Cgroups
-from .child import Child, Confinement, Task, run_child
+from .child import Child, Confinement, Task, pool_threads, run_child
 from .control import Ended, Fork
 
 _READ_BYTES = 64 << 10
@@ -105,7 +105,7 @@ class Forker:
         parent = os.getpid()
         scratch = self._scratch / str(next(self._numbers))
         most_bytes = (self._inherited_mib + order.limits.memory_mib) * confine.MIB
-        cgroup = None if self._cgroups is None else self._cgroups.make(most_bytes)
+        cgroup = None if self._cgroups is None else self._cgroups.make(most_bytes, pool_threads(order.kind))
         stderr, stderr_of_child = os.pipe()
         try:
             begun = time.monotonic()

@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -41,15 +42,36 @@ IPC_NOWAIT = 0o4000
 def take_over() -> None:
     """Have the jobs below, and compiles that end by the signal that their target's CPU names."""
     jobs = cast(dict[str, Task], TASKS)
-    jobs |= {"signal": _signal, "speak": _speak, "use_system_v": _use_system_v, "multiply": _multiply}
+    jobs |= {
+        "signal": _signal,
+        "speak": _speak,
+        "use_system_v": _use_system_v,
+        "multiply": lambda *_: Message(multiply()),
+    }
     jobs |= {"stay": _stay, "reach": reach}
     jobs["compile"] = lambda request, outlet: _end_by(int(request.header["target"]["cpu"]))
+
+
+def use_the_pool() -> None:
+    """Have compiles that, in a thread of their pool, try to start others and to read files."""
+    cast(dict[str, Task], TASKS)["compile"] = lambda request, outlet: (
+        _in_pool(outlet).submit(_try_all, request).result()
+    )
+
+
+def _in_pool(outlet: Outlet) -> Executor:
+    assert outlet.pool is not None
+    return outlet.pool
+
+
+def _try_all(request: Message) -> Message:
+    return Message({**multiply(), **reach(request).header})
 
 
 FAMILIES = {"tcp": socket.AF_INET, "udp": socket.AF_INET, "unix": socket.AF_UNIX}
 
 
-def reach(request: Message, outlet: Outlet) -> Message:
+def reach(request: Message, _outlet: Outlet | None = None) -> Message:
     """Which of the `files` were read, and which of the `addresses` (a kind and a place) were sent to."""
     reached: list[str] = []
     for file in request.header["files"]:
@@ -110,7 +132,7 @@ def _use_system_v(request: Message, outlet: Outlet) -> Message:
     )
 
 
-def _multiply(request: Message, outlet: Outlet) -> Message:
+def multiply() -> dict[str, Any]:
     """What starting a thread and a process comes to, and the limits on their number."""
 
     def fork() -> None:
@@ -127,7 +149,7 @@ def _multiply(request: Message, outlet: Outlet) -> Message:
             outcomes[name] = "done"
         except (OSError, RuntimeError):
             outcomes[name] = "refused"
-    return Message(outcomes)
+    return outcomes
 
 
 HELD_MIB = 96

@@ -39,6 +39,7 @@ def compile_action(request: Message, outlet: Outlet) -> Message:
             measured={} if tuning is None else tuning.measured,
         ),
         on_stage=outlet.stage,
+        pool=outlet.pool,
     )
     dumps = {name: text.encode() for name, text in compilation.dumps.items()}
     program = compilation.program
