@@ -9,7 +9,6 @@ from tensorkiln.expr import Dim
 from tensorkiln.schedule import KernelItem
 
 from .codegen.assembly import Assembly
-from .codegen.parts import Part, whole
 from .schedule.cost import Machine
 from .stage import Stage
 
@@ -31,12 +30,12 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class BackEnd:
-    """`pipeline` takes a module from the kiln dialect to the LLVM dialect, `emit` the text of a part to an artifact.
+    """`pipeline` takes a module from the kiln dialect to the LLVM dialect, `emit` the LLVM IR of a part to an artifact.
 
-    `divide` gives the parts of LLVM IR text, which are independent. `listing` returns the artifacts as assembler text,
-    given the whole LLVM IR. It takes a number for each line of the LLVM IR, and returns the number for each line of the
-    text. `launch` gives the launch parameters of a schedule, `machine` is the machine model. `assemble` turns the only
-    artifact into device code; None if that was not requested, or is not needed.
+    `listing` returns the artifacts as assembler text, given the whole LLVM IR. It takes a number for each line of the
+    LLVM IR, and returns the number for each line of the text. `launch` gives the launch parameters of a schedule,
+    `machine` is the machine model. `assemble` turns an artifact into device code; None if that was not requested, or is
+    not needed.
     """
 
     pipeline: tuple[Stage, ...]
@@ -45,4 +44,3 @@ class BackEnd:
     machine: Machine
     listing: Callable[[str, Sequence[bytes], Sequence[int]], tuple[str, list[int]]]
     assemble: Callable[[bytes], Assembly] | None = None
-    divide: Callable[[str], Sequence[Part]] = whole

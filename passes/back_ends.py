@@ -14,7 +14,6 @@ from tensorkiln.target import Target
 from .back_end import BackEnd, Launch
 from .codegen import object_code
 from .codegen.debug_lines import marked, numbers_of_assembly
-from .codegen.parts import divide
 from .cpu.machine import machine_of
 from .cpu.pipeline import cpu_pipeline
 from .strategy import UNMEASURED
@@ -34,8 +33,7 @@ def back_end_of(target: Target, options: CompileOptions, measured: Mapping[str, 
                 text = object_code.assembly(llvm_ir, target)
                 return text, numbers_of_assembly(text, object_code.assembly(marked(llvm_ir, numbers), target))
 
-            emit = partial(object_code.emit, target=target)
-            return BackEnd(pipeline, emit, _launch_of, machine, listing, divide=divide)
+            return BackEnd(pipeline, partial(object_code.emit, target=target), _launch_of, machine, listing)
         case "cuda":
             # Imported on demand: it is a tenth of the compiler.
             from .gpu_back_end import gpu_back_end_of

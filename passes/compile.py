@@ -6,10 +6,11 @@ import hashlib
 import re
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from dialect.diagnostics import to_error
 from dialect.from_graph import from_graph
@@ -29,7 +30,7 @@ from . import boundary, stage_text
 from .back_end import BackEnd
 from .back_ends import back_end_of
 from .codegen.assembly import Assembly
-from .codegen.parts import Part
+from .codegen.parts import Part, divide
 from .codegen.translate import to_llvm_ir
 from .origin_lines import ORIGINS, OriginLines
 from .origins import recorded
@@ -46,6 +47,9 @@ INNER = "inner"
 """The stage name passed to `on_stage` while graphs inside loops are compiled."""
 RECURSION_LIMIT = 20000
 """Tracing recurses through a kernel's ops; form-kernels bounds their number."""
+
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,27 +159,28 @@ class _Compiler:
             listing, found = self.back_end.listing(llvm_ir, tuple(codes.values()), groups)
             self._keep("codegen", listing)
             self.lines.keep("codegen", found)
-        assembly: Assembly | None = None
+        assemblies: tuple[Assembly, ...] = ()
         if self.back_end.assemble is not None and kernel_functions(scheduled):
             with self._timed("assemble"):
-                (code,) = codes.values()
-                assembly = self.back_end.assemble(code)
-                boundary.require_code("assemble", [assembly.cubin], module)
+                assemblies = tuple(self._each(self.back_end.assemble, codes.values()))
+                boundary.require_code("assemble", (each.cubin for each in assemblies), module)
         if self.lines is not None:
             # No stage of the program, which is the same with texts and without.
             self.on_stage(ORIGINS)
             self.lines.read_calls(scheduled)
             self.dumps[ORIGINS] = self.lines.text()
         with expressions_bounded("program"):
-            return self._finish(scheduled, codes, assembly)
+            return self._finish(scheduled, codes, assemblies)
 
     def _emitted(self, llvm_ir: str) -> dict[Part, bytes]:
         """The code of each part."""
-        parts = self.back_end.divide(llvm_ir)
-        together = map if self.pool is None else self.pool.map
-        return dict(zip(parts, together(self.back_end.emit, [part.llvm_ir for part in parts]), strict=True))
+        parts = divide(llvm_ir)
+        return dict(zip(parts, self._each(self.back_end.emit, [part.llvm_ir for part in parts]), strict=True))
 
-    def _finish(self, scheduled: ir.Module, codes: Mapping[Part, bytes], assembly: Assembly | None) -> Compilation:
+    def _each(self, function: Callable[[_Given], _Made], given: Iterable[_Given]) -> Iterator[_Made]:
+        return map(function, given) if self.pool is None else self.pool.map(function, given)
+
+    def _finish(self, scheduled: ir.Module, codes: Mapping[Part, bytes], assemblies: Sequence[Assembly]) -> Compilation:
         graph, target = self.request.graph, self.request.target
         digests = {part: hashlib.sha256(code).hexdigest() for part, code in codes.items()}
         code_of = {name: digest for part, digest in digests.items() for name in part.functions}
@@ -185,7 +190,7 @@ class _Compiler:
         inner = tuple(self.inner.values())
         for each in inner:
             artifacts |= each.artifacts
-        if assembly is not None:
+        for assembly in assemblies:
             binary = hashlib.sha256(assembly.cubin).hexdigest()
             parts.add_assembly(assembly, binary)
             artifacts[binary] = assembly.cubin

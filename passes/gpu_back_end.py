@@ -28,8 +28,8 @@ def gpu_back_end_of(target: Target, options: CompileOptions, measured: Mapping[s
         return cubin.assemble(ptx.decode(), nvptx.architecture_of(target).name)
 
     def listing(llvm_ir: str, codes: Sequence[bytes], numbers: Sequence[int]) -> tuple[str, list[int]]:
-        # PTX is already text. Only line numbers need a second compile, with debug locations.
-        text = codes[0].decode()
+        # PTX is already text. Only line numbers, and parts, need another compile.
+        text = codes[0].decode() if len(codes) == 1 else nvptx.emit(llvm_ir, target)
         return text, numbers_of_assembly(text, nvptx.emit(marked(llvm_ir, numbers), target))
 
     machine = machine_of(target, fast_math=options.fast_math)

@@ -72,15 +72,15 @@ class ProgramParts:
             self._add(number, step)
 
     def add_assembly(self, assembly: Assembly, digest: str) -> None:
-        """Add the assembled code of all kernels and the resources of each."""
+        """Add the assembled code of the kernels in it, and the resources of each."""
+        usages = [assembly.usage.get(kernel.entry) for kernel in self.kernels]
         self.kernels = [
-            kernel.model_copy(update={"binary": digest, "resources": assembly.usage[kernel.entry].resources})
-            for kernel in self.kernels
+            kernel if usage is None else kernel.model_copy(update={"binary": digest, "resources": usage.resources})
+            for kernel, usage in zip(self.kernels, usages, strict=True)
         ]
         for number, operation in enumerate(self.operations):
-            if isinstance(operation, KernelItem):
-                registers = assembly.usage[self.kernels[operation.kernel_id].entry].registers
-                known = {"regs_per_thread": registers, **self._residency(operation, registers)}
+            if isinstance(operation, KernelItem) and (usage := usages[operation.kernel_id]) is not None:
+                known = {"regs_per_thread": usage.registers, **self._residency(operation, usage.registers)}
                 self.analysis[number] = self.analysis[number].model_copy(update=known)
 
     @property

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final
 
 import llvmlite.binding as llvm
@@ -13,6 +15,7 @@ from tensorkiln.ptx_rules import external_declarations
 from tensorkiln.target import Target
 
 from .llvm_targets import initialize
+from .modules import parsing
 from .nvptx_guard import only_selectable
 
 TRIPLE: Final = "nvptx64-nvidia-cuda"
@@ -29,9 +32,9 @@ def emit(llvm_ir: str, target: Target) -> str:
     LLVM rejects the module, if the target is not a CUDA one, and for anything that the back end has no code for, by
     name.
     """
-    machine, module = _optimised(llvm_ir, target)
-    only_selectable(str(module), architecture_of(target))
-    ptx = str(machine.emit_assembly(module))
+    with _optimised(llvm_ir, target) as (machine, module):
+        only_selectable(str(module), architecture_of(target))
+        ptx = str(machine.emit_assembly(module))
     only_kernels(ptx)
     return ptx
 
@@ -47,7 +50,8 @@ def only_kernels(ptx: str) -> None:
 
 def optimised_ir(llvm_ir: str, target: Target) -> str:
     """The module after LLVM's optimiser, as text, for dumps. Raises DiagnosticError as `emit` does for bad IR."""
-    return str(_optimised(llvm_ir, target)[1])
+    with _optimised(llvm_ir, target) as (_, module):
+        return str(module)
 
 
 def architecture_of(target: Target) -> Architecture:
@@ -61,19 +65,23 @@ def architecture_of(target: Target) -> Architecture:
     return architecture
 
 
-def _optimised(llvm_ir: str, target: Target) -> tuple[llvm.TargetMachine, llvm.ModuleRef]:
+@contextmanager
+def _optimised(llvm_ir: str, target: Target) -> Generator[tuple[llvm.TargetMachine, llvm.ModuleRef]]:
+    """The module until the end of the block."""
     architecture = architecture_of(target)
     initialize()
     features = f"+ptx{max(architecture.ptx, LEAST_PTX)}"
     machine = llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=architecture.name, features=features, opt=3)
-    try:
-        module = llvm.parse_assembly(llvm_ir)
+    with parsing() as parse:
+        module = parse(llvm_ir)
         module.triple = TRIPLE
         module.data_layout = str(machine.target_data)
-        module.verify()
-    except RuntimeError as error:
-        raise DiagnosticError(f"LLVM refused the module: {error}", details={"stage": "codegen"}) from error
-    _inline_all_but_kernels(llvm_ir, module)
+        _inline_all_but_kernels(llvm_ir, module)
+        _optimise(module, machine)
+        yield machine, module
+
+
+def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     # A thread's arrays can be registers only if the loops over them are unrolled: a register has no address. The
     # vectorisers would pack small integers and halves into vectors that have no code.
@@ -83,7 +91,6 @@ def _optimised(llvm_ir: str, target: Target) -> tuple[llvm.TargetMachine, llvm.M
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    return machine, module
 
 
 def _inline_all_but_kernels(llvm_ir: str, module: llvm.ModuleRef) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final
 
 import llvmlite.binding as llvm
@@ -17,6 +17,7 @@ from tensorkiln.target import Target
 from .function_attributes import attach
 from .llvm_targets import initialize
 from .machine import Machine, machine_of
+from .modules import Parse, parsing
 from .vectorised import vectorised
 
 NARROW_ACCESSES = frozenset({"llvm.masked.load.v8i8.p0", "llvm.masked.store.v8i8.p0"})
@@ -81,23 +82,13 @@ def _target_machine(machine: Machine) -> llvm.TargetMachine:
 
 @contextmanager
 def _optimised(llvm_ir: str, target: Target) -> Generator[tuple[Machine, llvm.TargetMachine, llvm.ModuleRef]]:
-    """The module in a context of its own, which no other thread uses, until the end of the block."""
+    """The module until the end of the block."""
     machine = machine_of(target)
     handle = _target_machine(machine)
-    with ExitStack() as held:
-        # The garbage collector could end a context before its modules.
-        context = held.enter_context(closing(llvm.create_context()))
-
-        def parsed(text: str) -> llvm.ModuleRef:
-            return held.enter_context(closing(llvm.parse_assembly(text, context)))
-
-        try:
-            module = parsed(attach(llvm_ir, machine.function_attributes))
-            module.verify()
-        except RuntimeError as error:
-            raise DiagnosticError(f"LLVM refused the module: {error}", details={"stage": "codegen"}) from error
+    with parsing() as parse:
+        module = parse(attach(llvm_ir, machine.function_attributes))
         is_mixed = _optimise(module, vectorised(llvm_ir), machine, handle)
-        yield machine, handle, _mended(module, machine, is_mixed, parsed)
+        yield machine, handle, _mended(module, machine, is_mixed, parse)
 
 
 def _optimise(module: llvm.ModuleRef, names: frozenset[str], machine: Machine, handle: llvm.TargetMachine) -> bool:
@@ -147,9 +138,7 @@ def _inliner() -> llvm.ModulePassManager:
     return manager
 
 
-def _mended(
-    module: llvm.ModuleRef, machine: Machine, has_optnone: bool, parsed: Callable[[str], llvm.ModuleRef]
-) -> llvm.ModuleRef:
+def _mended(module: llvm.ModuleRef, machine: Machine, has_optnone: bool, parse: Parse) -> llvm.ModuleRef:
     """The optimised module without `optnone`, and without masked AVX-512 accesses that LLVM 22.1 miscompiles.
 
     Both are changes of the text. llvmlite has no call to remove an attribute, and the code generator heeds this one.
@@ -166,7 +155,7 @@ def _mended(
         mended = _MASKED_LOAD.sub(_apart, mended)
         if has_bytes and "+avx512dq" in features:
             mended = _with_shifted_masks(mended, machine)
-    return module if mended == text else parsed(mended)
+    return module if mended == text else parse(mended)
 
 
 def _apart(found: re.Match[str]) -> str:

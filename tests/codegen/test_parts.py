@@ -6,12 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import numpy as np
+import pytest
 
-from passes.codegen import object_code, parts
+from passes.codegen import nvjitlink, object_code, parts
 from passes.compile import CompileRequest, compile_request
 from tensorkiln.build import Builder, exp2, pad
 from tensorkiln.elf import read_object
 from tensorkiln.graph import Graph
+from tensorkiln.options import CompileOptions
 from tensorkiln.reference import evaluate
 from tensorkiln.target import Target
 from tests import checked
@@ -96,3 +98,20 @@ def test_a_program_in_parts_is_the_same_with_and_without_threads() -> None:
     arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
     for actual, expected in zip(checked.run(together, *arrays, n=7), evaluate(graph, *arrays, n=7), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(nvjitlink.version() is None, reason="nvjitlink is not installed")
+def test_each_kernel_of_a_gpu_is_in_its_text_and_its_cubin() -> None:
+    request = CompileRequest(towers(), Target.parse("cuda:sm_90"), CompileOptions(cubin=True))
+    alone = compile_request(request)
+    with ThreadPoolExecutor(3) as pool:
+        together = compile_request(request, pool=pool)
+    assert together.artifacts == alone.artifacts
+    assert len({(kernel.artifact, kernel.binary) for kernel in alone.program.kernels}) > 2
+    for kernel in alone.program.kernels:
+        assert kernel.artifact is not None
+        assert kernel.binary is not None
+        assert kernel.resources is not None
+        assert f".entry {kernel.entry}(" in alone.artifacts[kernel.artifact].decode()
+        cubin = read_object(alone.artifacts[kernel.binary])
+        assert f".text.{kernel.entry}" in {section.name for section in cubin.sections}
