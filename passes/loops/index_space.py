@@ -70,6 +70,8 @@ class IndexSpace:
 
     def is_within(self, index: Dim, extent: Dim) -> bool:
         """Whether `0 <= index < extent` for every value of the names in them."""
+        if self.extents.get(name_of(index)) == extent:
+            return True
         return self.is_nonnegative(index) and self.is_nonnegative(expr.sub(expr.sub(extent, 1), index))
 
     def is_positive(self, dim: Dim) -> bool:
@@ -163,16 +165,19 @@ class IndexSpace:
         Where the element exists, each index is below its extent. In padding it may not be, and the ranges of its names
         do not show it: divisions are split as if it were a name of its own.
         """
+        unsure = {
+            f"inside {number}": number
+            for number, (position, extent) in enumerate(zip(index, shape, strict=True))
+            if not self.is_within(position, extent)
+        }
+        if not unsure:
+            return self.unflatten(self.flatten(index, shape), source)
         with self.apart():
-            inside: dict[str, Dim] = {}
-            named: list[Dim] = []
-            for number, (position, extent) in enumerate(zip(index, shape, strict=True)):
-                if not self.is_within(position, extent):
-                    name = f"inside {number}"
-                    inside[name], position = position, self.add(name, extent)
-                named.append(position)
+            named = list(index)
+            for name, number in unsure.items():
+                named[number] = self.add(name, shape[number])
             found = self.unflatten(self.flatten(tuple(named), shape), source)
-        return tuple(expr.substitute(each, inside) for each in found)
+        return tuple(expr.substitute(each, {name: index[number] for name, number in unsure.items()}) for each in found)
 
 
 @lru_cache(_REMEMBERED)
