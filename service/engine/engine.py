@@ -35,7 +35,6 @@ from .explain import Tunings
 from .farm.engine import FarmEngine
 from .farm.ledger import Ledger
 from .farm.roster import Roster
-from .farm.statements import Statements
 from .job_work import JobWork
 from .jobs import Jobs
 from .local import LocalEngine
@@ -77,8 +76,7 @@ class Engine:
         self.tenancy = tenancy = Tenancy(api_keys, records, settings.salt)
         self._farm: FarmEngine | None = None
         if compiler is None:
-            statements = Statements(notary)
-            ledger, roster = Ledger(records, statements), Roster(store, records, statements)
+            ledger, roster = Ledger(records, notary), Roster(store, records, notary)
             is_near = store.root is not None
             deadline_s = settings.compile_deadline_s
             self._farm = FarmEngine(ledger, roster, programs, blobs, deadline_s=deadline_s, is_near=is_near)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final, Self
@@ -56,11 +56,11 @@ class Crashes(Background):
         return crash if crash is not None and abs(clock.time() - crash.at) < REMEMBERED_S else None
 
     async def write(self, path: str, key: str, problem: Mapping[str, Any]) -> None:
-        await self.records.put(path, self._notary.sealed("crash", key, asdict(Crash(problem, clock.time()))))
+        await self.records.put(path, self._notary.sealed("crash", key, {"problem": problem}))
 
     def holding(self, path: str, holder: str, beat: int) -> dict[str, Any]:
         """The heartbeat with the number `beat` by which `holder` keeps the place at `path`."""
-        return self._notary.sealed("attempt", path, {"holder": holder, "beat": beat, "at": clock.time()})
+        return self._notary.sealed("attempt", path, {_HOLDER: holder, "beat": beat})
 
     def is_holding(self, path: str, record: Mapping[str, Any]) -> bool:
         """Whether a record is a valid heartbeat for this place, at most CLOCK_SKEW_S from now."""

@@ -16,7 +16,6 @@ from service.action import Action
 from service.engine.farm.engine import LOOK_EVERY_S
 from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.roster import Role, Roster
-from service.engine.farm.statements import Statements
 from service.engine.local import LocalEngine
 from service.engine.order import Made, OnProgress, Order, Wanted
 from service.lease import BEAT_S, LEASE_S, send_heartbeats
@@ -144,10 +143,9 @@ class Bench:
         self._notary = Notary(keyring, settings.worker, "process")
         self._programs = Programs(records, self._blobs, self._notary)
         self._crashes = Crashes(records, self._notary)
-        statements = Statements(self._notary)
-        self._ledger = Ledger(records, statements)
+        self._ledger = Ledger(records, self._notary)
         self._name = f"{settings.worker}.{getpid()}.{clock.token_hex(4)}"
-        roster = Roster(store, records, statements)
+        roster = Roster(store, records, self._notary)
         self._heartbeat = Heartbeat(sandbox, roster, self._name, settings.concurrency)
         self.is_ready = self._heartbeat.is_ready
 
