@@ -24,14 +24,14 @@ from service.identity.policy import DOCS_ASSETS, PUBLIC
 from service.observe.requests import Requests
 from service.observe.traces import TELEMETRY, record_spans
 from service.process.memory_limit import MemoryLimit
-from service.routes import about, artifacts, compile, jobs, mcp, pages, programs, questions, report
+from service.routes import about, compile, jobs, mcp, pages, programs, questions, report
 from service.settings import Settings
 from service.upkeep.upkeep import upkeep
 
 from .fork_servers import ForkServers
 from .listen import authenticator
 
-_ROUTES: Final = (compile, jobs, questions, programs, report, artifacts, about, mcp, pages)
+_ROUTES: Final = (compile, jobs, questions, programs, report, about, mcp, pages)
 """In the order of the OpenAPI document."""
 
 
