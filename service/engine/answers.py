@@ -87,7 +87,12 @@ class Answers:
             repeat = with_signatures(repeated(answer, compiled), signatures)
             # Each program was signed or believed at this level.
             level = self._notary.isolation
-            await self._keep(key, Repeat(repeat, tuple(blobs), tuple(programs), tuple(keys), isolation=level))
+            kept = Repeat(repeat, tuple(blobs), tuple(programs), tuple(keys), isolation=level)
+            # A caller without the scope to compile stores nothing.
+            if self._seals and self._tenancy.may_compile:
+                await self._repeats.save(key, kept)
+            else:
+                self._repeats.remember(key, kept)
         return with_signatures(answer, signatures)
 
     async def _compiled(
@@ -103,13 +108,6 @@ class Answers:
         if made is not None and made.renaming == renaming:
             return compiled, believable(made.answer)
         return compiled, await self._render(compiled, renaming, body)
-
-    async def _keep(self, key: str, repeat: Repeat) -> None:
-        # A caller without the scope to compile stores nothing.
-        if self._seals and self._tenancy.may_compile:
-            await self._repeats.save(key, repeat)
-        else:
-            self._repeats.remember(key, repeat)
 
     async def _render(self, compiled: Sequence[Compiled], renaming: bytes, body: Body) -> bytes:
         parts = {f"program:{position}": each.program for position, each in enumerate(compiled)}

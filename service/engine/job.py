@@ -94,7 +94,7 @@ class Job:
     def stored_end(self, record: JobRecord) -> None:
         """Take over the stored end of the job, and announce it. Events that were sent from here are kept."""
         stored = record.before_end
-        reached = max(stored, self.record.before_end, key=_reach)
+        reached = max(stored, self.record.before_end, key=lambda events: _place(events[-1].id) if events else (0, 0))
         self.record = replace(record, events=(*reached, *record.events[len(stored) :]))
         self.is_over = True
         self.notify()
@@ -126,10 +126,6 @@ def _place(identifier: str) -> tuple[int, float]:
     if found is None:
         return 0, 0
     return int(found[1]), math.inf if found[2] is None else int(found[2])
-
-
-def _reach(events: tuple[Event, ...]) -> tuple[int, float]:
-    return _place(events[-1].id) if events else (0, 0)
 
 
 async def follow(job: Job, last: str, is_closing: asyncio.Event) -> AsyncGenerator[Event]:

@@ -55,9 +55,10 @@ class LocalEngine:
                 cached = {} if has_crashed else {"cached": True}
                 raise with_details(error_from_problem(attempt.problem), attempts=MAX_CRASHES, **cached)
             if attempt is None:
-                made = await self._made_by_another(order)
-                if made is not None:
-                    return made
+                if not order.replaces:  # another process may have made the program
+                    found = await self._programs.load(order.wanted.action, with_dumps=order.wanted.with_dumps)
+                    if not isinstance(found, Miss):
+                        return Made(found[1], found[0], None)
                 if clock.monotonic() > until:
                     raise UnavailableError("Another attempt at this compile takes too long; send the request again.")
                 await asyncio.sleep(_LOOK_EVERY_S)
@@ -72,13 +73,6 @@ class LocalEngine:
                     await attempt.crash(self._problem(order.wanted, error, attempt.number))
                 except TensorkilnError as error:
                     raise await self._explained(order.wanted, error, attempt.number) from None
-
-    async def _made_by_another(self, order: Order) -> Made | None:
-        """The program that another process made for the action; None without one, or if the order `replaces` it."""
-        if order.replaces:
-            return None
-        found = await self._programs.load(order.wanted.action, with_dumps=order.wanted.with_dumps)
-        return Made(found[1], found[0], None) if not isinstance(found, Miss) else None
 
     async def _attempt(self, order: Order, attempts: int, on_progress: OnProgress) -> Made:
         begin = clock.monotonic()

@@ -106,7 +106,12 @@ class Keyring:
         """The secret of this directory, made if missing. UnavailableError when keys or tenants depend on a lost one."""
         if self._secret is None:
             with self._writing():
-                self._secret = self._read_secret() or self._new_secret()
+                self._secret = self._read_secret()
+                if self._secret is None:
+                    self.require_secret()
+                    made = secrets.token_bytes(_SECRET_BYTES)
+                    _put(self._directory / "secret", made.hex())
+                    self._secret = made
         return self._secret
 
     def require_secret(self) -> None:
@@ -209,12 +214,6 @@ class Keyring:
             ) from None
         if len(secret) != _SECRET_BYTES:
             raise UnavailableError(f"The secret in {path} has {len(secret)} bytes, not {_SECRET_BYTES}.")
-        return secret
-
-    def _new_secret(self) -> bytes:
-        self.require_secret()
-        secret = secrets.token_bytes(_SECRET_BYTES)
-        _put(self._directory / "secret", secret.hex())
         return secret
 
 

@@ -84,22 +84,18 @@ class Attempts:
         self._key = key
         self._leases = Leases()
         self._claims = Claims(crashes.records)
-        self._has_met_others = False
 
     async def begin(self) -> Attempt | Crash | None:
         """A new attempt for the caller; the last crash if every place has one; None while others hold places."""
         found: list[Crash] = []
         for path in _paths(self._key):
             attempt = Attempt(self._crashes, self._key, path, len(found) + 1)
-            # If other places were taken, this one is likely taken too: reading it first saves a write.
-            known = await self._crashes.records.get(path) if found or self._has_met_others else None
-            standing = await self._claims.take(path, attempt.claim, partial(self._stands, path), known)
+            standing = await self._claims.take(path, attempt.claim, partial(self._stands, path))
             if standing is None:
                 return attempt
             crash = self._crash(standing)
             if crash is not None:
                 found.append(crash)
-        self._has_met_others = True
         return max(found, key=lambda crash: crash.at) if len(found) == MAX_CRASHES else None
 
     def _crash(self, record: Mapping[str, Any]) -> Crash | None:

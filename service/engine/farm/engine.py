@@ -195,8 +195,11 @@ class FarmEngine:
             doubt = await self._programs.doubt(wanted.action) if isinstance(found, Miss) else None
             if doubt is None:
                 return found
-            if doubt.details["reason"] != "unknown_key" or clock.monotonic() > until:
-                raise _unlike(doubt)
+            if (reason := doubt.details["reason"]) != "unknown_key" or clock.monotonic() > until:
+                # A retry by the same workers would not change that.
+                setting = "KILN_REQUIRE_ISOLATION" if reason == "isolation" else "KILN_KEYS"
+                what = f"{doubt.message} Services and workers of a farm need the same {setting}."
+                raise UntrustedArtifactError(what, details=doubt.details)
             await asyncio.sleep(_PAUSE_S)
 
     async def close(self) -> None:
@@ -324,14 +327,6 @@ class FarmEngine:
             await self._roster.deregister("service", self._owner)
         self._is_registered = bool(self._pending)
         await self._roster.refresh()
-
-
-def _unlike(doubt: UntrustedArtifactError) -> UntrustedArtifactError:
-    """The error of an order whose program is not trusted here. A retry by the same workers would not change that."""
-    setting = "KILN_REQUIRE_ISOLATION" if doubt.details["reason"] == "isolation" else "KILN_KEYS"
-    return UntrustedArtifactError(
-        f"{doubt.message} Services and workers of a farm need the same {setting}.", details=doubt.details
-    )
 
 
 def _given_up(reason: str) -> Result:
