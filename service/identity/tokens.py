@@ -178,7 +178,14 @@ class Tokens:
             raise InvalidCredentialError("The token names no key of its issuer in `kid`.")
         try:
             claims = jwt.decode(token, key, algorithms=issuer.algorithms).claims
-            _registry(issuer).validate(claims)
+            jwt.JWTClaimsRegistry(
+                now=lambda: int(time.time()),
+                leeway=issuer.leeway_s,
+                iss={"essential": True, "value": issuer.issuer},
+                aud={"essential": True, "value": issuer.audience},
+                sub={"essential": True},
+                exp={"essential": True},
+            ).validate(claims)
         except ExpiredTokenError:
             raise ExpiredCredentialError("The token has expired; ask its issuer for another.") from None
         except JoseError as error:
@@ -212,17 +219,6 @@ def _peek(token: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
             "The token is not a JWT: its header and claims must be JSON objects in base64url."
         ) from None
     return cast("Mapping[str, Any]", header), cast("Mapping[str, Any]", claims)
-
-
-def _registry(issuer: Issuer) -> jwt.JWTClaimsRegistry:
-    return jwt.JWTClaimsRegistry(
-        now=lambda: int(time.time()),
-        leeway=issuer.leeway_s,
-        iss={"essential": True, "value": issuer.issuer},
-        aud={"essential": True, "value": issuer.audience},
-        sub={"essential": True},
-        exp={"essential": True},
-    )
 
 
 def _tenant(issuer: Issuer, rule: Rule, claims: Mapping[str, Any]) -> str:
