@@ -15,7 +15,7 @@ from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.reply import CompileHeader, require_tuning
 from service.sandbox.sandbox import Sandbox
-from service.store.attempts import MAX_CRASHES, Attempts, Crash, Crashes
+from service.store.attempts import MAX_CRASHES, Crash, Crashes
 from service.store.blobs import Blobs
 from service.store.programs import MEASURE, Entry, Miss, Programs
 from tensorkiln.compiler_build import build
@@ -46,11 +46,10 @@ class LocalEngine:
 
     async def make(self, order: Order, on_progress: OnProgress) -> Made:
         """Carry an order out. A compile that crashes is started MAX_CRASHES times by all processes together."""
-        attempts = Attempts(self._crashes, order.wanted.action.digest)
         has_crashed = False
         until = clock.monotonic() + self._limits.deadline_s + LEASE_S
         while True:
-            attempt = await attempts.begin()
+            attempt = await self._crashes.begin(order.wanted.action.digest)
             if isinstance(attempt, Crash):
                 cached = {} if has_crashed else {"cached": True}
                 raise with_details(error_from_problem(attempt.problem), attempts=MAX_CRASHES, **cached)

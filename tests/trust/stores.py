@@ -14,7 +14,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from service.action import Action
-from service.store.attempts import Attempt, Attempts, Crashes
+from service.store.attempts import Attempt, Crashes
 from service.store.blobs import Blobs
 from service.store.evict import GRACE_S
 from service.store.location import ObjectStore, open_store
@@ -58,7 +58,7 @@ class Stocked:
 
     async def crash(self, key: str, told: Mapping[str, Any]) -> None:
         """Have a compile of the action with this key crash, which is told so."""
-        attempt = await Attempts(Crashes(self.records, self.notary), key).begin()
+        attempt = await Crashes(self.records, self.notary).begin(key)
         assert isinstance(attempt, Attempt)
         async with attempt:
             await attempt.crash(problem(told))
