@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client import make_wsgi_app, start_http_server
 
 from service.observe.log import configure_log
-from service.observe.traces import record_spans, require_exporter
+from service.observe.traces import recorded
 from service.sandbox.cgroups import move_into_leaf
 from service.settings import Settings, read_settings
 from tensorkiln.errors import UnavailableError
@@ -30,18 +30,12 @@ def main() -> int:
     if settings is None:
         return 1
     configure_log(settings.log)
-    end_spans = None
     try:
-        if settings.tracing:
-            require_exporter()
-            end_spans = record_spans()
-        asyncio.run(_work(settings))
+        with recorded(settings.tracing):
+            asyncio.run(_work(settings))
     except UnavailableError as error:
         print(f"The worker cannot start: {error}", file=sys.stderr)
         return 1
-    finally:
-        if end_spans is not None:
-            end_spans()
     return 0
 
 
