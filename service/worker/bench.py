@@ -20,6 +20,7 @@ from service.engine.local import LocalEngine
 from service.engine.order import Made, OnProgress, Order, Wanted
 from service.lease import BEAT_S, LEASE_S, send_heartbeats
 from service.observe.traces import continuing
+from service.process.periodic import Background
 from service.readiness.readiness import Canary, Check, StoreLook
 from service.sandbox.connection import Spending
 from service.sandbox.control import Limits
@@ -63,7 +64,7 @@ class Heartbeat:
         self._registered_at = float("-inf")
         self._canary = Check("canary", Canary(sandbox).look)
         self._role: Role | None = None
-        self._running: list[asyncio.Task[None]] = []
+        self._running = Background()
         self._idle = asyncio.Event()
         self._idle.set()
         self._changed = asyncio.Event()
@@ -71,12 +72,11 @@ class Heartbeat:
 
     async def start(self) -> None:
         await self._try()
-        self._running = [asyncio.create_task(each) for each in (self._register(), self._try_again())]
+        self._running.see_to(self._register())
+        self._running.see_to(self._try_again())
 
     async def close(self) -> None:
-        for each in self._running:
-            each.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        await self._running.end()
         await self._canary.close()
         role, self._role = self._role, None
         if role is not None:

@@ -18,7 +18,7 @@ from service.engine.order import Made, OnProgress, Order, Wanted
 from service.fairness.queue_time import queue_time
 from service.lease import BEAT_S, LEASE_S, Lease
 from service.observe.traces import traceparent
-from service.process.periodic import periodically
+from service.process.periodic import Background, periodically
 from service.store.blobs import Blobs
 from service.store.programs import Entry, Miss, Programs
 from tensorkiln.errors import LostWorkerError, UnavailableError, UntrustedArtifactError, error_from_problem
@@ -128,14 +128,11 @@ class FarmEngine:
         self._is_registered = False
         self._check_at = self._restore_at = 0.0
         self._checked_at = clock.monotonic()
-        self._watching: list[asyncio.Task[None]] = []
+        self._watching = Background()
 
     async def start(self) -> None:
-        loops = (
-            ("watch its orders", self._look_every_s, self._watch),
-            ("read the heartbeats of the farm", BEAT_S, self._update_roster),
-        )
-        self._watching = [asyncio.create_task(periodically(*each, at_once=True)) for each in loops]
+        self._watching.see_to(periodically("watch its orders", self._look_every_s, self._watch, at_once=True))
+        self._watching.see_to(periodically("read the farm's heartbeats", BEAT_S, self._update_roster, at_once=True))
 
     async def make(self, order: Order, on_progress: OnProgress) -> Made:
         """See `CompileEngine.make`. An attempt whose worker is lost is repeated, MAX_ATTEMPTS times in all."""
@@ -204,9 +201,7 @@ class FarmEngine:
 
     async def close(self) -> None:
         """Stop watching. Workers go on, and store what they compile."""
-        for task in self._watching:
-            task.cancel()
-        await asyncio.gather(*self._watching, return_exceptions=True)
+        await self._watching.end()
 
     async def _forget(self, pending: Pending) -> None:
         """Remove an order that has ended or was cancelled. If the store fails, its upkeep removes the order later."""
