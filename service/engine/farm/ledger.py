@@ -153,7 +153,7 @@ class Ledger:
         """Claim the task for `worker`; whether that succeeded. A file without a valid signature is not a claim."""
 
         async def stands(found: Mapping[str, Any]) -> bool:
-            return self._believed("claim", task, found, at_any_time=True) is not None
+            return self._notary.opened("claim", _place("claim", task), found, at_any_time=True) is not None
 
         mine = partial(self._sealed, "claim", task, State(worker))
         return await self._claims.take(_path("claims", task.id), mine, stands) is None
@@ -201,11 +201,6 @@ class Ledger:
 
     async def _stated(self, kind: Stated, task: Task, *, at_any_time: bool = False) -> dict[str, Any] | None:
         record = await self._records.get(_path(_FOLDERS[kind], task.id))
-        return self._believed(kind, task, record, at_any_time=at_any_time)
-
-    def _believed(
-        self, kind: Stated, task: Task, record: Mapping[str, Any] | None, *, at_any_time: bool
-    ) -> dict[str, Any] | None:
         content = self._notary.opened(kind, _place(kind, task), record, at_any_time=at_any_time)
         if content is not None:
             del content["at"]
