@@ -66,14 +66,14 @@ class LocalEngine:
                 on_progress({"stage": "retry", "attempt": attempt.number})
             async with attempt:
                 try:
-                    return await self._attempt(order, attempt.number, on_progress)
+                    return await self._attempt(order, on_progress)
                 except CrashedError as error:
                     has_crashed = True
                     await attempt.crash(self._problem(order.wanted, error, attempt.number))
                 except TensorkilnError as error:
                     raise await self._explained(order.wanted, error, attempt.number) from None
 
-    async def _attempt(self, order: Order, attempts: int, on_progress: OnProgress) -> Made:
+    async def _attempt(self, order: Order, on_progress: OnProgress) -> Made:
         begin = clock.monotonic()
         wanted = order.wanted
         try:
@@ -97,9 +97,9 @@ class LocalEngine:
             earlier = await self._blobs.get(saved.program)
             if earlier is None:
                 raise UnavailableError("The store lost a program; send the request again.")
-            return Made(earlier, saved, None, attempts)
+            return Made(earlier, saved, None)
         rendered = Rendered(wanted.renaming, answer.parts["answer"]) if wanted.renaming is not None else None
-        return Made(answer.parts["program"], saved, rendered, attempts)
+        return Made(answer.parts["program"], saved, rendered)
 
     async def _request(self, order: Order) -> Message:
         wanted, action = order.wanted, order.wanted.action

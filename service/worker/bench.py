@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from os import getpid
 from typing import Any, Final
 
@@ -258,13 +257,9 @@ class Bench:
         if error is not None and not isinstance(error, TensorkilnError):
             raise error
         cpu_s = cost.seconds if is_known else max(cost.seconds, cost.run_s)
-        about = Result(self._name, news, cost.run_s, cpu_s)
-        if error is not None:
-            await self._ledger.finish(task, replace(about, problem=error.to_problem()))
-            return error.code
-        made = making.result()
-        await self._ledger.finish(task, replace(about, attempts=made.attempts))
-        return "done"
+        problem = error.to_problem() if error is not None else None
+        await self._ledger.finish(task, Result(self._name, news, cost.run_s, cpu_s, problem))
+        return error.code if error is not None else "done"
 
     async def _make(self, task: Task, action: Action, cost: Spending, on_progress: OnProgress) -> Made:
         if not task.replaces:

@@ -161,7 +161,7 @@ async def test_a_graph_that_is_gone_is_there_again_for_the_next_attempt(rig: Rig
         again = await rig.attempt(ticket, 2)
     assert graph in rig.contents.objects
     await rig.makes(again)
-    assert (await asyncio.wait_for(waiting, 20)).attempts == 2
+    assert (await asyncio.wait_for(waiting, 20)).program == b"program"
 
 
 async def test_a_store_that_does_not_forget_takes_nothing_from_the_answer(tmp_path: Path) -> None:

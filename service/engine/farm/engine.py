@@ -159,12 +159,12 @@ class FarmEngine:
                 on_progress({"stage": "retry", "attempt": task.attempt})
                 await self._offer_again(pending)
             pending.charge(result)
-            return await self._outcome(order, result, task.attempt)
+            return await self._outcome(order, result)
         finally:
             await asyncio.shield(self._forget(pending))
 
-    async def _outcome(self, order: Order, result: Result | None, attempt: int) -> Made:
-        """The program of the result of this attempt, the last one. Raises its error, if it is one.
+    async def _outcome(self, order: Order, result: Result | None) -> Made:
+        """The program of the result of the last attempt. Raises its error, if it is one.
 
         UnavailableError when the program is not in the store, UntrustedArtifactError when it is not trusted here.
         """
@@ -183,7 +183,7 @@ class FarmEngine:
         if isinstance(found, Miss):
             raise error
         entry, program = found
-        return Made(program, entry, None, attempt + result.attempts - 1)
+        return Made(program, entry, None)
 
     async def _find(self, wanted: Wanted) -> tuple[Entry, bytes] | Miss:
         until = clock.monotonic() + _KEY_PATIENCE_S

@@ -79,15 +79,13 @@ class State:
 class Result:
     """How an attempt ended: with a `problem` document, or with a program in the store.
 
-    `run_s` is the time of the compile and `cpu_s` its processor time, both in seconds, even if it failed. `attempts`
-    counts how often the worker started the compile.
+    `run_s` is the time of the compile and `cpu_s` its processor time, both in seconds, even if it failed.
     """
 
     worker: str
     news: Sequence[Mapping[str, Any]] = ()
     run_s: float = 0.0
     cpu_s: float = 0.0
-    attempts: int = 1
     problem: Mapping[str, Any] | None = None
 
     @property
