@@ -96,7 +96,7 @@ class Engine:
             oldest_s=lambda: fairness.compiles.load().oldest_s,
             lacks_workers=lacks_workers,
         )
-        nearest, tunings = Nearest(records, programs.has), Tunings(tenancy, programs)
+        nearest, tunings = Nearest(records, programs.entry), Tunings(tenancy, programs)
         self._compiles = Compiles(self._back_end, fairness.compiles, tenancy, programs, nearest, tunings)
         reading = Reader(reader, compiler or reader, settings.limits, fairness.short_tasks, tenancy, blobs)
         epoch = f"{build().build_id}\n{settings.salt}"

@@ -67,7 +67,7 @@ def shown_salt(salt: str) -> str:
 class Nearest(Background):
     """The index in `records`. `is_there` says whether the program of an action digest is stored and believed."""
 
-    def __init__(self, records: Records, is_there: Callable[[str], Awaitable[bool]]) -> None:
+    def __init__(self, records: Records, is_there: Callable[[str], Awaitable[object]]) -> None:
         super().__init__()
         self._records = records
         self._is_there = is_there

@@ -43,7 +43,7 @@ class Stocked:
         notary = Notary(Keyring(root.parent / "keys"), "here", "process")
         records, blobs = Records(store), Blobs(store)
         programs, repeats = Programs(records, blobs, notary), Repeats(records, blobs, "epoch", 0, notary)
-        nearest = Nearest(records, programs.has)
+        nearest = Nearest(records, programs.entry)
         return Stocked(root, store, notary, records, blobs, programs, repeats, nearest)
 
     async def save(self, number: int, size: int = 1000, shared: bytes = b"shared") -> Action:
