@@ -87,14 +87,7 @@ class Engine:
             lacks_workers = width = None
         self.fairness = fairness = Fairness(settings, api_keys.tenant, width)
         self._readiness = Readiness(
-            reader,
-            compiler,
-            store,
-            records,
-            disk_floor_mib=settings.disk_floor_mib,
-            queue_age_s=settings.ready_queue_age_s,
-            oldest_s=lambda: fairness.compiles.load().oldest_s,
-            lacks_workers=lacks_workers,
+            reader, compiler, store, settings, lambda: fairness.compiles.load().oldest_s, lacks_workers
         )
         nearest, tunings = Nearest(records, programs.entry), Tunings(tenancy, programs)
         self._compiles = Compiles(self._back_end, fairness.compiles, tenancy, programs, nearest, tunings)
