@@ -73,16 +73,15 @@ class Jobs:
 
     async def known(self, identifier: str) -> Job | None:
         """The job with this id, of any caller and any service; None when there is none."""
-        job = self._jobs.get(identifier)
-        record = await (self._records.find(identifier) if job is None else self._end_elsewhere(job))
+        job, record = self._jobs.get(identifier), None
+        if job is None:
+            record = await self._records.find(identifier)
+        elif not job.record.has_ended:
+            # Another service may have ended it, which `_take_over_jobs` may not have seen yet.
+            with suppress(UnavailableError, TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    record = await self._records.ended(identifier)
         return Job(record) if record is not None else job
-
-    async def _end_elsewhere(self, job: Job) -> JobRecord | None:
-        """The record of a job here that another service has ended, which `_take_over_jobs` may not have seen yet."""
-        with suppress(UnavailableError, TimeoutError):
-            async with asyncio.timeout(LOOK_S):
-                return None if job.record.has_ended else await self._records.ended(job.record.id)
-        return None
 
     async def accept(self, body: Body, answer: bytes | None = None, identifier: str | None = None) -> Job:
         """Accept a job for a request; once this returns, it survives a crash. With its `answer`, it is over at once.

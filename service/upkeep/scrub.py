@@ -69,7 +69,8 @@ async def fault_of(
         return "corrupt"
     for digest in needed:
         # The blob may have been written after the blobs were listed.
-        if digest not in present and not await _is_there(store, digest):
+        blob = None if digest in present else await read(store, f"{BLOBS}{digest[:2]}/{digest}")
+        if digest not in present and (blob is None or sha256(blob).hexdigest() != digest):
             return "incomplete"
     return None
 
@@ -82,11 +83,6 @@ def _is_trusted(path: str, record: Mapping[str, Any], notary: Notary) -> bool:
     said = stated(record)
     is_sealed = notary.opened("answer", path.rpartition("/")[2], record) is not None
     return is_sealed and (said is None or all(map(notary.is_valid, said.keys)))
-
-
-async def _is_there(store: ObjectStore, digest: str) -> bool:
-    content = await read(store, f"{BLOBS}{digest[:2]}/{digest}")
-    return content is not None and sha256(content).hexdigest() == digest
 
 
 async def require_signer(store: ObjectStore, keys: KeySet, directory: Path) -> None:
@@ -163,17 +159,14 @@ async def scrub(store: ObjectStore, notary: Notary, *, dry_run: bool = False, qu
     report.unfinished = unfinished(store)
     if not dry_run:
         for item in faulty:
-            if not item.path.startswith(OPEN_FOLDER):
-                await _remove(store, item, quarantine=quarantine)
+            if item.path.startswith(OPEN_FOLDER):
+                continue
+            if quarantine:
+                with explained("The store does not move damaged entries"), suppress(FileNotFoundError):
+                    await store.write(QUARANTINE + item.path, await store.read(item.path), durable=False)
+            await remove(store, item)
         remove_unfinished(report.unfinished)
     return report
-
-
-async def _remove(store: ObjectStore, item: Item, *, quarantine: bool) -> None:
-    if quarantine:
-        with explained("The store does not move damaged entries"), suppress(FileNotFoundError):
-            await store.write(QUARANTINE + item.path, await store.read(item.path), durable=False)
-    await remove(store, item)
 
 
 def main() -> int:
