@@ -7,12 +7,13 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Mapping
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticUseDefault
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
@@ -60,6 +61,8 @@ def _placed(path: Path) -> Path:
         raise ValueError(f"{path} names a home directory that does not exist here") from error
 
 
+Mib: TypeAlias = Annotated[int, Field(ge=0)]
+Hours: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Directory: TypeAlias = Annotated[Path, BeforeValidator(_unless_empty), AfterValidator(_placed)]
 
 
@@ -73,8 +76,8 @@ class Settings(BaseSettings):
     keys: Directory | None = None
     public_keys: Directory | None = None
     worker: str = Field(default_factory=platform.node, max_length=255)
-    store_max_mib: int = Field(default=0, ge=0)
-    store_max_age_h: float = Field(default=0.0, ge=0)
+    store_max_mib: Mib = 0
+    store_max_age_h: Hours = 0.0
     salt: str = Field(default="", max_length=256)
     concurrency: int = Field(default_factory=lambda: len(os.sched_getaffinity(0)), ge=1, le=1024)
     queue: int = Field(default=256, ge=0)
@@ -185,6 +188,18 @@ def read_settings() -> Settings | None:
     except (SettingsError, ValidationError) as error:
         print(*error_lines(error), sep="\n", file=sys.stderr)
         return None
+
+
+def argument(kind: Any) -> Callable[[str], Any]:
+    """The function by which argparse reads an argument of this type; its errors are those of settings."""
+
+    def parse(text: str) -> Any:
+        try:
+            return TypeAdapter(kind).validate_python(text)
+        except ValidationError as error:
+            raise ArgumentTypeError(reason(error.errors(include_url=False)[0], subject="it")) from None
+
+    return parse
 
 
 def error_lines(error: TensorkilnError | OSError | SettingsError | ValidationError) -> list[str]:

@@ -29,7 +29,7 @@ LEVELS: dict[str, tuple[str, ...]] = {
         "cpu gpu",
     ),
     "service": (
-        "observe pages process wire",
+        "observe process wire",
         "sandbox trust",
         "store",
         "identity",

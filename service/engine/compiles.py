@@ -19,11 +19,10 @@ from service.sandbox.connection import Spending
 from service.store.nearest import Nearest
 from service.store.programs import MEASURE, Entry, Miss, Programs
 from service.wire.answers import SAME_ACTION
-from tensorkiln.errors import InfrastructureError, UnavailableError
 
 from .explain import NOT_READ, Tunings, miss_of
 from .flights import Flights
-from .order import CompileEngine, Made, OnProgress, Order, Progress, Rendered, Wanted
+from .order import CompileEngine, OnProgress, Order, Progress, Rendered, Wanted
 
 
 class Overtaken(Exception):
@@ -139,31 +138,9 @@ class Compiles:
 
             order = Order(wanted, cache, not self._tenancy.reads_store, cost, computed)
             try:
-                made = await _counted(self._engine, order, on_progress)
+                made = await self._engine.make(order, on_progress)
             finally:
                 turn.cost_s = cost.run_s
         if wanted.action.tuned != MEASURE:
             self._nearest.add(wanted.action, self._tenancy.scope)
         return Compiled(wanted.action, made.program, made.entry, cache, made.rendered)
-
-
-def attempts(error: InfrastructureError) -> int:
-    """How many compiles were started, and made no program, before this error."""
-    return int(error.details.get("attempts", 0))
-
-
-async def _counted(engine: CompileEngine, order: Order, on_progress: OnProgress) -> Made:
-    """Carry an order out. An UnavailableError says in `details.attempts` whether the compile had started."""
-    has_begun = False
-
-    def counting(progress: Progress) -> None:
-        nonlocal has_begun
-        has_begun = has_begun or "attempt" not in progress  # a retry is announced before it starts
-        on_progress(progress)
-
-    try:
-        return await engine.make(order, counting)
-    except UnavailableError as error:
-        if not has_begun or attempts(error):
-            raise
-        raise UnavailableError(error.message, details={**error.details, "attempts": 1}) from error

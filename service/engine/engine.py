@@ -35,7 +35,6 @@ from .explain import Tunings
 from .farm.engine import FarmEngine
 from .farm.ledger import Ledger
 from .farm.roster import Roster
-from .farm.statements import Statements
 from .job_work import JobWork
 from .jobs import Jobs
 from .local import LocalEngine
@@ -77,8 +76,7 @@ class Engine:
         self.tenancy = tenancy = Tenancy(api_keys, records, settings.salt)
         self._farm: FarmEngine | None = None
         if compiler is None:
-            statements = Statements(notary)
-            ledger, roster = Ledger(records, statements), Roster(store, records, statements)
+            ledger, roster = Ledger(records, notary), Roster(store, records, notary)
             is_near = store.root is not None
             deadline_s = settings.compile_deadline_s
             self._farm = FarmEngine(ledger, roster, programs, blobs, deadline_s=deadline_s, is_near=is_near)
@@ -89,16 +87,9 @@ class Engine:
             lacks_workers = width = None
         self.fairness = fairness = Fairness(settings, api_keys.tenant, width)
         self._readiness = Readiness(
-            reader,
-            compiler,
-            store,
-            records,
-            disk_floor_mib=settings.disk_floor_mib,
-            queue_age_s=settings.ready_queue_age_s,
-            oldest_s=lambda: fairness.compiles.load().oldest_s,
-            lacks_workers=lacks_workers,
+            reader, compiler, store, settings, lambda: fairness.compiles.load().oldest_s, lacks_workers
         )
-        nearest, tunings = Nearest(records, programs.has), Tunings(tenancy, programs)
+        nearest, tunings = Nearest(records, programs.entry), Tunings(tenancy, programs)
         self._compiles = Compiles(self._back_end, fairness.compiles, tenancy, programs, nearest, tunings)
         reading = Reader(reader, compiler or reader, settings.limits, fairness.short_tasks, tenancy, blobs)
         epoch = f"{build().build_id}\n{settings.salt}"

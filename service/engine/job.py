@@ -60,9 +60,13 @@ class Job:
 
     def finish(self, state: str, **changes: Any) -> None:
         """Record the end of the work. Clients see it once it is stored: see `stored_end`."""
-        queue_ms = run_ms = None
-        if self.record.queue_ms is not None:
-            queue_ms, total_ms = self._took(self.record.queue_ms)
+        queue_ms, run_ms = self.record.queue_ms, None
+        if queue_ms is not None:
+            total_ms = (clock.time() - self.record.accepted) * 1e3
+            if self.task is not None:  # this service has worked on it
+                total_ms = round((clock.monotonic() - self._accepted_at) * 1e3, 3)
+                # Each target adds the waiting time of the flight that it joined: the sum may exceed the total.
+                queue_ms = min(self.queue_time.milliseconds, total_ms)
             run_ms = max(round(total_ms - queue_ms, 3), 0.0)
         data = {"state": state, "queue_ms": queue_ms, "run_ms": run_ms}
         changes = {**changes, "state": state, "queue_ms": queue_ms, "run_ms": run_ms}
@@ -71,15 +75,6 @@ class Job:
     def _adds(self, event: Event, changes: Mapping[str, Any]) -> None:
         self.record = replace(self.record, events=(*self.record.events, event), **changes)
         self.notify()
-
-    def _took(self, queue_ms: float) -> tuple[float, float]:
-        """Milliseconds of waiting, and in all. `queue_ms` is the recorded waiting time."""
-        if self.task is None:
-            # This service has not worked on it.
-            return queue_ms, (clock.time() - self.record.accepted) * 1e3
-        total_ms = round((clock.monotonic() - self._accepted_at) * 1e3, 3)
-        # Each target adds the waiting time of the flight that it joined: the sum may exceed the total.
-        return min(self.queue_time.milliseconds, total_ms), total_ms
 
     def fail(self, error: Mapping[str, Any]) -> None:
         """Make the job fail with `error`, which reports a defect of the service, in place of any other outcome."""
@@ -94,7 +89,7 @@ class Job:
     def stored_end(self, record: JobRecord) -> None:
         """Take over the stored end of the job, and announce it. Events that were sent from here are kept."""
         stored = record.before_end
-        reached = max(stored, self.record.before_end, key=_reach)
+        reached = max(stored, self.record.before_end, key=lambda events: _place(events[-1].id) if events else (0, 0))
         self.record = replace(record, events=(*reached, *record.events[len(stored) :]))
         self.is_over = True
         self.notify()
@@ -126,10 +121,6 @@ def _place(identifier: str) -> tuple[int, float]:
     if found is None:
         return 0, 0
     return int(found[1]), math.inf if found[2] is None else int(found[2])
-
-
-def _reach(events: tuple[Event, ...]) -> tuple[int, float]:
-    return _place(events[-1].id) if events else (0, 0)
 
 
 async def follow(job: Job, last: str, is_closing: asyncio.Event) -> AsyncGenerator[Event]:

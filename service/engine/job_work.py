@@ -30,9 +30,8 @@ from tensorkiln.errors import (
     UnavailableError,
 )
 
-from .compiles import attempts
 from .job import Job
-from .order import OnProgress
+from .order import OnProgress, Progress
 
 MAX_ATTEMPTS: Final = 5
 """Limit of services and workers lost over a job, plus its compiles that the infrastructure failed."""
@@ -103,8 +102,17 @@ class JobWork:
         Retries go on for as long as the store or the farm is down; only lost attempts count against MAX_ATTEMPTS.
         """
         pause, vain = _FIRST_PAUSE_S, job.record.lost
+        has_begun = False
+
+        def report(progress: Progress) -> None:
+            nonlocal has_begun
+            # A compile is of one target. A retry is announced before it starts.
+            has_begun = has_begun or (progress.get("target") is not None and "attempt" not in progress)
+            job.report(progress)
+
         while True:
-            working = asyncio.create_task(self._answer(job))
+            has_begun = False
+            working = asyncio.create_task(self._answer(job, report))
             try:
                 await asyncio.wait({working})
             finally:
@@ -114,8 +122,8 @@ class JobWork:
             if error is None:
                 return working.result()
             if isinstance(error, LostWorkerError):
-                vain += attempts(error) or 1
-            elif isinstance(error, UnavailableError) and attempts(error):
+                vain += int(error.details.get("attempts", 0)) or 1
+            elif isinstance(error, UnavailableError) and has_begun:
                 vain += 1
                 pause = vain * _PAUSE_AFTER_A_COMPILE_S
             may_pass = isinstance(error, InfrastructureError | RateLimitedError)
@@ -124,14 +132,14 @@ class JobWork:
             await job.queue_time.sleep(pause)
             pause = min(2 * pause, _MAX_PAUSE_S)
 
-    async def _answer(self, job: Job) -> tuple[str, dict[str, Any]]:
+    async def _answer(self, job: Job, report: OnProgress) -> tuple[str, dict[str, Any]]:
         await self._memory_limit.room(job.record.body_bytes, ROOM_S)
         body = await self._bodies.get(job.record.body)
         if body is None:
             # Not raised: a retry would not bring the request back.
             lost = UnavailableError("The request of this job was lost or damaged in the store; send it again.")
             return "failed", {"error": lost.to_problem()}
-        answer = await self._work(body, job.report)
+        answer = await self._work(body, report)
         return "done", await kept(answer, self._blobs)
 
     async def _retrying(self, attempt: Callable[[], Awaitable[T]]) -> T:

@@ -18,7 +18,7 @@ from service.fairness.shares import is_fair
 from service.identity.caller import Caller, caller
 from service.lease import BEAT_S
 from service.observe.traces import traceparent
-from service.process.periodic import Interruption, periodically
+from service.process.periodic import Background, Interruption, periodically
 from service.store.blobs import Blobs, Bodies
 from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import FullStoreError
@@ -55,7 +55,7 @@ class Jobs:
         self._others: dict[str, str] = {}
         # Jobs for which the store failed in an earlier round. They come last.
         self._put_off: set[str] = set()
-        self._watching: list[asyncio.Task[None]] = []
+        self._watching = Background()
         self.is_closing = Interruption()
         self._is_closed = False
 
@@ -66,25 +66,22 @@ class Jobs:
         except FullStoreError as error:
             _log.error("the store is full: jobs of lost services are taken over later", reason=error.message)
         published: dict[str, int] = {}
-        loops = (
-            periodically("write its heartbeat", BEAT_S, self._send_heartbeat),
-            periodically("take over jobs of lost services", BEAT_S, self._take_over_jobs),
-            periodically("write the progress of its jobs", TELL_S, lambda: self._publish(published)),
-        )
-        self._watching = [asyncio.create_task(each) for each in loops]
+        watch = self._watching.see_to
+        watch(periodically("write its heartbeat", BEAT_S, self._send_heartbeat))
+        watch(periodically("take over jobs of lost services", BEAT_S, self._take_over_jobs))
+        watch(periodically("write the progress of its jobs", TELL_S, lambda: self._publish(published)))
 
     async def known(self, identifier: str) -> Job | None:
         """The job with this id, of any caller and any service; None when there is none."""
-        job = self._jobs.get(identifier)
-        record = await (self._records.find(identifier) if job is None else self._end_elsewhere(job))
+        job, record = self._jobs.get(identifier), None
+        if job is None:
+            record = await self._records.find(identifier)
+        elif not job.record.has_ended:
+            # Another service may have ended it, which `_take_over_jobs` may not have seen yet.
+            with suppress(UnavailableError, TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    record = await self._records.ended(identifier)
         return Job(record) if record is not None else job
-
-    async def _end_elsewhere(self, job: Job) -> JobRecord | None:
-        """The record of a job here that another service has ended, which `_take_over_jobs` may not have seen yet."""
-        with suppress(UnavailableError, TimeoutError):
-            async with asyncio.timeout(LOOK_S):
-                return None if job.record.has_ended else await self._records.ended(job.record.id)
-        return None
 
     async def accept(self, body: Body, answer: bytes | None = None, identifier: str | None = None) -> Job:
         """Accept a job for a request; once this returns, it survives a crash. With its `answer`, it is over at once.
@@ -209,10 +206,9 @@ class Jobs:
         self._is_closed = True
         self.drain()
         tasks = [job.task for job in self._jobs.values() if job.task is not None]
-        tasks += self._watching
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, self._watching.end(), return_exceptions=True)
         with suppress(UnavailableError):
             begun = [each for each, job in self._jobs.items() if job.record.state != "queued"]
             await self._records.release(self._owner, begun)

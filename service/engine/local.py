@@ -15,7 +15,7 @@ from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.reply import CompileHeader, require_tuning
 from service.sandbox.sandbox import Sandbox
-from service.store.attempts import MAX_CRASHES, Attempts, Crash, Crashes
+from service.store.attempts import MAX_CRASHES, Crash, Crashes
 from service.store.blobs import Blobs
 from service.store.programs import MEASURE, Entry, Miss, Programs
 from tensorkiln.compiler_build import build
@@ -46,18 +46,18 @@ class LocalEngine:
 
     async def make(self, order: Order, on_progress: OnProgress) -> Made:
         """Carry an order out. A compile that crashes is started MAX_CRASHES times by all processes together."""
-        attempts = Attempts(self._crashes, order.wanted.action.digest)
         has_crashed = False
         until = clock.monotonic() + self._limits.deadline_s + LEASE_S
         while True:
-            attempt = await attempts.begin()
+            attempt = await self._crashes.begin(order.wanted.action.digest)
             if isinstance(attempt, Crash):
                 cached = {} if has_crashed else {"cached": True}
                 raise with_details(error_from_problem(attempt.problem), attempts=MAX_CRASHES, **cached)
             if attempt is None:
-                made = await self._made_by_another(order)
-                if made is not None:
-                    return made
+                if not order.replaces:  # another process may have made the program
+                    found = await self._programs.load(order.wanted.action, with_dumps=order.wanted.with_dumps)
+                    if not isinstance(found, Miss):
+                        return Made(found[1], found[0], None)
                 if clock.monotonic() > until:
                     raise UnavailableError("Another attempt at this compile takes too long; send the request again.")
                 await asyncio.sleep(_LOOK_EVERY_S)
@@ -66,21 +66,14 @@ class LocalEngine:
                 on_progress({"stage": "retry", "attempt": attempt.number})
             async with attempt:
                 try:
-                    return await self._attempt(order, attempt.number, on_progress)
+                    return await self._attempt(order, on_progress)
                 except CrashedError as error:
                     has_crashed = True
                     await attempt.crash(self._problem(order.wanted, error, attempt.number))
                 except TensorkilnError as error:
                     raise await self._explained(order.wanted, error, attempt.number) from None
 
-    async def _made_by_another(self, order: Order) -> Made | None:
-        """The program that another process made for the action; None without one, or if the order `replaces` it."""
-        if order.replaces:
-            return None
-        found = await self._programs.load(order.wanted.action, with_dumps=order.wanted.with_dumps)
-        return Made(found[1], found[0], None) if not isinstance(found, Miss) else None
-
-    async def _attempt(self, order: Order, attempts: int, on_progress: OnProgress) -> Made:
+    async def _attempt(self, order: Order, on_progress: OnProgress) -> Made:
         begin = clock.monotonic()
         wanted = order.wanted
         try:
@@ -104,9 +97,9 @@ class LocalEngine:
             earlier = await self._blobs.get(saved.program)
             if earlier is None:
                 raise UnavailableError("The store lost a program; send the request again.")
-            return Made(earlier, saved, None, attempts)
+            return Made(earlier, saved, None)
         rendered = Rendered(wanted.renaming, answer.parts["answer"]) if wanted.renaming is not None else None
-        return Made(answer.parts["program"], saved, rendered, attempts)
+        return Made(answer.parts["program"], saved, rendered)
 
     async def _request(self, order: Order) -> Message:
         wanted, action = order.wanted, order.wanted.action

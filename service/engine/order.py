@@ -55,7 +55,6 @@ class Made:
     program: bytes
     entry: Entry
     rendered: Rendered | None
-    attempts: int = 1
 
 
 class CompileEngine(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from service.action import Action
 from service.fairness.turns import Fairness
@@ -66,20 +66,18 @@ class Questions:
         try:
             action = (await self._tunings.settled(asked) if reads_store else None) or asked
         except NotFoundError as error:
-            lacking = Components.model_validate(shown(asked))
-            return ExplainedAction(digest=asked.digest, components=lacking, stored=False, cache=missed(error.message))
-        components = Components.model_validate(shown(action))
+            return _explained(asked, missed(error.message))
         if not reads_store:
-            return ExplainedAction(digest=action.digest, components=components, stored=False, cache=NOT_READ)
+            return _explained(action, NOT_READ)
         found = await self._programs.find(action, with_dumps=with_dumps)
         if not isinstance(found, Miss):
-            return ExplainedAction(digest=action.digest, components=components, stored=True, cache=hit)
+            return _explained(action, hit, stored=True)
         neighbour = None if found.reason else await self._nearest.to(action, self._tenancy.scope)
         is_stored = with_dumps and not isinstance(await self._programs.find(action, with_dumps=False), Miss)
-        return ExplainedAction(
-            digest=action.digest,
-            components=components,
-            stored=is_stored,
-            cache=miss_of(found, neighbour),
-            differences=differences_from(neighbour, shown(action)),
-        )
+        differences = differences_from(neighbour, shown(action))
+        return _explained(action, miss_of(found, neighbour), stored=is_stored, differences=differences)
+
+
+def _explained(action: Action, cache: CacheInfo, *, stored: bool = False, **more: Any) -> ExplainedAction:
+    components = Components.model_validate(shown(action))
+    return ExplainedAction(digest=action.digest, components=components, stored=stored, cache=cache, **more)

@@ -184,7 +184,6 @@ class FairLane:
     ) -> None:
         self._bounds = bounds
         self._width = width or (lambda: bounds.width)
-        self._may_widen = width is not None
         self._looked_at = 0.0
         self._on_spent = on_spent
         self._queue: FairQueue[asyncio.Future[None]] = FairQueue(bounds.tenant_width)
@@ -228,19 +227,16 @@ class FairLane:
 
     async def _aging(self, future: asyncio.Future[None], share: Share, waited: QueueTime) -> None:
         """Wait for a turn; refuse it after `age_s` of queue time, which excludes time when parts of the request run."""
-        if self._bounds.age_s is None and not self._may_widen:
-            await future
-            return
         age_s = math.inf if self._bounds.age_s is None else self._bounds.age_s
         until = waited.seconds + age_s
         while not future.done():
             left_s = until - waited.seconds
             if left_s <= 0:
                 raise self._refusal(share, "queue_age_s", age_s, age_s)
-            look_s = min(max(left_s, _LOOK_AGAIN_S), _WIDER_S if self._may_widen else math.inf)
-            await asyncio.wait({future}, timeout=None if look_s == math.inf else look_s)
-            if self._may_widen:
-                self._look_again()
+            await asyncio.wait({future}, timeout=min(max(left_s, _LOOK_AGAIN_S), _WIDER_S))
+            # The lane may have become wider; one waiting request looks for all.
+            if clock.monotonic() - self._looked_at >= _WIDER_S:
+                self._dispatch()
         await future
 
     def _leave(self, waiting: Waiting[asyncio.Future[None]]) -> None:
@@ -258,11 +254,6 @@ class FairLane:
         self._queue.remove(victim)
         if not victim.item.done():
             victim.item.set_exception(self._refusal(victim.share, *limit))
-
-    def _look_again(self) -> None:
-        """Dispatch again, as the lane may have become wider; one waiting request does it for all."""
-        if clock.monotonic() - self._looked_at >= _WIDER_S:
-            self._dispatch()
 
     def _dispatch(self) -> None:
         self._looked_at = clock.monotonic()

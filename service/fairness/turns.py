@@ -89,8 +89,12 @@ class Gate:
             self._budgets.pop(tenant, None)
             return
         now = clock.monotonic()
-        if tenant not in self._budgets:
-            self._forget_unspent(now)
+        if tenant not in self._budgets and len(self._budgets) >= _MAX_BUDGETS:
+            self._budgets = {
+                tenant: budget
+                for tenant, budget in self._budgets.items()
+                if budget.level(now) > 0 or self._in_flight[tenant]
+            }
         budget = self._budgets.setdefault(tenant, Budget(allowance, at=now))
         budget.of = allowance
         wait_s = budget.wait_s(now)
@@ -101,14 +105,6 @@ class Gate:
                 f"for every {allowance.window_s:g} s; come back in {wait_s} s.",
                 details={**_details("cpu_s", allowance.cpu_s, spent, wait_s), "window_s": allowance.window_s},
             )
-
-    def _forget_unspent(self, now: float) -> None:
-        if len(self._budgets) >= _MAX_BUDGETS:
-            self._budgets = {
-                tenant: budget
-                for tenant, budget in self._budgets.items()
-                if budget.level(now) > 0 or self._in_flight[tenant]
-            }
 
 
 def _details(limit: str, maximum: float, actual: float, retry_after_s: int) -> dict[str, object]:

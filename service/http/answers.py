@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from secrets import token_hex
 from typing import Annotated, Any, Final, Literal
 
@@ -170,7 +170,8 @@ def described(settings: Settings, ready: Ready) -> Capabilities:
         schema_versions=SCHEMA_VERSIONS,
         abi=ABI_VERSION,
         targets=("cpu", *(f"cpu:{level}" for level in LEVELS), *(f"cuda:{name}" for name in ARCHITECTURES)),
-        ptxas=_assembler(),
+        # Found without loading it: this process compiles nothing.
+        ptxas=next((found.version for found in distributions(name=_ASSEMBLER)), None),
         node_kinds=tuple(NODE_KINDS),
         custom_operations=tuple(registered()),
         dtypes=tuple(DType),
@@ -191,11 +192,3 @@ def described(settings: Settings, ready: Ready) -> Capabilities:
         content_codings=CODINGS,
         keys=KeySet(keys=()),
     )
-
-
-def _assembler() -> str | None:
-    """The version of the installed assembler, found without loading it: this process compiles nothing."""
-    try:
-        return version(_ASSEMBLER)
-    except PackageNotFoundError:
-        return None

@@ -47,7 +47,11 @@ async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:
     LimitExceededError above `limit` bytes, MediaTypeError, CodingError, SlowBodyError; the errors of `Held.add` and of
     `MemoryLimit.require`; UnavailableError when the service shuts down first.
     """
-    _check_media_type(request)
+    kind, *parameters = (part.strip().lower() for part in request.headers.get("content-type", "").split(";"))
+    if kind != "application/json":
+        raise MediaTypeError("The body must be sent with Content-Type: application/json.")
+    if any(part.startswith("charset=") and part.replace('"', "") != "charset=utf-8" for part in parameters):
+        raise MediaTypeError("The body must be UTF-8.")
     try:
         async with request.app.state.engine.ending.before():
             return await _read(request, limit)
@@ -102,14 +106,6 @@ async def _in_time(chunks: AsyncIterator[bytes], seconds: float) -> AsyncIterato
             ) from None
         arrived += len(chunk)
         yield chunk
-
-
-def _check_media_type(request: Request) -> None:
-    kind, *parameters = (part.strip().lower() for part in request.headers.get("content-type", "").split(";"))
-    if kind != "application/json":
-        raise MediaTypeError("The body must be sent with Content-Type: application/json.")
-    if any(part.startswith("charset=") and part.replace('"', "") != "charset=utf-8" for part in parameters):
-        raise MediaTypeError("The body must be UTF-8.")
 
 
 class ClientLeftError(RequestError):

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from functools import partial
 from typing import Final, TypeAlias
 
 from tensorkiln.errors import LimitExceededError, RequestError
@@ -58,12 +59,12 @@ _Frame: TypeAlias = zstd.ZstdDecompressor | _GzipMember
 """Decoder of one zstd frame or gzip member."""
 
 
-def _zstd_frame() -> _Frame:
-    most: dict[int, int] = {zstd.DecompressionParameter.window_log_max: MAX_WINDOW_BYTES.bit_length() - 1}
-    return zstd.ZstdDecompressor(options=most)
-
-
-_FRAMES: Final[dict[str, Callable[[], _Frame]]] = {"zstd": _zstd_frame, "gzip": _GzipMember, "x-gzip": _GzipMember}
+_MOST: Final[dict[int, int]] = {zstd.DecompressionParameter.window_log_max: MAX_WINDOW_BYTES.bit_length() - 1}
+_FRAMES: Final[dict[str, Callable[[], _Frame]]] = {
+    "zstd": partial(zstd.ZstdDecompressor, options=_MOST),
+    "gzip": _GzipMember,
+    "x-gzip": _GzipMember,
+}
 
 
 def coding_of(header: str) -> str | None:
@@ -85,8 +86,14 @@ async def decoded(chunks: AsyncIterator[bytes], coding: str, limit: int) -> Asyn
             sent += len(fed)
             while fed:
                 if frame is None:
-                    count += 1
-                    frame = _new_frame(coding, count)
+                    if (count := count + 1) > MAX_FRAMES:
+                        raise LimitExceededError(
+                            f"The body is coded in more than {MAX_FRAMES} frames; code it in one.",
+                            limit="body_frames",
+                            maximum=MAX_FRAMES,
+                            actual=count,
+                        )
+                    frame = _FRAMES[coding]()
                 for piece in _pieces(frame, coding, fed):
                     made += len(piece)
                     _check(sent, made, limit)
@@ -96,18 +103,6 @@ async def decoded(chunks: AsyncIterator[bytes], coding: str, limit: int) -> Asyn
         _check(sent, made, limit)
     if frame is not None or not count:
         raise RequestError(f"The {coding} data of the body is empty or incomplete; send it again.")
-
-
-def _new_frame(coding: str, count: int) -> _Frame:
-    """The decoder of the frame that is the `count`th of a body."""
-    if count > MAX_FRAMES:
-        raise LimitExceededError(
-            f"The body is coded in more than {MAX_FRAMES} frames; code it in one.",
-            limit="body_frames",
-            maximum=MAX_FRAMES,
-            actual=count,
-        )
-    return _FRAMES[coding]()
 
 
 def _pieces(frame: _Frame, coding: str, data: bytes) -> Generator[bytes]:

@@ -56,15 +56,11 @@ def _counted(held: Held, scope: Scope, receive: Receive, send: Send) -> Send:
             else:
                 await send(message)
         elif not is_refused:
-            await _in_pieces(message, send)
+            body: bytes = message.get("body", b"")
+            # A single large piece would stay in the server's buffer until the client has read all of it.
+            last = max(len(body) - 1, 0) // PIECE * PIECE
+            for begin in range(0, last, PIECE):
+                await send({**message, "body": body[begin : begin + PIECE], "more_body": True})
+            await send({**message, "body": body[last:]} if last else message)
 
     return sending
-
-
-async def _in_pieces(message: Message, send: Send) -> None:
-    body: bytes = message.get("body", b"")
-    # A single large piece would stay in the server's buffer until the client has read all of it.
-    last = max(len(body) - 1, 0) // PIECE * PIECE
-    for begin in range(0, last, PIECE):
-        await send({**message, "body": body[begin : begin + PIECE], "more_body": True})
-    await send({**message, "body": body[last:]} if last else message)

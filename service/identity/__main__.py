@@ -6,14 +6,18 @@ import argparse
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
-from service.settings import read_settings
+from pydantic import Field
+
+from service.settings import argument, read_settings
 from tensorkiln.errors import TensorkilnError
 
 from .caller import Scope
 from .keyring import Keyring
-from .register import TenantRecord
+from .register import CpuS, InFlight, TenantRecord, Weight
 
+_Days = Annotated[float, Field(gt=0, lt=1e6)]
 DEFAULT_SCOPES = (Scope.COMPILE, Scope.CACHE_READ, Scope.CACHE_WRITE)
 
 
@@ -74,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     make = commands.add_parser("make", help="create a key and print it once")
     make.add_argument("--tenant", required=True, help="the tenant to which the key belongs")
     make.add_argument("--name", default="", help="the purpose of the key, shown by list")
-    make.add_argument("--days", type=_positive, help="days until the key expires (default: never)")
+    make.add_argument("--days", type=argument(_Days), help="days until the key expires (default: never)")
     make.add_argument(
         "--scope",
         action="append",
@@ -91,37 +95,16 @@ def _parser() -> argparse.ArgumentParser:
 
     tenant = commands.add_parser("tenant", help="show or change the limits of a tenant")
     tenant.add_argument("tenant")
-    tenant.add_argument("--weight", type=_positive, help="its share of a busy machine, relative to other tenants")
+    tenant.add_argument("--weight", type=argument(Weight), help="its share of a busy machine, beside other tenants")
     tenant.add_argument(
         "--shared",
         action=argparse.BooleanOptionalAction,
         help="use the common part of the store, or its own",
     )
-    tenant.add_argument("--in-flight", type=_count, help="concurrent requests; 0: no limit")
-    tenant.add_argument("--cpu-s", type=_not_negative, help="processor seconds in a window; 0: no limit")
+    tenant.add_argument("--in-flight", type=argument(InFlight), help="concurrent requests; 0: no limit")
+    tenant.add_argument("--cpu-s", type=argument(CpuS), help="processor seconds in a window; 0: no limit")
     tenant.set_defaults(command=_tenant)
     return parser
-
-
-def _positive(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1e6:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0 and below 1000000")
-    return number
-
-
-def _not_negative(text: str) -> float:
-    return 0.0 if float(text) == 0 else _positive(text)
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
-    return number
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -73,7 +73,9 @@ class Authenticator:
         if self._is_off or not self.asks:
             if not self._is_off and peer is not None and not is_loopback(peer):
                 raise MissingCredentialError("This service has no keys yet: until then it serves its own machine only.")
-            if peer is not None and host is not None and not is_loopback(_name_of(host)):
+            # The name or address in a header `Host` (RFC 9110, 7.2).
+            named = _HOST.fullmatch(host) if peer is not None and host is not None else None
+            if peer is not None and host is not None and not (named and is_loopback(named["name"].strip("[]").lower())):
                 raise MisdirectedError(
                     f"A service that asks for no credential answers to localhost and 127.0.0.1, not to {host[:255]!r}; "
                     "make a key to have it answer to other names."
@@ -107,12 +109,6 @@ class Authenticator:
             raise ExpiredCredentialError(f"The API key {key.id} has expired; ask the operator for another.")
         namespace = "" if self.keyring.tenant(record.tenant).shared else record.tenant
         return Caller(record.holder, record.tenant, namespace, record.scopes)
-
-
-def _name_of(host: str) -> str:
-    """The name or address in a header `Host`; empty when it is malformed (RFC 9110, 7.2)."""
-    found = _HOST.fullmatch(host)
-    return found["name"].strip("[]").lower() if found is not None else ""
 
 
 def is_loopback(host: str) -> bool:

@@ -6,13 +6,11 @@ salts depend. A key as text is `kiln_<id>_<secret><checksum>`, all letters and d
 
 from __future__ import annotations
 
-import fcntl
 import hmac
-import os
 import re
 import secrets
-from collections.abc import Collection, Generator
-from contextlib import contextmanager
+from collections.abc import Collection
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -21,6 +19,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from service.trust.keyring import exclusive
 from tensorkiln.errors import NotFoundError, RequestError, UnavailableError
 from tensorkiln.reasons import reason
 from tensorkiln.whole_file import whole_file
@@ -39,8 +38,6 @@ _FORM: Final = re.compile(
     rf"{PREFIX}([0-9a-z]{{{ID_CHARACTERS}}})_([0-9A-Za-z]{{{SECRET_CHARACTERS}}})([0-9A-Za-z]{{{CHECKSUM_CHARACTERS}}})"
 )
 _SECRET_BYTES: Final = 32
-_PRIVATE: Final = 0o600
-_PRIVATE_DIRECTORY: Final = 0o700
 _SHOWN: Final = 4
 # Compared with when no key has the id, so that an unknown id takes as long to refuse as a wrong secret.
 _NO_HASH: Final = "0" * 64
@@ -109,7 +106,12 @@ class Keyring:
         """The secret of this directory, made if missing. UnavailableError when keys or tenants depend on a lost one."""
         if self._secret is None:
             with self._writing():
-                self._secret = self._read_secret() or self._new_secret()
+                self._secret = self._read_secret()
+                if self._secret is None:
+                    self.require_secret()
+                    made = secrets.token_bytes(_SECRET_BYTES)
+                    _put(self._directory / "secret", made.hex())
+                    self._secret = made
         return self._secret
 
     def require_secret(self) -> None:
@@ -174,18 +176,8 @@ class Keyring:
                 raise RequestError(_first(error)) from None
             self._write(changed)
 
-    @contextmanager
-    def _writing(self) -> Generator[None]:
-        """Hold the directory's exclusive lock during the block; the directory is made with mode 0700."""
-        try:
-            self._directory.mkdir(mode=_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
-            with open(self._directory / "lock", "ab", opener=_private) as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                yield
-        except OSError as error:
-            raise UnavailableError(
-                f"The directory {self._directory} (KILN_IDENTITY, or KILN_HOME) cannot be written to: {error}."
-            ) from error
+    def _writing(self) -> AbstractContextManager[None]:
+        return exclusive(self._directory, "lock", "KILN_IDENTITY")
 
     def _look(self) -> None:
         try:
@@ -205,7 +197,7 @@ class Keyring:
         self._by_id = {key.id: key for key in register.keys}
 
     def _write(self, register: Register) -> None:
-        self._put(self._path, register.model_dump_json(indent=2))
+        _put(self._path, register.model_dump_json(indent=2))
 
     def _hash(self, key: ApiKey) -> str:
         return hmac.digest(self.secret, f"key {key.id} {key.secret}".encode(), sha256).hex()
@@ -224,20 +216,10 @@ class Keyring:
             raise UnavailableError(f"The secret in {path} has {len(secret)} bytes, not {_SECRET_BYTES}.")
         return secret
 
-    def _new_secret(self) -> bytes:
-        self.require_secret()
-        secret = secrets.token_bytes(_SECRET_BYTES)
-        self._put(self._directory / "secret", secret.hex())
-        return secret
 
-    @staticmethod
-    def _put(path: Path, text: str) -> None:
-        with whole_file(path, _PRIVATE) as file:
-            file.write(text.encode())
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, _PRIVATE)
+def _put(path: Path, text: str) -> None:
+    with whole_file(path, 0o600) as file:
+        file.write(text.encode())
 
 
 def _now() -> datetime:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from service.pages import PATHS
-
 from .caller import Caller, Scope, forbidden
 
-PUBLIC: Final = frozenset({"/healthz", "/readyz", "/capabilities", *PATHS})
+START: Final = "/"
+EXPLORE: Final = "/explore"
+PAGES: Final = {
+    START: "start.html",
+    EXPLORE: "explore.html",
+    **{f"/pages/{name}": name for name in ("pages.css", "api.js", "show.js", "start.js", "explore.js")},
+}
+"""The files in `service/pages` by their public paths: they hold no data, and a browser opens them before it has a key.
+
+Their scripts call the service like any other client.
+"""
+PUBLIC: Final = frozenset({"/healthz", "/readyz", "/capabilities", *PAGES})
 """Paths that require no credential: probes have none, capabilities are no secret, and pages hold no data."""
 
 # For every authenticated caller: the interface, and the public keys that sign programs. A tool of `/mcp` makes requests

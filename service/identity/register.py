@@ -11,6 +11,9 @@ from .caller import Scope
 
 TENANT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,126}$"
 TenantName = Annotated[str, Field(pattern=TENANT_PATTERN)]
+Weight = Annotated[float, Field(gt=0, le=1000)]
+InFlight = Annotated[int, Field(ge=0)]
+CpuS = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Record(BaseModel):
@@ -46,10 +49,10 @@ class KeyRecord(Record):
 class TenantRecord(Record):
     """The limits of a tenant: None is the default of the settings, 0 no limit; docs/identity.md describes them."""
 
-    weight: float = Field(default=1.0, gt=0, le=1000)
+    weight: Weight = 1.0
     shared: bool = False
-    in_flight: int | None = Field(default=None, ge=0)
-    cpu_s: float | None = Field(default=None, ge=0)
+    in_flight: InFlight | None = None
+    cpu_s: CpuS | None = None
 
 
 class Register(Record):

@@ -54,7 +54,6 @@ PublicKey = RSAKey | ECKey | OKPKey
 MAX_TOKEN_CHARACTERS: Final = 16 << 10
 MAX_LEFT_S: Final = 86_400
 """Most seconds until a token ends (RFC 7523, section 3, rule 4): a longer-lived one is a key that nobody can revoke."""
-_HOUR_S: Final = 3600
 _SUBJECT: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,2048}")
 """A valid `sub`: text without control characters; that of a GitHub workflow may have more than OpenID Connect's 255."""
 
@@ -145,24 +144,17 @@ def _signing_keys(document: Mapping[str, Any]) -> dict[str, PublicKey]:
     for entry in list(document["keys"])[:_MAX_KEYS] if isinstance(document.get("keys"), list) else []:
         if not isinstance(entry, dict) or not isinstance(entry.get("kid"), str) or entry.get("use", "sig") != "sig":
             continue
-        if entry.get("kty") not in ("RSA", "EC", "OKP"):
+        is_weak = entry.get("kty") == "RSA" and len(str(entry.get("n"))) * _BITS_A_CHARACTER < _MIN_RSA_BITS
+        if is_weak or entry.get("kty") not in ("RSA", "EC", "OKP"):
             continue
-        key = _usable(cast("dict[str, Any]", entry))
-        if key is not None:
-            keys[entry["kid"]] = key
+        # A broken key does not affect the others.
+        with suppress(*_UNUSABLE):
+            key = import_key(cast("dict[str, Any]", entry))
+            if isinstance(key, RSAKey | ECKey | OKPKey):
+                keys[entry["kid"]] = key
     if not keys:
         raise ValueError("the key set has no key that verifies signatures")
     return keys
-
-
-def _usable(entry: dict[str, Any]) -> PublicKey | None:
-    """The key of an entry; None for a broken or weak one, which does not affect the others of its set."""
-    if entry["kty"] == "RSA" and len(str(entry.get("n"))) * _BITS_A_CHARACTER < _MIN_RSA_BITS:
-        return None
-    with suppress(*_UNUSABLE):
-        key = import_key(entry)
-        return key if isinstance(key, RSAKey | ECKey | OKPKey) else None
-    return None
 
 
 class Tokens:
@@ -186,17 +178,25 @@ class Tokens:
             raise InvalidCredentialError("The token names no key of its issuer in `kid`.")
         try:
             claims = jwt.decode(token, key, algorithms=issuer.algorithms).claims
-            _registry(issuer).validate(claims)
+            jwt.JWTClaimsRegistry(
+                now=lambda: int(time.time()),
+                leeway=issuer.leeway_s,
+                iss={"essential": True, "value": issuer.issuer},
+                aud={"essential": True, "value": issuer.audience},
+                sub={"essential": True},
+                exp={"essential": True},
+            ).validate(claims)
         except ExpiredTokenError:
             raise ExpiredCredentialError("The token has expired; ask its issuer for another.") from None
         except JoseError as error:
             raise InvalidCredentialError(f"The token cannot be verified: {error.description or error.error}.") from None
-        _require_an_end(issuer, claims["exp"])
+        # By the local clock: the token's own time of issue proves nothing. `exp` may be an integer beyond any float.
+        if claims["exp"] > int(time.time()) + MAX_LEFT_S + issuer.leeway_s:
+            raise InvalidCredentialError(
+                f"The token ends more than {MAX_LEFT_S / 3600:g} h from now; ask its issuer for one that ends sooner."
+            )
         if not isinstance(claims["sub"], str) or not _SUBJECT.fullmatch(claims["sub"]):
             raise InvalidCredentialError("The claim sub of the token is malformed.")
-        return self._caller_of(issuer, claims)
-
-    def _caller_of(self, issuer: Issuer, claims: Mapping[str, Any]) -> Caller:
         rule = issuer.rule_for(claims)
         if rule is None:
             raise ForbiddenError(f"No rule of this service for {issuer.name} fits the claims of the token.")
@@ -219,25 +219,6 @@ def _peek(token: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
             "The token is not a JWT: its header and claims must be JSON objects in base64url."
         ) from None
     return cast("Mapping[str, Any]", header), cast("Mapping[str, Any]", claims)
-
-
-def _registry(issuer: Issuer) -> jwt.JWTClaimsRegistry:
-    return jwt.JWTClaimsRegistry(
-        now=lambda: int(time.time()),
-        leeway=issuer.leeway_s,
-        iss={"essential": True, "value": issuer.issuer},
-        aud={"essential": True, "value": issuer.audience},
-        sub={"essential": True},
-        exp={"essential": True},
-    )
-
-
-def _require_an_end(issuer: Issuer, exp: float) -> None:
-    # By the local clock: the token's own time of issue proves nothing. `exp` may be an integer beyond any float.
-    if exp > int(time.time()) + MAX_LEFT_S + issuer.leeway_s:
-        raise InvalidCredentialError(
-            f"The token ends more than {MAX_LEFT_S / _HOUR_S:g} h from now; ask its issuer for one that ends sooner."
-        )
 
 
 def _tenant(issuer: Issuer, rule: Rule, claims: Mapping[str, Any]) -> str:

@@ -35,6 +35,8 @@ CACHE_CORRUPT: Final = Counter(
     "an attempt with an invalid signature; a program that lacks one of its blobs.",
     ("kind",),
 )
+OF_A_FARM: Final = ("member", "claim", "result")
+"""The sealed records of a farm, by their kinds."""
 FARM_REFUSED: Final = Counter(
     "kiln_farm_refused_total", "Files of a farm without a valid signature of a worker.", ("kind",)
 )
@@ -53,7 +55,7 @@ for _cause in ("deadline", "memory", "file", "output"):
     SANDBOX_KILLS.labels(_cause)
 for _kind in ("blob", "record", "program", "answer", "crash", "attempt", "incomplete"):
     CACHE_CORRUPT.labels(_kind)
-for _kind in ("member", "claim", "result"):
+for _kind in OF_A_FARM:
     FARM_REFUSED.labels(_kind)
 
 
@@ -63,5 +65,10 @@ def count_cache(status: str, reason: str) -> None:
 
 
 def count_corrupt(kind: str) -> None:
-    """Count an invalid store entry: `blob`, `record`, `program`, `answer`, `crash`, `attempt` or `incomplete`."""
+    """Count an invalid store entry: `blob`, `record`, `program`, or `incomplete`."""
     CACHE_CORRUPT.labels(kind).inc()
+
+
+def count_refused(kind: str) -> None:
+    """Count a sealed record without a valid signature: `answer`, `crash`, `attempt`, or one of a farm."""
+    (FARM_REFUSED if kind in OF_A_FARM else CACHE_CORRUPT).labels(kind).inc()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from random import getrandbits
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 _W3C: Final = TraceContextTextMapPropagator()
 _HEADER: Final = "traceparent"
 _RANDOM_BITS: Final = (128, 64)
-_NEEDED: Final = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 _PROBES: Final = ("/healthz", "/readyz", "/metrics")
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 TELEMETRY: Final[TelemetryConfig] = {
@@ -78,31 +76,29 @@ def traced(headers: Mapping[str, str]) -> Generator[str]:
         context.detach(token)
 
 
-def record_spans() -> Callable[[], None]:
-    """Export the spans of this process as `OTEL_*` configures, which no fork survives; the function that stops it."""
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+@contextmanager
+def recorded(is_on: bool) -> Generator[None]:
+    """Export the spans of this process during the block, if `is_on`, as `OTEL_*` configures; no fork survives that.
 
+    UnavailableError when the exporter of traces is not installed or has no endpoint.
+    """
+    if not is_on:
+        yield
+        return
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ModuleNotFoundError as error:
+        raise UnavailableError(
+            f"KILN_TRACING needs {error.name}: run `pip install 'tensorkiln-server[tracing]'`."
+        ) from None
+    if not any(os.environ.get(name) for name in _ENDPOINTS):
+        raise UnavailableError("KILN_TRACING needs to know where traces go: set OTEL_EXPORTER_OTLP_ENDPOINT.")
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
-    return provider.shutdown
-
-
-def require_exporter() -> None:
-    """Raise UnavailableError when the exporter of traces is not installed or has no endpoint."""
-    missing = [name for name in _NEEDED if not _is_installed(name)]
-    if missing:
-        raise UnavailableError(
-            f"KILN_TRACING needs {' and '.join(missing)}: run `pip install 'tensorkiln-server[tracing]'`."
-        )
-    if not any(os.environ.get(name) for name in _ENDPOINTS):
-        raise UnavailableError("KILN_TRACING needs to know where traces go: set OTEL_EXPORTER_OTLP_ENDPOINT.")
-
-
-def _is_installed(name: str) -> bool:
     try:
-        return find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False
+        yield
+    finally:
+        provider.shutdown()

@@ -48,6 +48,12 @@ class Background:
         """Wait until all of them are done."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    async def end(self) -> None:
+        """Cancel all of them, and wait until they are done."""
+        for task in self._tasks:
+            task.cancel()
+        await self.settle()
+
 
 class Interruption(asyncio.Event):
     """An event that interrupts the running `before` blocks when it is set."""

@@ -18,6 +18,7 @@ from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.reply import CompileHeader
 from service.sandbox.sandbox import Sandbox
+from service.settings import Settings
 from service.store.evict import READINESS
 from service.store.location import FullStoreError, ObjectStore
 from service.store.records import Records
@@ -140,10 +141,7 @@ class Readiness:
         reader: Sandbox,
         compiler: Sandbox | None,
         store: ObjectStore,
-        records: Records,
-        *,
-        disk_floor_mib: int,
-        queue_age_s: float,
+        settings: Settings,
         oldest_s: Callable[[], float],
         lacks_workers: Callable[[], str] | None,
     ) -> None:
@@ -160,11 +158,12 @@ class Readiness:
             lack = lacks_workers() if lacks_workers is not None else ""
             return await here.failure() or (Failure(lack, lack) if lack else None)
 
-        stored = Check("store", StoreLook(records).look, EVERY_S)
+        stored = Check("store", StoreLook(Records(store)).look, EVERY_S)
         self._vital = (here, stored)
         canary = here if lacks_workers is None else Check("canary", there)
-        disk, queue = partial(_disk, store, disk_floor_mib), partial(_queue, oldest_s, queue_age_s)
-        self._checks = (canary, stored, Check("disk", disk), Check("queue", queue))
+        disk = Check("disk", partial(_disk, store, settings.disk_floor_mib))
+        queue = Check("queue", partial(_queue, oldest_s, settings.ready_queue_age_s))
+        self._checks = (canary, stored, disk, queue)
         assert tuple(check.name for check in self._checks) == CHECKS
 
     async def require_start(self, *, is_private: bool) -> None:

@@ -55,14 +55,6 @@ class _OfProcess(Collector):
             yield own
 
 
-def exposition(engine: Engine, place: int | None = None) -> bytes:
-    """All figures, in the text format of Prometheus, with the `place` of this process among several."""
-    registry = CollectorRegistry()
-    for figures in (REGISTRY, _Figures(engine)):
-        registry.register(figures if place is None else _OfProcess(figures, place))
-    return generate_latest(registry)
-
-
 @router.get(
     "/keys",
     summary="The public keys that sign programs",
@@ -124,4 +116,7 @@ async def metrics(request: Request, engine: EngineOf) -> Response:
 
     Of several workers one answers; the label `process` says which.
     """
-    return Response(exposition(engine, request.app.state.place), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+    registry, place = CollectorRegistry(), request.app.state.place
+    for figures in (REGISTRY, _Figures(engine)):
+        registry.register(figures if place is None else _OfProcess(figures, place))
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)

@@ -76,7 +76,7 @@ class InnerRequests:
         }
         unsent = [body]
         statuses: list[int] = []
-        answer, length = bytearray(), [0]
+        answer, length = bytearray(), 0
 
         async def receive() -> Message:
             if unsent:
@@ -85,21 +85,21 @@ class InnerRequests:
             return await outer.receive()
 
         async def send(message: Message) -> None:
+            nonlocal length
             if message["type"] == "http.response.start":
                 statuses.append(message["status"])
             elif message["type"] == "http.response.body":
-                part = message.get("body", b"")
-                length[0] += len(part)
-                if length[0] <= MOST_ANSWER_BYTES:
-                    answer.extend(part)
+                length += len(message.get("body", b""))
+                if length <= MOST_ANSWER_BYTES:
+                    answer.extend(message.get("body", b""))
 
         await outer.app(scope, receive, send)
-        if length[0] > MOST_ANSWER_BYTES:
+        if length > MOST_ANSWER_BYTES:
             raise LimitExceededError(
                 f"The answer to {method} {path} is too long to be read here; ask for it at that route.",
                 limit="answer_bytes",
                 maximum=MOST_ANSWER_BYTES,
-                actual=length[0],
+                actual=length,
             )
         if statuses not in ([200], [202]):
             raise error_from_problem(_problem(bytes(answer), statuses))

@@ -1,15 +1,18 @@
-"""GET / and /explore, for browsers"""
+"""GET / and /explore, and their files: static pages for browsers."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import JSONResponse
 
-from service.pages import EXPLORE, PATHS, START, page
+from service.identity.policy import EXPLORE, PAGES, START
 from tensorkiln.report.page import content_security_policy
 
 from .engine_of import Known, unchanged
@@ -39,6 +42,7 @@ def _directives(policy: str) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
+_TYPES: Final = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 SUMMARY: Final = "Tensor graphs in, compiled program specs out."
 LINKS: Final = {
     "explore": EXPLORE,
@@ -68,16 +72,23 @@ async def _file(request: Request, known: Known = None) -> Response:
     return await _answer(request.scope["path"], known)
 
 
-for _path in sorted(PATHS - {START}):
+for _path in sorted(PAGES.keys() - {START}):
     router.add_api_route(_path, _file, include_in_schema=False, response_model=None)
 
 
+@cache
+def _read(path: str) -> tuple[bytes, str]:
+    """The file at one of the public paths, and its media type."""
+    file = Path(__file__).parents[1] / "pages" / PAGES[path]
+    return file.read_bytes(), f"{_TYPES[file.suffix]}; charset=utf-8"
+
+
 async def _answer(path: str, known: str | None) -> Response:
-    found = await asyncio.to_thread(page, path)
+    content, media_type = await asyncio.to_thread(_read, path)
     headers = {
-        "ETag": found.etag,
+        "ETag": f'"{sha256(content).hexdigest()}"',
         "Cache-Control": "no-cache",
         "Content-Security-Policy": explore_policy() if path == EXPLORE else POLICY,
         "Referrer-Policy": "no-referrer",
     }
-    return unchanged(known, headers) or Response(found.content, headers=headers, media_type=found.media_type)
+    return unchanged(known, headers) or Response(content, headers=headers, media_type=media_type)

@@ -6,6 +6,7 @@ It never returns to the fork server.
 from __future__ import annotations
 
 import faulthandler
+import fcntl
 import gc
 import os
 import signal
@@ -177,17 +178,11 @@ def _confine(child: Child, threads: int) -> Executor | None:
 
 def _keep_only(channel: int, stderr: int) -> None:
     """Keep only: standard input from /dev/null, both outputs to `stderr`, and `channel` as descriptor 3."""
+    nowhere = os.open(os.devnull, os.O_RDONLY)
     # Clear of 0 to 3, so that no dup2 below closes what a later one needs.
-    channel, stderr = (_above(descriptor, 3) for descriptor in (channel, stderr))
-    nowhere = _above(os.open(os.devnull, os.O_RDONLY), 3)
+    channel, stderr, nowhere = (fcntl.fcntl(each, fcntl.F_DUPFD, _CHANNEL + 1) for each in (channel, stderr, nowhere))
     os.dup2(nowhere, 0)
     os.dup2(stderr, 1)
     os.dup2(stderr, 2)
     os.dup2(channel, _CHANNEL)
     os.closerange(_CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
-
-
-def _above(descriptor: int, floor: int) -> int:
-    while descriptor <= floor:
-        descriptor = os.dup(descriptor)
-    return descriptor

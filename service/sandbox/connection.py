@@ -68,11 +68,6 @@ class RunningTask:
     spending: Spending
     ended: asyncio.Future[Ended]
 
-    @property
-    def has_expired(self) -> bool:
-        """Whether its process was ended at its deadline."""
-        return self.ended.done() and not self.ended.exception() and self.ended.result().expired
-
 
 class Connection:
     """A connection to a fork server; `is_lost` once the server is gone, which fails all its running tasks."""

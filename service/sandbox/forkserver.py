@@ -72,7 +72,11 @@ class ForkServer:
                 # An earlier event may have closed this descriptor, and its number may be reused by now.
                 if self._selector.get_map().get(key.fd) is key:
                     key.data()
-            self._expire()
+            now = time.monotonic()
+            for running in self._running.values():
+                if running.deadline <= now and not running.is_expired:
+                    running.is_expired = True
+                    running.kill()
             if self._leftovers:
                 self._clean_up()
             elif self._later and (not (events or self._running) or time.monotonic() > self._quiet_by):
@@ -142,13 +146,6 @@ class ForkServer:
         if not forked.read_stderr():
             self._selector.unregister(forked.stderr)
 
-    def _expire(self) -> None:
-        now = time.monotonic()
-        for running in self._running.values():
-            if running.deadline <= now and not running.is_expired:
-                running.is_expired = True
-                running.kill()
-
     def _reap(self, forked: Forked) -> None:
         for descriptor in (forked.pidfd, forked.stderr):
             if descriptor in self._selector.get_map():
@@ -189,7 +186,9 @@ def main(arguments: Sequence[str]) -> None:
     # Imported objects are frozen by now, so collecting the garbage of the warm-ups is fast.
     with frozen_heap():
         for name, warm_up in warm_ups.items():
-            _call(name, warm_up, orders)
+            with _reporting_failure(name, orders):
+                warm_up()
+                _require_one_thread()
         gc.collect()
     scratch = Path(begin.scratch)
     forker, ready = probe.choose_confinement(scratch, tasks, Wall(begin.wall), begin.namespaces)
@@ -201,13 +200,6 @@ def _loaded(name: str, orders: socket.socket) -> WarmUp:
     """Import the function named `module:function`."""
     with _reporting_failure(name, orders):
         return resolve_name(name)
-
-
-def _call(name: str, warm_up: WarmUp, orders: socket.socket) -> None:
-    """Call a warm-up, which must leave no other thread."""
-    with _reporting_failure(name, orders):
-        warm_up()
-        _require_one_thread()
 
 
 def _require_one_thread() -> None:

@@ -45,8 +45,13 @@ def choose_confinement(
         shortcomings.append(f"a task can {', '.join(findings.escaped)}")
     level = Level.PROCESS if shortcomings else Level.LANDLOCK
     if level is Level.LANDLOCK:
-        level, shortcoming = _outer_level(wall, outside)
-        shortcomings += [shortcoming] if shortcoming else []
+        shared = [mine for mine in spawn.namespaces() if mine in outside]
+        if wall is not Wall.BWRAP:
+            shortcomings.append("the fork server has no wall of its own: KILN_ISOLATION=bwrap gives it one")
+        elif shared:
+            shortcomings.append(f"the fork server shares {', '.join(shared)} with the service")
+        else:
+            level = Level.EXTERNAL
     confinement = replace(forker.confinement, level=level)
     forker.confinement = confinement
     baseline_mib = forker.baseline_bytes // confine.MIB
@@ -58,15 +63,6 @@ def choose_confinement(
         *(("cgroup",) if cgroups is not None else ()),
     )
     return forker, Ready(baseline_mib, mechanisms, level.value, tuple(shortcomings))
-
-
-def _outer_level(wall: Wall, outside: tuple[str, ...]) -> tuple[Level, str | None]:
-    if wall is not Wall.BWRAP:
-        return Level.LANDLOCK, "the fork server has no wall of its own: KILN_ISOLATION=bwrap gives it one"
-    shared = [mine for mine in spawn.namespaces() if mine in outside]
-    if shared:
-        return Level.LANDLOCK, f"the fork server shares {', '.join(shared)} with the service"
-    return Level.EXTERNAL, None
 
 
 def _fault(findings: Findings | str) -> str:

@@ -184,8 +184,9 @@ class Sandbox:
         reading = asyncio.create_task(reply.read(reader))
         try:
             await asyncio.wait({reading, running.ended}, return_when=asyncio.FIRST_COMPLETED)
+            is_expired = running.ended.done() and not running.ended.exception() and running.ended.result().expired
             # After its deadline, something that it started may keep its socket open.
-            answer = None if running.has_expired and not reading.done() else await reading
+            answer = None if is_expired and not reading.done() else await reading
         except TooMuchOutput:
             return verdict.too_much_output(self.max_output_mib, reply.stage)
         except FrameError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache, partial
@@ -22,16 +21,16 @@ from service.http.memory import RequestMemory
 from service.http.openapi import document
 from service.identity.policy import DOCS_ASSETS, PUBLIC
 from service.observe.requests import Requests
-from service.observe.traces import TELEMETRY, record_spans
+from service.observe.traces import TELEMETRY, recorded
 from service.process.memory_limit import MemoryLimit
-from service.routes import about, artifacts, compile, jobs, mcp, pages, programs, questions, report
+from service.routes import about, compile, jobs, mcp, pages, programs, questions, report
 from service.settings import Settings
 from service.upkeep.upkeep import upkeep
 
 from .fork_servers import ForkServers
 from .listen import authenticator
 
-_ROUTES: Final = (compile, jobs, questions, programs, report, artifacts, about, mcp, pages)
+_ROUTES: Final = (compile, jobs, questions, programs, report, about, mcp, pages)
 """In the order of the OpenAPI document."""
 
 
@@ -47,18 +46,16 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
         engine = Engine(
             settings, reader, compiler, authentication.keyring, memory_limit, is_private=fork_servers.is_for_one
         )
-        stop_recording = record_spans() if settings.tracing else None
-        try:
-            app.state.capabilities = cache(partial(described, settings, await engine.start()))
-            if not fork_servers.is_for_one:
-                app.state.capabilities()
-            app.state.engine = engine
-            async with upkeep(settings):
-                yield
-        finally:
-            await engine.close()
-            if stop_recording is not None:
-                await asyncio.to_thread(stop_recording)
+        with recorded(settings.tracing):
+            try:
+                app.state.capabilities = cache(partial(described, settings, await engine.start()))
+                if not fork_servers.is_for_one:
+                    app.state.capabilities()
+                app.state.engine = engine
+                async with upkeep(settings):
+                    yield
+            finally:
+                await engine.close()
 
     app = FastAPIOffline(
         redoc_url=None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
+from collections.abc import Callable
 from typing import Final
 
 from service.process.interpreter import frozen_heap, load_fastapi, load_structlog
@@ -16,8 +17,6 @@ from .fork_servers import ForkServers
 
 FAILED: Final = 1
 """The exit status of a service that could not start."""
-_LAST_PORT: Final = 65_535
-_MOST_WORKERS: Final = 256
 
 
 def main() -> int:
@@ -73,10 +72,10 @@ def _arguments() -> argparse.Namespace:
         prog="python -m tensorkiln_server", description="Run the tensorkiln compile service."
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=_port, default=8080, help="port to listen on, 0 for any (default: %(default)s)")
+    parser.add_argument("--port", type=_within(0, 65_535), default=8080, help="port, 0 for any (default: %(default)s)")
     parser.add_argument("--uds", help="listen on this Unix socket instead")
     parser.add_argument(
-        "--workers", type=_count, default=1, help="processes that serve, over one store (default: %(default)s)"
+        "--workers", type=_within(1, 256), default=1, help="processes that serve, over one store (default: %(default)s)"
     )
     parser.add_argument("--handed-down", type=int, nargs=3, help=argparse.SUPPRESS)
     # For the program that starts the service for itself, and waits for it.
@@ -84,15 +83,10 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _count(text: str) -> int:
-    count = int(text)
-    if not 1 <= count <= _MOST_WORKERS:
-        raise argparse.ArgumentTypeError(f"{count} workers are not possible; there are 1 to {_MOST_WORKERS}")
-    return count
+def _within(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text} is not one of {least} to {most}")
+        return int(text)
 
-
-def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{port} is not a port; there are 0 to {_LAST_PORT}")
-    return port
+    return parse

@@ -39,42 +39,30 @@ class Listener:
 
 def listen(host: str, port: int, uds: str | None) -> Listener:
     """Bind `host`:`port` (0: any port), or the Unix socket `uds` for this user. UnavailableError when that fails."""
+    bound: socket.socket | None = None
     try:
-        return _unix(Path(uds)) if uds is not None else _tcp(host, port)
+        if uds is not None:
+            _remove_stale(Path(uds))
+            bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            mask = os.umask(0o177)
+            try:
+                bound.bind(uds)
+            finally:
+                os.umask(mask)
+            return Listener(bound, f"unix:{uds}", Path(uds))
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, kind, protocol)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        return Listener(bound, f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}")
     except OSError as error:
+        if bound is not None:
+            bound.close()
         where = uds if uds is not None else f"{host}:{port}"
         other = "another path with --uds" if uds is not None else "another address with --host and --port (0: any port)"
         raise UnavailableError(
             f"The service cannot listen on {where}: {error.strerror or error}; give it {other}."
         ) from None
-
-
-def _tcp(host: str, port: int) -> Listener:
-    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    bound = socket.socket(family, kind, protocol)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    _bind(bound, address)
-    shown = f"[{host}]" if ":" in host else host
-    return Listener(bound, f"http://{shown}:{bound.getsockname()[1]}")
-
-
-def _unix(path: Path) -> Listener:
-    _remove_stale(path)
-    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    mask = os.umask(0o177)
-    try:
-        _bind(bound, str(path))
-    finally:
-        os.umask(mask)
-    return Listener(bound, f"unix:{path}", path)
-
-
-def _bind(unbound: socket.socket, address: str | tuple[object, ...]) -> None:
-    try:
-        unbound.bind(address)
-    except OSError:
-        unbound.close()
-        raise
 
 
 def _remove_stale(path: Path) -> None:

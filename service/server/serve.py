@@ -18,7 +18,6 @@ from fastapi import FastAPI
 
 from service.http.connections import HEAD_BYTES, SAFE_HEADERS, connections
 from service.observe.log import configure_log
-from service.observe.traces import require_exporter
 from service.process.memory_limit import give_back_large_blocks
 from service.settings import Settings
 
@@ -92,8 +91,6 @@ def serve_as_worker(settings: Settings, begun: ForkServers, socket_of_all: int, 
 
 def _serve(settings: Settings, begun: ForkServers, listener: Listener, place: int | None = None) -> int:
     """Serve; `place` is the number of this process, if several accept at the same socket."""
-    if settings.tracing:
-        require_exporter()
     give_back_large_blocks()
     grace_s = settings.grace_s
     if grace_s < settings.answer_s:

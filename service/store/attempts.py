@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final, Self
@@ -42,30 +42,53 @@ class Crash:
 
 
 class Crashes(Background):
-    """Crashes in `records`, sealed by `notary`: records without a valid seal are ignored."""
+    """Attempts and crashes in `records`, sealed by `notary`: records without a valid seal are ignored."""
 
     def __init__(self, records: Records, notary: Notary) -> None:
         super().__init__()
         self.records = records
         self._notary = notary
+        self._leases = Leases()
+        self._claims = Claims(records)
+
+    async def begin(self, key: str) -> Attempt | Crash | None:
+        """A new attempt under `key`; the last crash if every place has one; None while others hold places."""
+        found: list[Crash] = []
+        for path in _paths(key):
+            attempt = Attempt(self, key, path, len(found) + 1)
+            standing = await self._claims.take(path, attempt.claim, partial(self._stands, key, path))
+            if standing is None:
+                return attempt
+            crash = self.read(key, standing)
+            if crash is not None:
+                found.append(crash)
+        return max(found, key=lambda crash: crash.at) if len(found) == MAX_CRASHES else None
+
+    async def _stands(self, key: str, path: str, record: Mapping[str, Any]) -> bool:
+        """Whether a place is taken: by a valid crash that is recent, or by a holder that is alive."""
+        if _HOLDER not in record:
+            return self.read(key, record) is not None
+        content = self._notary.opened("attempt", path, record)
+        if content is None or abs(clock.time() - content["at"]) > CLOCK_SKEW_S:
+            return False
+        holder = f"{path} {record[_HOLDER]}"
+        self._leases.heartbeat(holder, record["beat"])
+        return self._leases.is_alive(holder)
 
     def read(self, key: str, record: Mapping[str, Any]) -> Crash | None:
         """The crash in a record; None when its seal is not valid, or its time is REMEMBERED_S or more from now."""
+        if _HOLDER in record:
+            return None
         content = self._notary.opened("crash", key, record)
         crash = Crash(**content) if content is not None else None
         return crash if crash is not None and abs(clock.time() - crash.at) < REMEMBERED_S else None
 
     async def write(self, path: str, key: str, problem: Mapping[str, Any]) -> None:
-        await self.records.put(path, self._notary.sealed("crash", key, asdict(Crash(problem, clock.time()))))
+        await self.records.put(path, self._notary.sealed("crash", key, {"problem": problem}))
 
     def holding(self, path: str, holder: str, beat: int) -> dict[str, Any]:
         """The heartbeat with the number `beat` by which `holder` keeps the place at `path`."""
-        return self._notary.sealed("attempt", path, {"holder": holder, "beat": beat, "at": clock.time()})
-
-    def is_holding(self, path: str, record: Mapping[str, Any]) -> bool:
-        """Whether a record is a valid heartbeat for this place, at most CLOCK_SKEW_S from now."""
-        content = self._notary.opened("attempt", path, record)
-        return content is not None and abs(clock.time() - content["at"]) <= CLOCK_SKEW_S
+        return self._notary.sealed("attempt", path, {_HOLDER: holder, "beat": beat})
 
     def release(self, path: str) -> None:
         """Give a place back, in the background."""
@@ -74,46 +97,6 @@ class Crashes(Background):
     async def _remove(self, path: str) -> None:
         with suppress(UnavailableError):  # the lease ends anyway
             await self.records.delete(path)
-
-
-class Attempts:
-    """The attempts under `key`, and the leases of their holders."""
-
-    def __init__(self, crashes: Crashes, key: str) -> None:
-        self._crashes = crashes
-        self._key = key
-        self._leases = Leases()
-        self._claims = Claims(crashes.records)
-        self._has_met_others = False
-
-    async def begin(self) -> Attempt | Crash | None:
-        """A new attempt for the caller; the last crash if every place has one; None while others hold places."""
-        found: list[Crash] = []
-        for path in _paths(self._key):
-            attempt = Attempt(self._crashes, self._key, path, len(found) + 1)
-            # If other places were taken, this one is likely taken too: reading it first saves a write.
-            known = await self._crashes.records.get(path) if found or self._has_met_others else None
-            standing = await self._claims.take(path, attempt.claim, partial(self._stands, path), known)
-            if standing is None:
-                return attempt
-            crash = self._crash(standing)
-            if crash is not None:
-                found.append(crash)
-        self._has_met_others = True
-        return max(found, key=lambda crash: crash.at) if len(found) == MAX_CRASHES else None
-
-    def _crash(self, record: Mapping[str, Any]) -> Crash | None:
-        return self._crashes.read(self._key, record) if _HOLDER not in record else None
-
-    async def _stands(self, path: str, record: Mapping[str, Any]) -> bool:
-        """Whether a place is taken: by a valid crash that is recent, or by a holder that is alive."""
-        if _HOLDER not in record:
-            return self._crash(record) is not None
-        if not self._crashes.is_holding(path, record):
-            return False
-        holder = f"{path} {record[_HOLDER]}"
-        self._leases.heartbeat(holder, record["beat"])
-        return self._leases.is_alive(holder)
 
 
 class Attempt:

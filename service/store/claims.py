@@ -34,20 +34,18 @@ class Claims:
         path: str,
         mine: Callable[[], Record],
         stands: Callable[[Record], Awaitable[bool]],
-        known: Record | None = None,
     ) -> Record | None:
         """Claim `path` with the record of `mine`. None on success, otherwise the valid claim of another owner.
 
-        A claim that is not valid, by `stands`, is replaced; `known` was read before. UnavailableError when the store
-        accepts none.
+        A claim that is not valid, by `stands`, is replaced. UnavailableError when the store accepts none.
         """
         for _ in range(_TRIES):
-            if known is None and await self._records.create(path, mine()):
-                return None
-            found = known or await self._records.get(path)
-            known = None
+            # Read first: a read is cheaper than a write that fails.
+            found = await self._records.get(path)
             if found is None:
-                continue  # it was given back this moment, or damaged
+                if await self._records.create(path, mine()):
+                    return None
+                continue
             is_taken = await stands(found) or not await self._replace(path, found, mine)
             return found if is_taken else None
         raise UnavailableError("The store accepts no claim, and does not return the existing one.")

@@ -98,7 +98,9 @@ def _chosen(inventory: Inventory, bounds: Bounds, now: float) -> list[str]:
     held = inventory.size - sum(size for digest, size in sizes.items() if not users[digest] and digest not in programs)
     chosen: list[str] = []
     used = _last_used(inventory)
-    kept = {path for path, item in inventory.records.items() if now - item.used <= _kept_s(path)}
+    kept_s = {CRASHES: REMEMBERED_S, ENDED_FOLDER: ENDED_KEPT_S}  # whatever the bounds are
+    ages = {path: now - item.used for path, item in inventory.records.items()}
+    kept = {path for path, age in ages.items() for folder, s in kept_s.items() if path.startswith(folder) and age <= s}
     kept.update(path_of(program) for path in kept & inventory.answers.keys() for program in inventory.answers[path])
     for path, item in sorted(inventory.records.items(), key=lambda entry: (used[entry[0]], entry[0])):
         if path in kept:
@@ -124,13 +126,6 @@ def _last_used(inventory: Inventory) -> Mapping[str, float]:
             if program in used:
                 used[program] = max(used[program], math.nextafter(used[path], math.inf))
     return used
-
-
-def _kept_s(path: str) -> float:
-    """The age up to which a record is kept whatever the bounds are."""
-    if path.startswith(CRASHES):
-        return REMEMBERED_S
-    return ENDED_KEPT_S if path.startswith(ENDED_FOLDER) else -math.inf
 
 
 async def _withdraw(store: ObjectStore, right: Item) -> bool:

@@ -31,7 +31,6 @@ MAX_OF_TARGET: Final = 8
 
 # Entries of each record whose programs are looked up before the search ends.
 _MAX_LOOKS: Final = 4
-_LOCKS: Final = 64
 
 _log = structlog.get_logger()
 
@@ -68,11 +67,11 @@ def shown_salt(salt: str) -> str:
 class Nearest(Background):
     """The index in `records`. `is_there` says whether the program of an action digest is stored and believed."""
 
-    def __init__(self, records: Records, is_there: Callable[[str], Awaitable[bool]]) -> None:
+    def __init__(self, records: Records, is_there: Callable[[str], Awaitable[object]]) -> None:
         super().__init__()
         self._records = records
         self._is_there = is_there
-        self._locks = tuple(asyncio.Lock() for _ in range(_LOCKS))
+        self._lock = asyncio.Lock()
 
     def add(self, action: Action, scope: str) -> None:
         """Add `action`, which is stored, in the background: its answer does not wait. A failure is only logged."""
@@ -112,20 +111,17 @@ class Nearest(Background):
                 break
             gone.append(each.digest)
         if gone:
-            async with self._lock(path):
+            async with self._lock:
                 await forget(self._records, path, gone)
         return found
 
     async def _add(self, path: str, entry: _Entry, most: int) -> None:
-        async with self._lock(path):
+        async with self._lock:
             others = [each for each in await self._entries(path) if each.digest != entry.digest]
             await _put(self._records, path, [entry, *others][:most])
 
     async def _entries(self, path: str) -> tuple[_Entry, ...]:
         return entries_of(await self._records.get(path))
-
-    def _lock(self, path: str) -> asyncio.Lock:
-        return self._locks[int(path[-2:], 16) % _LOCKS]
 
 
 def entries_of(record: Mapping[str, Any] | None) -> tuple[_Entry, ...]:

@@ -64,10 +64,6 @@ class Programs:
         entry = await self._entry(digest)
         return None if entry is not None and entry.is_measured else entry
 
-    async def has(self, digest: str) -> bool:
-        """Whether there is an `entry` of an action digest."""
-        return await self.entry(digest) is not None
-
     async def find(self, action: Action, *, with_dumps: bool) -> Entry | Miss:
         """A complete entry of `action`, or why there is none."""
         entry = await self._entry(action.digest, action)

@@ -70,7 +70,13 @@ class Repeats:
         repeat = self._memory.get(key) or await self._stored(key)
         if repeat is None:
             return None
-        if not await self._is_true(repeat):
+        is_true = (
+            is_at_least(repeat.isolation, self._notary.isolation)
+            and all(map(self._notary.is_valid, repeat.keys))
+            and await self._blobs.holds(repeat.blobs)
+            and await self._records.in_use([path_of(program) for program in repeat.programs])
+        )
+        if not is_true:
             self._forget(key)
             return None
         self.remember(key, repeat)
@@ -105,14 +111,6 @@ class Repeats:
         record = self._notary.sealed("answer", key, said.model_dump(mode="json"))
         await self._records.put(_path(key), record)
         return record[SEAL]["key"]
-
-    async def _is_true(self, repeat: Repeat) -> bool:
-        return (
-            is_at_least(repeat.isolation, self._notary.isolation)
-            and all(map(self._notary.is_valid, repeat.keys))
-            and await self._blobs.holds(repeat.blobs)
-            and await self._records.in_use([path_of(program) for program in repeat.programs])
-        )
 
     async def _stored(self, key: str) -> Repeat | None:
         stored = await self._records.get(_path(key))

@@ -112,7 +112,7 @@ class Keyring:
             with self._exclusive():
                 newest = self._newest()
                 return newest if newest is not None and self._has_time(newest) else self._succeed(newest, OVERLAP_S)
-        except (UnavailableError, OSError) as error:
+        except UnavailableError as error:
             newest = self._newest()
             if newest is None:
                 raise
@@ -219,28 +219,32 @@ class Keyring:
     def _write(self, key: KeyFile) -> KeyFile:
         # Published first: no unpublished key ever signs, and a revocation reaches the services in any case.
         self._show(key)
-        try:
-            write_key(self._directory, key)
-        except OSError as error:
-            raise UnavailableError(f"The key cannot be written to {self._directory}: {error}.") from error
+        write_key(self._directory, key)
         self._looked_at = float("-inf")
         return key
 
     @contextmanager
     def _exclusive(self) -> Generator[None]:
-        try:
-            self._directory.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
-            descriptor = os.open(self._directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise UnavailableError(
-                f"There can be no keys in {self._directory} (KILN_KEYS, or KILN_HOME): {error}."
-            ) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with exclusive(self._directory, ".lock", "KILN_KEYS"):
             self._looked_at = float("-inf")
             yield
-        finally:
-            os.close(descriptor)
+
+
+@contextmanager
+def exclusive(directory: Path, lock: str, setting: str) -> Generator[None]:
+    """Hold the lock in a directory of keys, made with mode 0700, during the block.
+
+    UnavailableError when that fails or the block cannot write; it names the `setting`.
+    """
+    try:
+        directory.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+        with open(os.open(directory / lock, os.O_RDWR | os.O_CREAT, 0o600), "ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+    except OSError as error:
+        raise UnavailableError(
+            f"The directory {directory} ({setting}, or KILN_HOME) cannot be written to: {error}."
+        ) from error
 
 
 def _shown(key: KeyFile) -> KeyFile:

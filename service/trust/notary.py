@@ -10,22 +10,28 @@ from pydantic import TypeAdapter, ValidationError
 
 from service import clock
 from service.action import Action
-from service.observe.instruments import count_corrupt
+from service.observe.instruments import OF_A_FARM, count_corrupt, count_refused
 from tensorkiln.errors import UntrustedArtifactError
 from tensorkiln.trust import ActionRecord, RequestedAction, SignedRecord, signed_bytes, verify
 from tensorkiln.trust.encoding import canonical_json
+from tensorkiln.trust.verify import CLOCK_SKEW_S
 
 from .keyring import Keyring
 
-Sealed: TypeAlias = Literal["answer", "crash", "attempt"]
+Sealed: TypeAlias = Literal["answer", "crash", "attempt", "member", "claim", "result"]
+"""The kinds of sealed records. The last three are those of a farm."""
 
 _log = structlog.get_logger()
 # Reasons that depend on settings and keys: a service with others may trust the record.
 _MATTERS_OF_SETTINGS = frozenset({"unknown_key", "expired_key", "isolation"})
 _SEAL_DOMAIN = b"tensorkiln answer v1\0"
 SEAL: Final = "seal"
-_PLACES: Final[Mapping[Sealed, str]] = {"answer": "request", "crash": "crash", "attempt": "attempt"}
-"""The field that binds a sealed record of each kind to its place, so that a copy elsewhere is invalid."""
+_PLACES: Final[Mapping[Sealed, str]] = {"answer": "request"}
+"""The field that binds a sealed record to its place, so that a copy elsewhere is invalid; by default its kind."""
+_SIGNS_OF_LIFE: Final[frozenset[Sealed]] = frozenset({"member", "claim"})
+"""Records that are valid for CLOCK_SKEW_S seconds: nobody can write an old heartbeat again."""
+_MAX_REFUSED: Final = 1024
+_SEAL_CHARACTERS: Final = 200
 _KEY: Final = b',"signatures":'
 """Cannot occur inside a JSON string, where quotes are escaped."""
 _SIGNATURES: Final = TypeAdapter(tuple[SignedRecord | None, ...])
@@ -38,6 +44,7 @@ class Notary:
         self._keyring = keyring
         self._worker = worker
         self.isolation = isolation
+        self._refused: set[tuple[str, str]] = set()
 
     def sign(self, action: Action, program: str, artifacts: Collection[str], stages: Mapping[str, str]) -> SignedRecord:
         """Sign the record of one compile: the SHA-256 of its program, of its artifacts, and of its dumps by stage."""
@@ -99,36 +106,60 @@ class Notary:
         keys = self._keyring.public()
         verify(signed, keys, action=action, now=clock.time(), minimum_isolation=self.isolation)
 
-    def seal(self, content: Mapping[str, Any]) -> dict[str, str]:
-        """Sign `content` (JSON) as written by this service."""
-        key = self._keyring.signer()
-        return {"key": key.kid, "signature": key.sign(_SEAL_DOMAIN + canonical_json(content))}
-
     def sealed(self, kind: Sealed, place: str, content: Mapping[str, Any]) -> dict[str, Any]:
-        """`content` (JSON) as a sealed record for this place."""
-        return {**content, SEAL: self.seal({**content, _PLACES[kind]: place})}
+        """`content` (JSON) as a record that this service signs for this place, with the current time as `at`.
 
-    def opened(self, kind: Sealed, place: str, record: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The content of a sealed record; None unless it was sealed for this place by a key that is still valid."""
-        content = {name: value for name, value in record.items() if name != SEAL}
-        # What the record itself says about its place does not count.
-        if self.vouches({**content, _PLACES[kind]: place}, record.get(SEAL)):
+        UnavailableError when the key cannot be used.
+        """
+        stated = {**content, "at": clock.time()}
+        key = self._keyring.signer()
+        return {**stated, SEAL: {"key": key.kid, "signature": key.sign(_bound(kind, place, stated))}}
+
+    def opened(
+        self, kind: Sealed, place: str, record: Mapping[str, Any] | None, *, at_any_time: bool = False
+    ) -> dict[str, Any] | None:
+        """The content of a sealed record; None unless it was sealed for this place by a key that is still valid.
+
+        A heartbeat must be recent, except with `at_any_time`. A refused record is counted and logged, one of a farm,
+        which is read again and again, only once.
+        """
+        if record is None:
+            return None
+        content = self.unsealed(kind, place, record, None if at_any_time else clock.time())
+        if not isinstance(content, str):
             return content
-        count_corrupt(kind)
-        _log.error("a sealed record has no valid signature; it is made again", kind=kind)
+        met = place, repr(record.get(SEAL))[:_SEAL_CHARACTERS]
+        if kind not in OF_A_FARM or met not in self._refused:
+            if len(self._refused) >= _MAX_REFUSED:
+                self._refused.clear()
+            self._refused.add(met)
+            count_refused(kind)
+            _log.error("a sealed record is not verified", kind=kind, place=place, reason=content)
         return None
 
-    def vouches(self, content: Mapping[str, Any], seal: Any) -> bool:
-        """Whether `seal` is a signature of `content` by a key that is still valid. Both may be any JSON."""
+    def unsealed(self, kind: Sealed, place: str, record: Mapping[str, Any], now: float | None) -> dict[str, Any] | str:
+        """The content of a sealed record, or why it is not valid; a heartbeat has to be recent at the time `now`."""
+        content = {name: value for name, value in record.items() if name != SEAL}
+        if SEAL not in record:
+            return "unsigned"
         try:
-            key, signature = self._keyring.public().get(seal["key"]), str(seal["signature"])
-            return key is not None and key.has_signed(_SEAL_DOMAIN + canonical_json(content), signature)
+            key, signature = self._keyring.public().get(record[SEAL]["key"]), str(record[SEAL]["signature"])
+            is_signed = key is not None and key.has_signed(_bound(kind, place, content), signature)
         except (KeyError, TypeError, ValueError, RecursionError):  # no sealed content has infinities or is that deep
-            return False
+            is_signed = False
+        if not is_signed:
+            return "no valid signature by a key that is trusted"
+        is_old = now is not None and kind in _SIGNS_OF_LIFE and abs(now - content["at"]) > CLOCK_SKEW_S
+        return "too old, or clocks disagree" if is_old else content
 
     def is_valid(self, kid: str) -> bool:
         """Whether signatures by this key are trusted now."""
         return kid in self._keyring.public()
+
+
+def _bound(kind: Sealed, place: str, content: Mapping[str, Any]) -> bytes:
+    """What is signed. What the content itself says about its place does not count."""
+    return _SEAL_DOMAIN + canonical_json({**content, _PLACES.get(kind, kind): place})
 
 
 def matches(record: ActionRecord, action: Action) -> bool:

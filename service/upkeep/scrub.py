@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import math
-import re
 import sys
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -19,7 +17,7 @@ import structlog
 
 from service.identity.keyring import Keyring as Tenants
 from service.process.interpreter import end_process
-from service.settings import Settings, read_settings
+from service.settings import Hours, Mib, Settings, argument, read_settings
 from service.store.disk import Item
 from service.store.evict import Bounds, evict, remove, remove_unfinished, unfinished
 from service.store.inventory import (
@@ -42,9 +40,9 @@ from service.store.repeats import stated
 from service.trust.keyring import Keyring
 from service.trust.notary import SEAL, Notary
 from tensorkiln.errors import RequestError, UnavailableError
-from tensorkiln.limits import SHA256_PATTERN
 from tensorkiln.trust import LEVELS
 from tensorkiln.trust.keys import KeySet
+from tensorkiln.trust.record import Sha256
 
 from .purge import Mark, build_data, purge, tenant_data
 from .upkeep import bounds
@@ -71,7 +69,8 @@ async def fault_of(
         return "corrupt"
     for digest in needed:
         # The blob may have been written after the blobs were listed.
-        if digest not in present and not await _is_there(store, digest):
+        blob = None if digest in present else await read(store, f"{BLOBS}{digest[:2]}/{digest}")
+        if digest not in present and (blob is None or sha256(blob).hexdigest() != digest):
             return "incomplete"
     return None
 
@@ -84,11 +83,6 @@ def _is_trusted(path: str, record: Mapping[str, Any], notary: Notary) -> bool:
     said = stated(record)
     is_sealed = notary.opened("answer", path.rpartition("/")[2], record) is not None
     return is_sealed and (said is None or all(map(notary.is_valid, said.keys)))
-
-
-async def _is_there(store: ObjectStore, digest: str) -> bool:
-    content = await read(store, f"{BLOBS}{digest[:2]}/{digest}")
-    return content is not None and sha256(content).hexdigest() == digest
 
 
 async def require_signer(store: ObjectStore, keys: KeySet, directory: Path) -> None:
@@ -165,17 +159,14 @@ async def scrub(store: ObjectStore, notary: Notary, *, dry_run: bool = False, qu
     report.unfinished = unfinished(store)
     if not dry_run:
         for item in faulty:
-            if not item.path.startswith(OPEN_FOLDER):
-                await _remove(store, item, quarantine=quarantine)
+            if item.path.startswith(OPEN_FOLDER):
+                continue
+            if quarantine:
+                with explained("The store does not move damaged entries"), suppress(FileNotFoundError):
+                    await store.write(QUARANTINE + item.path, await store.read(item.path), durable=False)
+            await remove(store, item)
         remove_unfinished(report.unfinished)
     return report
-
-
-async def _remove(store: ObjectStore, item: Item, *, quarantine: bool) -> None:
-    if quarantine:
-        with explained("The store does not move damaged entries"), suppress(FileNotFoundError):
-            await store.write(QUARANTINE + item.path, await store.read(item.path), durable=False)
-    await remove(store, item)
 
 
 def main() -> int:
@@ -187,13 +178,13 @@ def main() -> int:
     parser.add_argument(
         "--lost-keys", action="store_true", help="run even if KILN_KEYS has none of the keys that signed the store"
     )
-    parser.add_argument("--max-mib", type=_mib, help="then evict down to this size (default: KILN_STORE_MAX_MIB)")
-    parser.add_argument("--max-age-h", type=_hours, help="and evict older entries (default: KILN_STORE_MAX_AGE_H)")
+    parser.add_argument("--max-mib", type=argument(Mib), help="then evict down to this (default: KILN_STORE_MAX_MIB)")
+    parser.add_argument("--max-age-h", type=argument(Hours), help="and what is older (default: KILN_STORE_MAX_AGE_H)")
     purged = parser.add_mutually_exclusive_group()
     purged.add_argument(
         "--purge-build",
         metavar="BUILD_ID",
-        type=_build_id,
+        type=argument(Sha256),
         help="then delete all entries of this build of the compiler",
     )
     purged.add_argument("--purge-tenant", metavar="NAME", help="then delete all entries of this tenant")
@@ -235,24 +226,6 @@ async def _run(arguments: argparse.Namespace, settings: Settings, limits: Bounds
     if limits is not None and not arguments.dry_run:
         answer["evicted"] = asdict(await evict(store, limits))
     return answer
-
-
-def _mib(text: str) -> int:
-    if int(text) < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
-    return int(text)
-
-
-def _hours(text: str) -> float:
-    if not 0 <= float(text) < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of hours")
-    return float(text)
-
-
-def _build_id(text: str) -> str:
-    if re.fullmatch(SHA256_PATTERN, text) is None:
-        raise argparse.ArgumentTypeError("a build is named by 64 hexadecimal digits, as in /capabilities")
-    return text
 
 
 if __name__ == "__main__":

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Final
 
 import structlog
 
-from service.process.periodic import periodically
+from service.process.periodic import Background, periodically
 from service.settings import Settings
 from service.store.evict import Bounds, abandoned, evict, remove_unfinished, unfinished
 from service.store.location import open_store
@@ -43,10 +43,9 @@ async def upkeep(settings: Settings) -> AsyncGenerator[None]:
             _log.info("the store was maintained", **asdict(evicted), unfinished=len(files), signs=signs)
 
     every_s = UNBOUNDED_EVERY_S if limits is None else EVERY_S
-    task = asyncio.create_task(periodically("keep up the store", every_s, once, at_once=limits is not None))
+    keeping = Background()
+    keeping.see_to(periodically("keep up the store", every_s, once, at_once=limits is not None))
     try:
         yield
     finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await keeping.end()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from os import getpid
 from typing import Any, Final
 
@@ -16,11 +15,11 @@ from service.action import Action
 from service.engine.farm.engine import LOOK_EVERY_S
 from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.roster import Role, Roster
-from service.engine.farm.statements import Statements
 from service.engine.local import LocalEngine
 from service.engine.order import Made, OnProgress, Order, Wanted
 from service.lease import BEAT_S, LEASE_S, send_heartbeats
 from service.observe.traces import continuing
+from service.process.periodic import Background
 from service.readiness.readiness import Canary, Check, StoreLook
 from service.sandbox.connection import Spending
 from service.sandbox.control import Limits
@@ -64,7 +63,7 @@ class Heartbeat:
         self._registered_at = float("-inf")
         self._canary = Check("canary", Canary(sandbox).look)
         self._role: Role | None = None
-        self._running: list[asyncio.Task[None]] = []
+        self._running = Background()
         self._idle = asyncio.Event()
         self._idle.set()
         self._changed = asyncio.Event()
@@ -72,12 +71,11 @@ class Heartbeat:
 
     async def start(self) -> None:
         await self._try()
-        self._running = [asyncio.create_task(each) for each in (self._register(), self._try_again())]
+        self._running.see_to(self._register())
+        self._running.see_to(self._try_again())
 
     async def close(self) -> None:
-        for each in self._running:
-            each.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        await self._running.end()
         await self._canary.close()
         role, self._role = self._role, None
         if role is not None:
@@ -144,10 +142,9 @@ class Bench:
         self._notary = Notary(keyring, settings.worker, "process")
         self._programs = Programs(records, self._blobs, self._notary)
         self._crashes = Crashes(records, self._notary)
-        statements = Statements(self._notary)
-        self._ledger = Ledger(records, statements)
+        self._ledger = Ledger(records, self._notary)
         self._name = f"{settings.worker}.{getpid()}.{clock.token_hex(4)}"
-        roster = Roster(store, records, statements)
+        roster = Roster(store, records, self._notary)
         self._heartbeat = Heartbeat(sandbox, roster, self._name, settings.concurrency)
         self.is_ready = self._heartbeat.is_ready
 
@@ -260,13 +257,9 @@ class Bench:
         if error is not None and not isinstance(error, TensorkilnError):
             raise error
         cpu_s = cost.seconds if is_known else max(cost.seconds, cost.run_s)
-        about = Result(self._name, news, cost.run_s, cpu_s)
-        if error is not None:
-            await self._ledger.finish(task, replace(about, problem=error.to_problem()))
-            return error.code
-        made = making.result()
-        await self._ledger.finish(task, replace(about, attempts=made.attempts))
-        return "done"
+        problem = error.to_problem() if error is not None else None
+        await self._ledger.finish(task, Result(self._name, news, cost.run_s, cpu_s, problem))
+        return error.code if error is not None else "done"
 
     async def _make(self, task: Task, action: Action, cost: Spending, on_progress: OnProgress) -> Made:
         if not task.replaces:

@@ -71,7 +71,7 @@ def test_a_worker_says_which_setting_it_cannot_read(tmp_path: Path) -> None:
     ("variable", "value", "reason"),
     [
         ("KILN_REQUIRE_ISOLATION", "external", "external"),
-        ("KILN_KEYS", "file/keys", "There can be no keys"),
+        ("KILN_KEYS", "file/keys", "cannot be written to"),
         ("KILN_STORE", "file/store", "store"),
     ],
 )

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-import service.pages
-from service.pages import EXPLORE, PATHS, START
+import service
+from service.identity.policy import EXPLORE, PAGES, START
 from service.routes.pages import LINKS, POLICY, explore_policy
 from tensorkiln.report.page import content_security_policy
 from tests.identity.guarded import Guarded, refusal
 from tests.service.server import Server
 
 pytestmark = pytest.mark.xdist_group("pages")
-FOLDER = Path(service.pages.__file__).parent
+FOLDER = Path(service.__file__).parent / "pages"
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 MARKUP = re.compile(
     r"\b(innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval|new Function|setAttribute\(.on|srcdoc|javascript:"
@@ -58,7 +58,7 @@ def test_every_link_of_the_root_is_a_route(open_service: Server) -> None:
     assert statuses == dict.fromkeys(LINKS.values(), 200) | {"/compile": 405}
 
 
-@pytest.mark.parametrize("path", sorted(PATHS))
+@pytest.mark.parametrize("path", sorted(PAGES))
 def test_a_file_has_the_strict_policy(open_service: Server, path: str) -> None:
     answer = open_service.http.get(path, headers=HTML)
     assert answer.status_code == 200
@@ -84,7 +84,7 @@ def test_a_page_has_no_script_or_style_of_its_own_and_loads_files_that_are_there
             for each in ("src", "href"):
                 stated = attributes.get(each) or ""
                 if stated and tag in ("script", "link") and not stated.startswith("data:"):
-                    assert stated in PATHS
+                    assert stated in PAGES
 
 
 def test_scripts_make_text_of_what_they_are_told_and_keep_no_key() -> None:
@@ -103,7 +103,7 @@ def test_scripts_make_text_of_what_they_are_told_and_keep_no_key() -> None:
 
 def test_a_guarded_service_shows_its_pages_and_nothing_else(tmp_path: Path) -> None:
     with Guarded(tmp_path) as guarded:
-        for path in PATHS:
+        for path in PAGES:
             assert guarded.http.get(path, headers=HTML).status_code == 200
         assert refusal(guarded.send(None, "GET", "/programs/" + "0" * 64)) == (401, "auth.missing")
         assert refusal(guarded.send(None, "GET", "/pages/../settings")) == (401, "auth.missing")

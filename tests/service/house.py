@@ -66,7 +66,7 @@ def bodies_in(store: ObjectStore) -> Bodies:
 def compiles_by(engine: CompileEngine, lane: FairLane, home: Path, records: Records, programs: Programs) -> Compiles:
     """Compiles of the tenants of this home by an engine, which have turns in a lane."""
     keyring = Keyring(home / "identity")
-    tenancy, nearest = Tenancy(keyring, records, ""), Nearest(records, programs.has)
+    tenancy, nearest = Tenancy(keyring, records, ""), Nearest(records, programs.entry)
     return Compiles(engine, Turns(lane, keyring.tenant), tenancy, programs, nearest, Tunings(tenancy, programs))
 
 

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import pytest
 
-from service.routes.artifacts import parse_range
+from service.routes.programs import parse_range
 from tensorkiln.report.page import content_security_policy
 from tests.report.test_report import data_of
 from tests.service.bodies import compile_body, encoded, graph

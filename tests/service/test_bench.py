@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from service.engine.farm.ledger import Ledger, State, Task
-from service.engine.farm.statements import Statements
 from service.engine.order import Made
 from service.sandbox import spawn
 from service.settings import Settings
@@ -29,7 +28,7 @@ from tests.trust.stores import action
 
 def ledger_of(settings: Settings) -> Ledger:
     notary = Notary(Keyring(settings.keys_directory), "service", "process")
-    return Ledger(Records(open_store(settings.store_location)), Statements(notary))
+    return Ledger(Records(open_store(settings.store_location)), notary)
 
 
 async def test_an_order_of_another_build_comes_to_an_error_that_stays(tmp_path: Path) -> None:

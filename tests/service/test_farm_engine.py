@@ -14,9 +14,8 @@ import pytest
 
 from service import clock
 from service.engine.farm.engine import MAX_ATTEMPTS, FarmEngine, Pending
-from service.engine.farm.ledger import Ledger, Result, State, Task
+from service.engine.farm.ledger import Ledger, Result, State, Task, generation
 from service.engine.farm.roster import Role, Roster
-from service.engine.farm.statements import Statements, generation
 from service.engine.order import Made, OnProgress, Order, Wanted
 from service.fairness.lane import Bounds, FairLane
 from service.fairness.queue_time import begin_queue_time
@@ -96,20 +95,20 @@ async def in_rig(
     believing = Notary(Keyring(home / keys), "service", level)
     signing = Notary(Keyring(home / "keys"), "worker", "process")
     engine = FarmEngine(
-        ledger(records, Statements(believing)),
-        Roster(store, records, Statements(believing)),
+        ledger(records, believing),
+        Roster(store, records, believing),
         Programs(records, blobs, believing),
         blobs,
         deadline_s=5,
         is_near=True,
     )
-    roster, living = Roster(store, records, Statements(signing)), None
+    roster, living = Roster(store, records, signing), None
     if signs is not None:
         await roster.register(signs, "one", 1)
         living = asyncio.create_task(periodically("sign", BEAT_S, partial(roster.register, signs, "one", 1)))
     await engine.start()
     try:
-        ledger_of_worker = Ledger(records, Statements(signing))
+        ledger_of_worker = Ledger(records, signing)
         yield Rig(engine, ledger_of_worker, blobs, Programs(records, blobs, signing), store, records, contents)
     finally:
         if living is not None:
@@ -162,7 +161,7 @@ async def test_a_graph_that_is_gone_is_there_again_for_the_next_attempt(rig: Rig
         again = await rig.attempt(ticket, 2)
     assert graph in rig.contents.objects
     await rig.makes(again)
-    assert (await asyncio.wait_for(waiting, 20)).attempts == 2
+    assert (await asyncio.wait_for(waiting, 20)).program == b"program"
 
 
 async def test_a_store_that_does_not_forget_takes_nothing_from_the_answer(tmp_path: Path) -> None:

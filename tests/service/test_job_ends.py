@@ -93,7 +93,11 @@ async def test_an_error_that_cannot_be_written_is_replaced_by_one_that_can(tmp_p
             "infra.lost_worker",
             3,
         ),
-        (Told(UnavailableError("It is not taken.", details={"attempts": 1})), "infra.unavailable", MAX_ATTEMPTS),
+        (
+            Told(UnavailableError("It is not taken."), news={"stage": "load", "target": 0}),
+            "infra.unavailable",
+            MAX_ATTEMPTS,
+        ),
     ],
     ids=["given up by some part of the service", "cannot be told of", "loses workers", "compiles in vain"],
 )

@@ -71,7 +71,7 @@ def test_a_setting_that_does_not_do_is_named_in_one_line(home: Path, command: tu
     [
         ("KILN_STORE", "s4://bucket", ["KILN_STORE"]),
         ("KILN_STORE", "{home}/file/store", ["KILN_STORE", "Not a directory"]),
-        ("KILN_KEYS", "{home}/file", ["KILN_KEYS", "There can be no keys in"]),
+        ("KILN_KEYS", "{home}/file", ["KILN_KEYS", "cannot be written to"]),
         ("KILN_KEYS", "{home}/damaged", ["damaged/x.jwk"]),
         ("KILN_IDENTITY", "{home}/file", ["KILN_IDENTITY", "Not a directory"]),
         ("KILN_REQUIRE_ISOLATION", "external", ["KILN_REQUIRE_ISOLATION", "KILN_ISOLATION=bwrap"]),

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 from obstore.store import LocalStore
 
-from service.engine.farm.statements import generation
+from service.engine.farm.ledger import generation
 from service.store.evict import Bounds, evict
 from service.store.inventory import items, take_inventory
 from service.store.location import open_store

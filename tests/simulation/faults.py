@@ -39,7 +39,7 @@ def claim_without_a_lease() -> Generator[None]:
 def result_of_another_build() -> Generator[None]:
     """A worker of another build accepts orders as if it had the requested build."""
     with ExitStack() as stack:
-        for module in ("service.engine.farm.statements", "service.engine.farm.roster", "service.worker.bench"):
+        for module in ("service.engine.farm.ledger", "service.worker.bench"):
             stack.enter_context(patch(f"{module}.build", lambda: Build(BUILDS[0], {})))
         yield
 

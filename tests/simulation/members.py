@@ -11,7 +11,6 @@ from service.action import Action
 from service.engine.farm.engine import FarmEngine
 from service.engine.farm.ledger import Ledger
 from service.engine.farm.roster import Roster
-from service.engine.farm.statements import Statements
 from service.engine.job_work import JobWork
 from service.engine.jobs import Jobs
 from service.engine.order import OnProgress, Order, Wanted
@@ -58,10 +57,9 @@ class Service:
         records, self._blobs = Records(store), Blobs(store)
         notary = Notary(KEYS, "service", REQUIRED)
         self._programs = Programs(records, self._blobs, notary)
-        statements = Statements(notary)
         self._farm = FarmEngine(
-            Ledger(records, statements),
-            Roster(store, records, statements),
+            Ledger(records, notary),
+            Roster(store, records, notary),
             self._programs,
             self._blobs,
             deadline_s=_DEADLINE_S,

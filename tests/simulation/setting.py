@@ -15,8 +15,7 @@ from tensorkiln.compiler_build import Build
 from .process import current
 
 _ASK_FOR_BUILD: Final = (
-    "service.engine.farm.statements",
-    "service.engine.farm.roster",
+    "service.engine.farm.ledger",
     "service.engine.local",
     "service.worker.bench",
 )

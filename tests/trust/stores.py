@@ -14,7 +14,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from service.action import Action
-from service.store.attempts import Attempt, Attempts, Crashes
+from service.store.attempts import Attempt, Crashes
 from service.store.blobs import Blobs
 from service.store.evict import GRACE_S
 from service.store.location import ObjectStore, open_store
@@ -43,7 +43,7 @@ class Stocked:
         notary = Notary(Keyring(root.parent / "keys"), "here", "process")
         records, blobs = Records(store), Blobs(store)
         programs, repeats = Programs(records, blobs, notary), Repeats(records, blobs, "epoch", 0, notary)
-        nearest = Nearest(records, programs.has)
+        nearest = Nearest(records, programs.entry)
         return Stocked(root, store, notary, records, blobs, programs, repeats, nearest)
 
     async def save(self, number: int, size: int = 1000, shared: bytes = b"shared") -> Action:
@@ -58,7 +58,7 @@ class Stocked:
 
     async def crash(self, key: str, told: Mapping[str, Any]) -> None:
         """Have a compile of the action with this key crash, which is told so."""
-        attempt = await Attempts(Crashes(self.records, self.notary), key).begin()
+        attempt = await Crashes(self.records, self.notary).begin(key)
         assert isinstance(attempt, Attempt)
         async with attempt:
             await attempt.crash(problem(told))

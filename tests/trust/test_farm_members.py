@@ -13,13 +13,14 @@ import pytest
 from prometheus_client import REGISTRY
 
 from service.clock import Clock
+from service.engine.farm.ledger import generation
 from service.engine.farm.roster import Role, Roster
-from service.engine.farm.statements import FRESH_S, Statements, generation
 from service.lease import LEASE_S
 from service.store.location import ObjectStore, open_store
 from service.store.records import Records
 from service.trust.keyring import Keyring, write_key
 from service.trust.notary import Notary
+from tensorkiln.trust.verify import CLOCK_SKEW_S
 from tests.clocks import HandClock, LateClock, by
 from tests.trust.forgery import fresh_key
 
@@ -43,8 +44,8 @@ class Farm:
 
     def member(self, keys: str = "keys", behind_s: float = 0.0, clock: Clock | None = None) -> Roster:
         """Somebody with the keys of a directory, whose clock may be behind, or another."""
-        statements = Statements(Notary(Keyring(self.home / keys), "", "process"))
-        return by(clock or LateClock(behind_s, self.clock), Roster(self.store, Records(self.store), statements))
+        notary = Notary(Keyring(self.home / keys), "", "process")
+        return by(clock or LateClock(behind_s, self.clock), Roster(self.store, Records(self.store), notary))
 
     def path(self, name: str = "one") -> Path:
         return self.home / "store" / "members" / generation() / f"worker.{name}"
@@ -90,7 +91,7 @@ def seals(strange: Any) -> Forge:
     return lambda farm: Records(farm.store).put(f"members/{generation()}/worker.one", strange)
 
 
-OF_ANOTHER_KEY, LONG_AGO = signed(keys="others"), signed(behind_s=FRESH_S + 10)
+OF_ANOTHER_KEY, LONG_AGO = signed(keys="others"), signed(behind_s=CLOCK_SKEW_S + 10)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ OF_ANOTHER_KEY, LONG_AGO = signed(keys="others"), signed(behind_s=FRESH_S + 10)
         signed_with_a_key_that_has_ended,
         of_another_name,
         LONG_AGO,
-        signed(behind_s=-FRESH_S - 10),
+        signed(behind_s=-CLOCK_SKEW_S - 10),
         seals({"seal": "x"}),
         seals({"seal": {"key": ["x"], "signature": 1}}),
         seals({"seal": {"key": "x"}, "at": float("nan")}),
@@ -133,10 +134,10 @@ GONE = "no worker of the farm is alive"
 @pytest.mark.parametrize(
     ("sign", "ago_s", "told", "count"),
     [
-        (signed(), FRESH_S + 10, GONE, 0),
-        (signed("unfit"), FRESH_S + 10, GONE, 0),
+        (signed(), CLOCK_SKEW_S + 10, GONE, 0),
+        (signed("unfit"), CLOCK_SKEW_S + 10, GONE, 0),
         (LONG_AGO, 0.0, "clocks", 1),
-        (OF_ANOTHER_KEY, FRESH_S + 10, "KILN_KEYS", 1),
+        (OF_ANOTHER_KEY, CLOCK_SKEW_S + 10, "KILN_KEYS", 1),
     ],
     ids=["gone before a service came", "and unfit", "an old sign in a new file", "a forged sign in an old file"],
 )
@@ -154,8 +155,8 @@ async def test_a_worker_that_went_is_gone_and_what_is_no_sign_is_refused_however
 
 
 async def test_a_service_whose_clock_is_ahead_says_so_of_workers_that_sign_still(farm: Farm) -> None:
-    before, worker = refused(), farm.member(behind_s=FRESH_S + 10)
-    farm.clock.at += FRESH_S + 10
+    before, worker = refused(), farm.member(behind_s=CLOCK_SKEW_S + 10)
+    farm.clock.at += CLOCK_SKEW_S + 10
     await worker.register("worker", "one")
     assert await farm.workers() == 0
     await asyncio.sleep(0.02)  # until its file has another time

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.farm.ledger import Ledger, Result, State, Task
-from service.engine.farm.statements import FRESH_S, Statements, generation
+from service.engine.farm.ledger import Ledger, Result, State, Task, generation
 from service.store.evict import ORDER_LEFT_S, abandoned
 from service.store.location import ObjectStore, open_store
 from service.store.programs import Entry
@@ -19,6 +18,7 @@ from service.store.records import Records
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from tensorkiln.errors import DiagnosticError, UnavailableError
+from tensorkiln.trust.verify import CLOCK_SKEW_S
 from tests.clocks import LateClock, by
 from tests.trust.stores import Stocked, action, age
 
@@ -48,7 +48,7 @@ class Ledgers:
 
     def of(self, keys: str, behind_s: float = 0.0) -> Ledger:
         notary = Notary(Keyring(self.home / keys), "", "process")
-        return by(LateClock(behind_s), Ledger(self.records, Statements(notary)))
+        return by(LateClock(behind_s), Ledger(self.records, notary))
 
     async def copy(self, source: str, target: str) -> None:
         content = await self.records.get(source)
@@ -126,16 +126,16 @@ async def test_statements_of_strangers_about_an_order_are_ignored(tmp_path: Path
 
 async def test_a_sign_of_life_is_good_for_minutes(tmp_path: Path) -> None:
     ledgers, task = Ledgers(tmp_path), order()
-    await ledgers.of("keys", behind_s=FRESH_S + 10).beat(task, State("one", 1))
+    await ledgers.of("keys", behind_s=CLOCK_SKEW_S + 10).beat(task, State("one", 1))
     assert await ledgers.service.state(task) is None
-    await ledgers.of("keys", behind_s=FRESH_S + 10).finish(task, Result("one", problem=REFUSED))
+    await ledgers.of("keys", behind_s=CLOCK_SKEW_S + 10).finish(task, Result("one", problem=REFUSED))
     assert await ledgers.service.result(task) is not None
 
 
 async def test_an_old_order_is_free_once_it_is_offered_again(tmp_path: Path) -> None:
     ledgers, task = Ledgers(tmp_path), order()
     await ledgers.service.open(task)
-    assert await ledgers.of("keys", behind_s=FRESH_S + 10).claim(task, "dead")
+    assert await ledgers.of("keys", behind_s=CLOCK_SKEW_S + 10).claim(task, "dead")
     assert await ledgers.service.worker(task) == "dead"
     assert await ledgers.service.state(task) is None
     assert not await ledgers.worker.claim(task, "one")
@@ -166,7 +166,7 @@ async def test_of_workers_that_end_at_once_one_has_made_the_program(stocked: Sto
 
 
 async def test_an_order_that_nobody_touches_for_a_day_is_removed(stocked: Stocked, tmp_path: Path) -> None:
-    ledger = Ledger(stocked.records, Statements(stocked.notary))
+    ledger = Ledger(stocked.records, stocked.notary)
     await ledger.open(order())
     (file,) = (path for path in tmp_path.glob("**/farm/*/open/*") if path.is_file())
     age(file, ORDER_LEFT_S - 60)

@@ -13,7 +13,6 @@ import pytest
 
 from service import clock
 from service.engine.farm.ledger import Ledger, Result, State, Task
-from service.engine.farm.statements import Statements
 from service.engine.order import Made
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
@@ -36,7 +35,7 @@ class Scene:
         self.news = news
         notary = Notary(Keyring(home / "others"), "", "process")
         self.records = rig.records
-        self.stranger = Ledger(self.records, Statements(notary))
+        self.stranger = Ledger(self.records, notary)
 
     def content(self, what: str) -> bytes:
         return self.rig.contents.objects[path(what, self.ticket)][0]

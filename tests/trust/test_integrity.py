@@ -61,7 +61,7 @@ asyncio.run(main())
 
 
 def test_killed_writers_leave_nothing_partial(forked: Forked, stocked: Stocked, tmp_path: Path) -> None:
-    stocked.notary.seal({})
+    stocked.notary.sealed("answer", "", {})
     (tmp_path / "writer.py").write_text(WRITER)
     for programs in (1, 60, 200):
         process = forked.start("writer", str(stocked.root), cwd=tmp_path, env=os.environ, stderr=2)

@@ -18,7 +18,7 @@ from service.identity.caller import EVERYTHING, Caller
 from service.identity.keyring import Keyring
 from service.identity.register import TenantRecord
 from service.identity.tenancy import Access, salt_of
-from service.store.attempts import Attempt, Attempts, Crashes
+from service.store.attempts import Attempt, Crashes
 from service.store.evict import Bounds, evict
 from service.store.programs import Entry
 from service.store.repeats import Repeat
@@ -217,7 +217,7 @@ async def test_running_jobs_survive_a_purge(home: Home) -> None:
     open_order = {"action": wanted.components}
     await stocked.records.put("farm/service/open/1", open_order)
     await Access(stocked.records).grant(who, [body])
-    attempt = await Attempts(Crashes(stocked.records, stocked.notary), wanted.digest).begin()
+    attempt = await Crashes(stocked.records, stocked.notary).begin(wanted.digest)
     assert isinstance(attempt, Attempt)
     home.age("blobs")
     before = home.snapshot()

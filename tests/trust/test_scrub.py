@@ -272,8 +272,7 @@ async def test_a_scrub_removes_what_nobody_believes_and_what_nobody_can_read(sto
     paths = await write(stocked)
     sealed: dict[str, Any] = {"answer": DIGEST, "isolation": "process"}
     key = "a" * 64
-    seal = stocked.notary.seal({**sealed, "request": key})
-    await stocked.records.put(f"requests/aa/{key}", {**sealed, "seal": seal})
+    await stocked.records.put(f"requests/aa/{key}", stocked.notary.sealed("answer", key, sealed))
     assert await stocked.repeats.find(key) is None
     report = await scrub(stocked.store, stocked.notary)
     assert report.corrupt == [f"requests/aa/{key}"]

@@ -120,7 +120,7 @@ def test_a_missing_store_is_neither_made_nor_clean(scrub: Ran, tmp_path: Path, a
     [
         *(("--max-mib", value, "--max-mib") for value in ("-5", "nan", "0.5", "")),
         *(("--max-age-h", value, "--max-age-h") for value in ("-1", "-0.001", "nan", "inf", "1e999", "x")),
-        ("--purge-build", "ab", "64 hexadecimal digits"),
+        ("--purge-build", "ab", "64 lower-case hexadecimal digits"),
         ("--store", "/dev/null/store", "cannot be opened"),
     ],
 )

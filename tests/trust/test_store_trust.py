@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from service.store.attempts import Attempt, Attempts, Crashes
+from service.store.attempts import Attempt, Crashes
 from service.store.programs import Miss
 from service.store.repeats import Repeat, Repeats
 from service.trust.keyring import KeyFile, Keyring
@@ -98,7 +98,7 @@ async def test_a_crash_that_is_not_sealed_is_told_as_one(stocked: Stocked, tmp_p
     others = Crashes(stocked.records, Notary(Keyring(tmp_path / "other"), "there", "process"))
     crashes, answers = counted("crash"), counted("answer")
     with capture_logs() as logs:
-        again = await Attempts(others, "key").begin()
+        again = await others.begin("key")
     assert isinstance(again, Attempt)
     assert again.number == 1
     assert (counted("crash"), counted("answer")) == (crashes + 1, answers)

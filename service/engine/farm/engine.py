@@ -18,7 +18,7 @@ from service.engine.order import Made, OnProgress, Order, Wanted
 from service.fairness.queue_time import queue_time
 from service.lease import BEAT_S, LEASE_S, Lease
 from service.observe.traces import traceparent
-from service.process.periodic import periodically
+from service.process.periodic import Background, periodically
 from service.store.blobs import Blobs
 from service.store.programs import Entry, Miss, Programs
 from tensorkiln.errors import LostWorkerError, UnavailableError, UntrustedArtifactError, error_from_problem
@@ -128,14 +128,11 @@ class FarmEngine:
         self._is_registered = False
         self._check_at = self._restore_at = 0.0
         self._checked_at = clock.monotonic()
-        self._watching: list[asyncio.Task[None]] = []
+        self._watching = Background()
 
     async def start(self) -> None:
-        loops = (
-            ("watch its orders", self._look_every_s, self._watch),
-            ("read the heartbeats of the farm", BEAT_S, self._update_roster),
-        )
-        self._watching = [asyncio.create_task(periodically(*each, at_once=True)) for each in loops]
+        self._watching.see_to(periodically("watch its orders", self._look_every_s, self._watch, at_once=True))
+        self._watching.see_to(periodically("read the farm's heartbeats", BEAT_S, self._update_roster, at_once=True))
 
     async def make(self, order: Order, on_progress: OnProgress) -> Made:
         """See `CompileEngine.make`. An attempt whose worker is lost is repeated, MAX_ATTEMPTS times in all."""
@@ -162,12 +159,12 @@ class FarmEngine:
                 on_progress({"stage": "retry", "attempt": task.attempt})
                 await self._offer_again(pending)
             pending.charge(result)
-            return await self._outcome(order, result, task.attempt)
+            return await self._outcome(order, result)
         finally:
             await asyncio.shield(self._forget(pending))
 
-    async def _outcome(self, order: Order, result: Result | None, attempt: int) -> Made:
-        """The program of the result of this attempt, the last one. Raises its error, if it is one.
+    async def _outcome(self, order: Order, result: Result | None) -> Made:
+        """The program of the result of the last attempt. Raises its error, if it is one.
 
         UnavailableError when the program is not in the store, UntrustedArtifactError when it is not trusted here.
         """
@@ -186,7 +183,7 @@ class FarmEngine:
         if isinstance(found, Miss):
             raise error
         entry, program = found
-        return Made(program, entry, None, attempt + result.attempts - 1)
+        return Made(program, entry, None)
 
     async def _find(self, wanted: Wanted) -> tuple[Entry, bytes] | Miss:
         until = clock.monotonic() + _KEY_PATIENCE_S
@@ -195,15 +192,16 @@ class FarmEngine:
             doubt = await self._programs.doubt(wanted.action) if isinstance(found, Miss) else None
             if doubt is None:
                 return found
-            if doubt.details["reason"] != "unknown_key" or clock.monotonic() > until:
-                raise _unlike(doubt)
+            if (reason := doubt.details["reason"]) != "unknown_key" or clock.monotonic() > until:
+                # A retry by the same workers would not change that.
+                setting = "KILN_REQUIRE_ISOLATION" if reason == "isolation" else "KILN_KEYS"
+                what = f"{doubt.message} Services and workers of a farm need the same {setting}."
+                raise UntrustedArtifactError(what, details=doubt.details)
             await asyncio.sleep(_PAUSE_S)
 
     async def close(self) -> None:
         """Stop watching. Workers go on, and store what they compile."""
-        for task in self._watching:
-            task.cancel()
-        await asyncio.gather(*self._watching, return_exceptions=True)
+        await self._watching.end()
 
     async def _forget(self, pending: Pending) -> None:
         """Remove an order that has ended or was cancelled. If the store fails, its upkeep removes the order later."""
@@ -324,14 +322,6 @@ class FarmEngine:
             await self._roster.deregister("service", self._owner)
         self._is_registered = bool(self._pending)
         await self._roster.refresh()
-
-
-def _unlike(doubt: UntrustedArtifactError) -> UntrustedArtifactError:
-    """The error of an order whose program is not trusted here. A retry by the same workers would not change that."""
-    setting = "KILN_REQUIRE_ISOLATION" if doubt.details["reason"] == "isolation" else "KILN_KEYS"
-    return UntrustedArtifactError(
-        f"{doubt.message} Services and workers of a farm need the same {setting}.", details=doubt.details
-    )
 
 
 def _given_up(reason: str) -> Result:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
@@ -19,15 +20,22 @@ from service.lease import LEASE_S
 from service.store.claims import Claims
 from service.store.evict import ORDERS_FOLDER
 from service.store.records import Records
+from service.trust.notary import Notary
+from tensorkiln.compiler_build import build
 from tensorkiln.errors import InfrastructureError, error_from_problem
 from tensorkiln.trust.encoding import canonical_json
-
-from .statements import Statements, generation
 
 Stated: TypeAlias = Literal["claim", "result"]
 
 _FOLDERS: Final[Mapping[Stated, str]] = {"claim": "claims", "result": "done"}
 _MOST: Final = 100_000
+_PROTOCOL: Final = 7
+"""The version of what services and workers write for each other. Members with another version ignore it."""
+
+
+def generation() -> str:
+    """The compiler's build and the protocol: workers of another generation do not see its orders."""
+    return f"{build().build_id[:16]}.{_PROTOCOL}"
 
 
 def new_id(owner: str) -> str:
@@ -71,15 +79,13 @@ class State:
 class Result:
     """How an attempt ended: with a `problem` document, or with a program in the store.
 
-    `run_s` is the time of the compile and `cpu_s` its processor time, both in seconds, even if it failed. `attempts`
-    counts how often the worker started the compile.
+    `run_s` is the time of the compile and `cpu_s` its processor time, both in seconds, even if it failed.
     """
 
     worker: str
     news: Sequence[Mapping[str, Any]] = ()
     run_s: float = 0.0
     cpu_s: float = 0.0
-    attempts: int = 1
     problem: Mapping[str, Any] | None = None
 
     @property
@@ -91,9 +97,9 @@ class Result:
 class Ledger:
     """The orders in a store, by id: those of services and workers with this build and protocol."""
 
-    def __init__(self, records: Records, statements: Statements) -> None:
+    def __init__(self, records: Records, notary: Notary) -> None:
         self._records = records
-        self._statements = statements
+        self._notary = notary
         self._claims = Claims(records)
         # When a claim was last verified.
         self._believed_at: dict[str, float] = {}
@@ -145,11 +151,9 @@ class Ledger:
         """Claim the task for `worker`; whether that succeeded. A file without a valid signature is not a claim."""
 
         async def stands(found: Mapping[str, Any]) -> bool:
-            return self._believed("claim", task, found, at_any_time=True) is not None
+            return self._notary.opened("claim", _place("claim", task), found, at_any_time=True) is not None
 
-        def mine() -> dict[str, Any]:
-            return self._statements.signed("claim", _about(task), asdict(State(worker)))
-
+        mine = partial(self._sealed, "claim", task, State(worker))
         return await self._claims.take(_path("claims", task.id), mine, stands) is None
 
     async def worker(self, task: Task) -> str:
@@ -188,26 +192,22 @@ class Ledger:
         return Result(**content) if content is not None else None
 
     async def _put(self, kind: Stated, task: Task, stated: State | Result) -> None:
-        signed = self._statements.signed(kind, _about(task), asdict(stated))
-        await self._records.put(_path(_FOLDERS[kind], task.id), signed)
+        await self._records.put(_path(_FOLDERS[kind], task.id), self._sealed(kind, task, stated))
+
+    def _sealed(self, kind: Stated, task: Task, stated: State | Result) -> dict[str, Any]:
+        return self._notary.sealed(kind, _place(kind, task), asdict(stated))
 
     async def _stated(self, kind: Stated, task: Task, *, at_any_time: bool = False) -> dict[str, Any] | None:
         record = await self._records.get(_path(_FOLDERS[kind], task.id))
-        return self._believed(kind, task, record, at_any_time=at_any_time)
-
-    def _believed(
-        self, kind: Stated, task: Task, record: Mapping[str, Any] | None, *, at_any_time: bool
-    ) -> dict[str, Any] | None:
-        path = _path(_FOLDERS[kind], task.id)
-        content = self._statements.believed(kind, _about(task), path, record, at_any_time=at_any_time)
+        content = self._notary.opened(kind, _place(kind, task), record, at_any_time=at_any_time)
         if content is not None:
             del content["at"]
         return content
 
 
-def _about(task: Task) -> dict[str, Any]:
-    """The subject of a statement: the whole order with its attempt, so that a changed order has no statements."""
-    return {"order": task.digest}
+def _place(kind: Stated, task: Task) -> str:
+    """The place that a statement is sealed for: with the whole order and its attempt, which nobody can change then."""
+    return f"{_path(_FOLDERS[kind], task.id)} {task.digest}"
 
 
 def _path(what: str, name: str = "") -> str:

@@ -10,14 +10,16 @@ import asyncio
 import math
 from typing import Final, Literal, TypeAlias
 
+from service import clock
 from service.lease import Leases
 from service.store.evict import MEMBERS_FOLDER
 from service.store.inventory import items
 from service.store.location import ObjectStore
 from service.store.records import Records
-from tensorkiln.compiler_build import build
+from service.trust.notary import Notary
+from tensorkiln.trust.verify import CLOCK_SKEW_S
 
-from .statements import Statements, generation
+from .ledger import generation
 
 Role: TypeAlias = Literal["worker", "unfit", "service"]
 """`worker` is a worker that compiles, `unfit` a worker whose canary fails, `service` a service with orders."""
@@ -29,10 +31,10 @@ _LEAST: Final = 2
 class Roster:
     """The members with the same build of the compiler as this process: others get no orders from here."""
 
-    def __init__(self, store: ObjectStore, records: Records, statements: Statements) -> None:
+    def __init__(self, store: ObjectStore, records: Records, notary: Notary) -> None:
         self._store = store
         self._records = records
-        self._statements = statements
+        self._notary = notary
         self._folder = f"{MEMBERS_FOLDER}{generation()}/"
         self._written: dict[str, float] = {}
         self._leases = Leases()
@@ -47,7 +49,7 @@ class Roster:
         path = self._path(role, name)
         content = {"number": self._made, "role": role, "places": places}
         if role != "service":
-            content = self._statements.signed("member", _about(path), content)
+            content = self._notary.sealed("member", path, content)
         await self._records.put(path, content)
 
     async def deregister(self, role: Role, name: str) -> None:
@@ -68,11 +70,13 @@ class Roster:
             self._leases.renew(path)
             self._members[path] = "service", 0
             return
-        record, about = await self._records.get(path), _about(path)
-        # An old file is a leftover at first sight. If it is rewritten, its worker is alive with a wrong clock.
-        if path not in self._written and self._statements.has_lived("member", about, record, written):
-            return
-        stated = self._statements.believed("member", about, path, record)
+        record = await self._records.get(path)
+        if path not in self._written and record is not None:
+            left = self._notary.unsealed("member", path, record, written)
+            # An old file is a leftover at first sight. If it is rewritten, its worker is alive with a wrong clock.
+            if isinstance(left, dict) and clock.time() - left["at"] > CLOCK_SKEW_S:
+                return
+        stated = self._notary.opened("member", path, record)
         if stated is None:
             if path not in self._members:
                 self._unbelieved.add(path)
@@ -116,7 +120,3 @@ class Roster:
     def _path(self, role: Role, name: str) -> str:
         """The path of a member. A worker has one file in both roles, so that it never counts in both."""
         return f"{self._folder}{'service' if role == 'service' else 'worker'}.{name}"
-
-
-def _about(path: str) -> dict[str, str]:
-    return {"build": build().build_id, "member": path}

@@ -19,13 +19,11 @@ TARGET = "cpu"
 
 def ping(request: Message, outlet: Outlet) -> Message:
     """Return the request's header."""
-    del outlet
     return Message(request.header)
 
 
 def canary(request: Message, outlet: Outlet) -> Message:
     """The header has the fields of a `Victim`; the answer's header has those of a `Findings`."""
-    del outlet
     asked = request.header
     victim = Victim(Path(asked["planted"]), asked["pid"], asked["file_bytes"], asked["memory_bytes"])
     return Message(asdict(make_attempts(victim)))
@@ -33,7 +31,6 @@ def canary(request: Message, outlet: Outlet) -> Message:
 
 def trial(request: Message, outlet: Outlet) -> Message:
     """Compile a small fixed graph and return the answer of the task `compile`."""
-    del request
     from passes.warm_up import graph
 
     body = json.dumps({"graph": json.loads(graph().to_json()), "target": TARGET}).encode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -27,7 +27,7 @@ MOST_FIELDS: Final = 64
 """Most fields of an object in a request: objects of the contract have less than half as many, except vars_metadata."""
 
 OF_COMPILE: Final = (("graph", "target"), ("options",))
-"""The required and the optional fields of a compile request."""
+"""The required fields of a compile request, first the source of its graph, and the optional ones."""
 OF_VALIDATE: Final = (("graph",), ())
 """The same of a validation request."""
 MODULE: Final = "stablehlo"
@@ -46,25 +46,22 @@ _FORMS: Final = ("artifact", "text")
 """The forms of a module."""
 
 
-def parse_envelope(body: bytes, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
+def parse_envelope(body: bytes, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
     """The fields of a body; RequestError when one is missing or unknown."""
     return check_fields(parse_object(body), required, optional)
 
 
-def check_fields(fields: Any, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
+def check_fields(fields: Any, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
     """`fields` itself; RequestError when it is not an object, or one of its fields is missing or unknown."""
     if not isinstance(fields, dict):
         raise RequestError("The request is not a JSON object.")
-    source = next((name for name in required if name in _SOURCES), None)
-    if source is not None:
-        given = [name for name in _SOURCES[source] if name in fields]
-        if len(given) > 1:
-            stated = " and ".join(given)
-            raise RequestError(f"The body has {stated}; it takes one of them.", pointers=[f"/{given[-1]}"])
-        if given and given[0] != "graph":
-            required = [given[0] if name == source else name for name in required]
-            others = [name for name in optional if name not in (DIMS, SHAPES)]
-            optional = [*others, *((DIMS, SHAPES) if given[0] == MODULE else ())]
+    given = [name for name in _SOURCES.get(required[0], ()) if name in fields]
+    if len(given) > 1:
+        raise RequestError(f"The body has {' and '.join(given)}; it takes one of them.", pointers=[f"/{given[-1]}"])
+    if given and given[0] != "graph":
+        required = [given[0], *required[1:]]
+        others = [name for name in optional if name not in (DIMS, SHAPES)]
+        optional = [*others, *((DIMS, SHAPES) if given[0] == MODULE else ())]
     missing = [name for name in required if name not in fields]
     if missing:
         raise RequestError(f"The body lacks {', '.join(missing)}.", pointers=[f"/{name}" for name in missing])
