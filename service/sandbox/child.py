@@ -40,8 +40,8 @@ _UNCOLLECTED: Final = frozenset({"prepare", "render", "split", "translate", "val
 _THREADED: Final = frozenset({"compile"})
 """Tasks with a pool of threads. The others have one thread."""
 _MOST_THREADS: Final = 8
-_THREAD_BYTES: Final = confine.STACK_BYTES + 2 * 64 * confine.MIB
-"""Address space of a thread: its stack, and memory that the C library reserves for its allocations (mallopt(3))."""
+_THREAD_BYTES: Final = confine.STACK_BYTES + 64 * confine.MIB
+"""Address space of a thread: its stack, and an arena that the C library reserves for its allocations (mallopt(3))."""
 
 
 def pool_threads(kind: str) -> int:
