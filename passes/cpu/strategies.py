@@ -14,9 +14,9 @@ from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True, version=6),
-    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=12),
+    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=13),
     contraction.NAME: Strategy(
-        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=12
+        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=13
     ),
     winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise, version=2),
     transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise, version=4),
