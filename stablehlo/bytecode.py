@@ -21,10 +21,10 @@ class BytecodeError(ValueError):
 
 
 def without_attributes_of(dialect: str, bytecode: bytes) -> bytes:
-    """The module with each attribute of the dialect replaced by an empty list. BytecodeError if it is damaged.
+    """The module with each attribute of the dialect replaced by an empty list, or by 0 if it has only two bytes.
 
     Attributes are stored in a table and referenced by number. The list is stored as text, padded with spaces to the
-    attribute's size.
+    attribute's size. BytecodeError if the module is damaged.
     """
     changed = bytearray(bytecode)
     sections = _sections(bytecode)
@@ -46,17 +46,17 @@ def without_attributes_of(dialect: str, bytecode: bytes) -> bytes:
             if place + size > sections[_ATTRIBUTES].stop:
                 raise BytecodeError("an attribute reaches beyond their table")
             if owner == own:
-                changed[place : place + size] = _empty_list(size)
+                changed[place : place + size] = _neutral(size)
                 changed[at:after] = _spelled(size << 1, after - at)
             place, at = place + size, after
         seen += count
     return bytes(changed)
 
 
-def _empty_list(size: int) -> bytes:
-    if size < 3:
-        raise BytecodeError("an attribute has no room for a list")
-    return b"[]".ljust(size - 1) + b"\0"
+def _neutral(size: int) -> bytes:
+    if size < 2:
+        raise BytecodeError("an attribute has no room for another")
+    return (b"0" if size == 2 else b"[]").ljust(size - 1) + b"\0"
 
 
 def _sections(data: bytes) -> dict[int, range]:

@@ -23,7 +23,8 @@ from .contraction import subscripts
 from .conversion import convert
 from .folding import folded
 from .op import Op
-from .regions import single_operation
+from .regions import is_second_argument, single_operation
+from .scattering import scatter
 from .table import Translator
 from .value import Host, Known, Pair, Real, Value
 
@@ -167,6 +168,13 @@ def _reduce(op: Op) -> Sequence[Value]:
     return [Pair(x.real.sum(axes) + initial.real, x.imag.sum(axes) + initial.imag)]
 
 
+def _scatter(op: Op) -> Value | Sequence[Value]:
+    region = op.region(0)
+    if not is_second_argument(region) and single_operation(region) != "stablehlo.add":
+        op.fail("complex numbers can only be scattered as they are, or added")
+    return by_parts(scatter)(op)
+
+
 OPERATORS: Final[dict[str, Translator]] = {
     "stablehlo.abs": _absolute,
     "stablehlo.cbrt": _unary(functions.cbrt),
@@ -185,6 +193,7 @@ OPERATORS: Final[dict[str, Translator]] = {
     "stablehlo.power": _binary(functions.power),
     "stablehlo.reduce": _reduce,
     "stablehlo.rsqrt": _unary(functions.rsqrt),
+    "stablehlo.scatter": _scatter,
     "stablehlo.sign": _unary(arithmetic.sign),
     "stablehlo.sine": _unary(functions.sin),
     "stablehlo.sqrt": _unary(functions.sqrt),

@@ -12,6 +12,7 @@ from tensorkiln import build
 from tensorkiln.build import Tensor
 from tensorkiln.expr import free_symbols
 
+from .lapack import TARGETS as LAPACK
 from .loops import computed_loop
 from .op import Op
 from .running import dynamic_reduce_window
@@ -105,6 +106,8 @@ def _custom_call(op: Op) -> Sequence[Value]:
         return ()
     if target == "stablehlo.dynamic_reduce_window":
         return [dynamic_reduce_window(op)]
+    if target in LAPACK:
+        return LAPACK[target](op)
     shown = "".join(char if char.isprintable() else "?" for char in target)[:64]
     op.fail(f"the custom call {shown!r} is not supported; it is code of another program")
 

@@ -31,7 +31,8 @@ _COMBINED: Final = {
 _OF_BOOLS_ALONE: Final = frozenset({"stablehlo.and", "stablehlo.or"})
 
 
-def _scatter(op: Op) -> Value:
+def scatter(op: Op) -> Value:
+    """Write or combine windows of updates. UnsupportedGraphError for a region that is neither, and not unique."""
     if op.result_count != 1:
         op.fail(f"a scatter into {op.result_count} tensors at once is not supported; scatter into each")
     x, indices, updates = op.tensors()
@@ -171,5 +172,5 @@ def _written_in_place(op: Op, x: Tensor, update: Tensor, begins: dict[int, Dim |
 
 OPERATORS: Final[dict[str, Translator]] = {
     "stablehlo.dynamic_update_slice": _dynamic_update_slice,
-    "stablehlo.scatter": _scatter,
+    "stablehlo.scatter": scatter,
 }

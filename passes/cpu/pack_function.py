@@ -80,7 +80,7 @@ def pack(
     """
     forms, inner = len(source.forms), source.inner_tables
     layout = "x".join(map(str, panels.layout))
-    transposes = source.is_transposed and source.dtype.itemsize >= WORD_BITS // 8
+    transposes = source.is_transposed and panels.together == 1
     how = "transposed" if transposes else f"{forms}_{inner}"
     skips = source.dtype.itemsize == panels.masked == 1 and source.step == SKIPS
     how += "_skipping" * skips
@@ -111,6 +111,7 @@ class _PackFunction:
         self.word = ir.IntegerType.get_signless(WORD_BITS)
         # LLVM makes a branch of each element that no load can mask.
         self.is_narrow = source.itemsize < panels.masked
+        self.is_wide = source.itemsize >= WORD_BITS // 8
 
     def define(self, transposes: bool) -> None:
         """Copy vectors of inner elements, or transpose squares where outer elements are contiguous."""
@@ -157,7 +158,8 @@ class _PackFunction:
     def _square(self, part: ir.Value, is_in: ir.Value, index: IndexEmitter) -> None:
         """Copy as many outer as inner elements: load along the outer ones, and transpose in registers.
 
-        `is_in` has the lanes whose outer elements follow the first contiguously; the caller ensures that all do.
+        Narrow elements are widened before that: a register holds a whole row then. `is_in` has the lanes whose outer
+        elements follow the first contiguously; the caller ensures that all do.
         """
         lanes, element = self.lanes, stored_type(self.source)
         kind = ir.VectorType.get([lanes], element)
@@ -171,11 +173,16 @@ class _PackFunction:
             nearest = expr.minimum(place, expr.sub(entries, 1))
             offset = arith.index_cast(ir.IndexType.get(), self._part(self.inner_tables[0], nearest, named))
             here = named.inside({"offset": offset})
-            mask = arith.andi(is_in, vector.BroadcastOp(flags, is_entry).result)
             view = strided_view(self.memory, expr.add(symbol("part"), symbol("offset")), (lanes,), (1,), here)
-            rows.append(vector.MaskedLoadOp(kind, view, [here(0)], mask, zero).result)
+            if self.is_wide:
+                mask = arith.andi(is_in, vector.BroadcastOp(flags, is_entry).result)
+                rows.append(vector.MaskedLoadOp(kind, view, [here(0)], mask, zero).result)
+                continue
+            loaded = arith.select(is_entry, vector.LoadOp(kind, view, [here(0)]).result, zero)
+            rows.append(self._packed([loaded]))
         for number, row in enumerate(transposed(rows)):
-            self._store([row], expr.add(symbol("square"), number), index)
+            packed = self._packed([row]) if self.is_wide else row
+            self._store_packed(packed, expr.add(symbol("square"), number), index)
 
     def _vector(self, parts: Sequence[ir.Value], index: IndexEmitter) -> ir.Value:
         lanes, element = self.lanes, stored_type(self.source)
@@ -189,12 +196,15 @@ class _PackFunction:
 
     def _store(self, loaded: Sequence[ir.Value], outer: Dim, index: IndexEmitter) -> None:
         """Store a vector of inner elements, or those of several outer ones together."""
+        self._store_packed(self._packed(loaded), outer, index)
+
+    def _store_packed(self, packed: ir.Value, outer: Dim, index: IndexEmitter) -> None:
         outer_stride, tile, panel = self.panels.layout
         quotient, lane = index.space.divide(symbol("place"), tile)
         lane = expr.floordiv(lane, self.lanes // self.panels.lanes)
         at = expr.add(expr.mul(outer, outer_stride), expr.mul(quotient, panel), lane)
         target = strided_view(self.packed, at, (self.panels.lanes,), (1,), index)
-        vector.StoreOp(self._packed(loaded), target, [index(0)])
+        vector.StoreOp(packed, target, [index(0)])
 
     def _packed(self, loaded: Sequence[ir.Value]) -> ir.Value:
         """A vector of elements as they are packed."""

@@ -7,6 +7,7 @@ import pytest
 
 from dialect.mlir import ir
 from tensorkiln.build import Builder, transpose
+from tensorkiln.dtypes import DType
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
 from tests import checked
@@ -58,7 +59,30 @@ def test_contiguous_operands_are_packed_by_copies() -> None:
     assert "transposed" not in packs(product("float32", 64, 64, 64, left=False, right=False), "cpu:x86-64-v4")
 
 
-def test_elements_of_less_than_a_word_are_gathered() -> None:
+def widened(dtype: str, rows: int, columns: int, depth: int) -> Graph:
+    """A product with a matrix of narrow elements that is stored transposed, as weights of PyTorch are."""
+    b = Builder("product")
+    x, y = b.input("float32", (rows, depth)), b.input(dtype, (columns, depth))
+    return output(b, x @ transpose(y).cast("float32"))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "uint8"])
+def test_narrow_elements_are_widened_and_shuffled(dtype: str, target: str) -> None:
+    lanes = LANES[target]
+    text = packs(widened(dtype, 64, 64, 64), target)
+    check_ir(
+        text,
+        f"""
+        // CHECK: func.func private @pack_{dtype}_float32_{{{{.*}}}}_transposed_{lanes}
+        // CHECK-COUNT-{lanes}: vector.load {{{{.*}}}}vector<{lanes}xi{8 if dtype == "uint8" else 16}>
+        // CHECK-COUNT-{lanes * (lanes.bit_length() - 1)}: vector.shuffle {{{{.*}}}}vector<{lanes}xf32>
+        // CHECK-COUNT-{lanes}: vector.store
+        """,
+    )
+
+
+def test_elements_that_are_packed_as_pairs_are_gathered() -> None:
     assert "transposed" not in packs(product("int8", 64, 64, 64, left=False, right=True), "cpu:x86-64-v4")
 
 
@@ -90,6 +114,17 @@ def test_products_of_transposed_matrices_are_exact_in_their_memory(
     x, y = draw(dtype, (rows, depth)), draw(dtype, (depth, columns))
     arrays = (np.ascontiguousarray(x.T) if left else x, np.ascontiguousarray(y.T) if right else y)
     np.testing.assert_array_equal(checked.run(compiled(graph), *arrays)[0], x @ y)
+
+
+@pytest.mark.parametrize("target", ["cpu:native", "cpu:x86-64-v2", "cpu:x86-64-v3"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "uint8"])
+def test_products_of_narrow_transposed_matrices_are_exact_in_their_memory(dtype: str, target: str) -> None:
+    for rows, columns, depth in SHAPES if EXAMPLES > 1 else SHAPES[1:4]:
+        graph = widened(dtype, rows, columns, depth)
+        x = draw("float32", (rows, depth))
+        y = np.abs(draw("float32", (columns, depth)))
+        arrays = x, y.astype(DType(dtype).numpy)
+        np.testing.assert_array_equal(checked.run(compiled(graph, target), *arrays)[0], x @ y.T)
 
 
 def test_rows_of_any_number_are_transposed() -> None:

@@ -270,6 +270,31 @@ def test_products_and_sums(kind: str) -> None:
     agree(of(["2x3x4x", "2x4x5x"], kind, body, "3x"), [(draws.integers(-9, 9, s) / 4).astype(dtype) for s in shapes])
 
 
+SCATTERED = """
+    %i = stablehlo.constant dense<[[4], [1], [9], [1]]> : tensor<4x1xi32>
+    %r = "stablehlo.scatter"(%0, %i, %1) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1],
+      inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+    ^bb0(%x: {}, %y: {}):
+      REGION
+    }) : ({6x2x}, tensor<4x1xi32>, {4x2x}) -> {6x2x}"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "region", ["stablehlo.return %y : {}", "%s = stablehlo.add %x, %y : {}\nstablehlo.return %s : {}"]
+)
+def test_scatters_write_or_add_both_parts(region: str, kind: str) -> None:
+    dtype = points(kind, 0)[0].dtype
+    given = [np.random.default_rng(at).integers(-9, 9, (6 if at < 2 else 4, 2)).astype(dtype) for at in range(4)]
+    agree(of(["6x2x", "4x2x"], kind, SCATTERED.replace("REGION", region), "6x2x"), given)
+
+
+def test_a_scatter_that_multiplies_complex_numbers_is_refused() -> None:
+    region = "%s = stablehlo.multiply %x, %y : {}\nstablehlo.return %s : {}"
+    with pytest.raises(UnsupportedGraphError, match="complex numbers can only be scattered as they are, or added"):
+        translate(of(["6x2x", "4x2x"], "f32", SCATTERED.replace("REGION", region), "6x2x"))
+
+
 def test_constants_as_text_and_as_bytes_are_exact() -> None:
     draws = np.random.default_rng(9)
     for kind, count in (("f32", 3), ("f64", 3), ("f32", 300), ("f64", 300)):

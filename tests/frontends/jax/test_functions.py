@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tensorkiln import Client
-from tensorkiln.errors import CallInputError, UnsupportedGraphError
+from tensorkiln.errors import CallInputError
 from tensorkiln.frontends.jax import Exported, JaxModel, JaxProgram, load, read_exported
 from tensorkiln.program import Program
 from tensorkiln.reference import evaluate
@@ -18,15 +18,11 @@ from tests.frontends.jax.functions import EXPORTED, SYMBOLS, Array, Function, in
 from tests.frontends.jax.nearness import difference
 from tests.numerics.cases.turns import EXAMPLES
 
-REFUSED: Final = {"triangular_solve": "lapack_strsm_ffi"}
-"""What is not translated, and the word of the error that says what it is."""
-LEAST: Final = 0.95
 SENT: Final = 1 if EXAMPLES > 1 else 12
 """Of so many functions one is translated and compiled by a service, which does with each the same as with another."""
 COMPILED: Final = 1 if EXAMPLES > 1 else 3
 """Of so many functions one is compiled, and the others are computed by the reference: how they were translated shows in
 both."""
-TRANSLATED: Final = [each for each in EXPORTED if each.name not in REFUSED]
 
 
 def loaded(function: Function, client: Client) -> tuple[Exported, JaxModel]:
@@ -45,9 +41,9 @@ def by_reference(model: JaxModel) -> JaxProgram:
     return JaxProgram(cast(Program, partial(evaluate, model.graph)), model.signature)
 
 
-@pytest.mark.parametrize("place", range(len(TRANSLATED)), ids=lambda place: str(TRANSLATED[place]))
+@pytest.mark.parametrize("place", range(len(EXPORTED)), ids=lambda place: str(EXPORTED[place]))
 def test_a_function_of_jax_gives_what_jax_gave(place: int, client: Client) -> None:
-    function = TRANSLATED[place]
+    function = EXPORTED[place]
     way = cast(Client, Here()) if place % SENT else client
     exported, model = loaded(function, way)
     program = by_reference(model) if place % COMPILED else model.compile(client=way)
@@ -59,7 +55,7 @@ def test_a_function_of_jax_gives_what_jax_gave(place: int, client: Client) -> No
 
 
 def test_functions_of_every_family_are_compiled() -> None:
-    assert {each.family for each in TRANSLATED[::COMPILED]} == {each.family for each in EXPORTED}
+    assert {each.family for each in EXPORTED[::COMPILED]} == {each.family for each in EXPORTED}
 
 
 @pytest.mark.parametrize("name", ["nnx_attention", "haiku_convolutional", "nnx_gru"])
@@ -82,18 +78,6 @@ def test_an_argument_that_does_not_fit_is_not_bound(arguments: tuple[Any, ...], 
     _, model = loaded(next(each for each in EXPORTED if each.name == "matmul"), client)
     with pytest.raises(CallInputError):
         model.bind(*arguments)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_functions_without_a_translation_are_refused_by_name(name: str, client: Client) -> None:
-    function = next(each for each in EXPORTED if each.name == name)
-    with pytest.raises(UnsupportedGraphError, match=REFUSED[name]):
-        loaded(function, client)
-
-
-def test_more_than_95_of_100_functions_are_translated() -> None:
-    assert len(EXPORTED) >= 150
-    assert len(EXPORTED) - len(REFUSED) >= LEAST * len(EXPORTED)
 
 
 def test_the_files_are_small_and_say_nothing_of_where_they_were_made() -> None:

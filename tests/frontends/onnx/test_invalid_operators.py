@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onnx import helper
 
-from tensorkiln.errors import TensorkilnError, UnsupportedGraphError
+from tensorkiln.errors import InvalidGraphError, TensorkilnError, UnsupportedGraphError
 from tensorkiln.frontends.onnx import load
 from tensorkiln.reference import evaluate
 from tests.frontends.onnx.single_nodes import assert_agrees, of_nodes
@@ -74,3 +75,19 @@ def test_a_pad_that_may_cut_too_much_is_refused_when_it_does():
     np.testing.assert_array_equal(evaluate(model.graph, *model.arguments(x=ROW), n=6)[0], ROW[2:-1])
     with pytest.raises(TensorkilnError):
         evaluate(model.graph, *model.arguments(x=ROW[:2]), n=2)
+
+
+@pytest.mark.parametrize(("opset", "hint"), [(20, "; opset 22 takes it, so export the model for that$"), (22, "")])
+def test_a_type_that_only_later_opsets_take_is_refused_with_the_first_of_these(opset: int, hint: str):
+    image, filters = (np.ones(shape, ml_dtypes.bfloat16) for shape in ((1, 2, 4, 4), (3, 2, 1, 1)))
+    proto = of_nodes([helper.make_node("Conv", ["x", "w"], ["y"])], {"x": image}, {"w": filters}, opset=opset)
+    if not hint:
+        assert load(proto).graph.nodes
+        return
+    with pytest.raises(InvalidGraphError, match=hint):
+        load(proto)
+
+
+def test_a_type_that_no_opset_takes_is_refused_without_a_hint():
+    with pytest.raises(InvalidGraphError, match=r"input 0 is a tensor\(int32\); taken are tensor\(bool\)$"):
+        load(of_nodes([helper.make_node("Not", ["x"], ["y"])], {"x": INTEGERS}))

@@ -57,6 +57,15 @@ MODELS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
     "batch_norm": (lambda: image(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()), (3, 3, 5, 5)),
     "group_norm": (lambda: image(nn.GroupNorm(2, 4), nn.ELU(), nn.AdaptiveAvgPool2d(1)), (2, 4, 4, 4)),
     "attention": (Attention, (2, 5, 8)),
+    "resized": (
+        lambda: image(nn.Upsample((7, 5), mode="bicubic"), nn.Conv2d(3, 4, 3), nn.Upsample(scale_factor=2), nn.Tanh()),
+        (2, 3, 4, 6),
+    ),
+    "volume": (
+        lambda: image(nn.Conv3d(2, 4, 3, padding=1), nn.MaxPool3d(2), nn.AvgPool3d(2, 1), nn.AdaptiveAvgPool3d(2)),
+        (2, 2, 6, 8, 6),
+    ),
+    "adaptive": (lambda: image(nn.Conv2d(3, 4, 3, padding=1), nn.AdaptiveMaxPool2d((3, 2))), (2, 3, 7, 5)),
 }
 
 

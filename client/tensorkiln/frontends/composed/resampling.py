@@ -64,10 +64,9 @@ def resampled(
         positions = np.clip(ROUND[way.rounding](found), 0, axis.size - 1).astype(np.int64)
         result = build.take(x, table(positions), place)
     else:
-        weights = np.stack([_weights(at, axis, way) for at in found]) if axis.resized else np.zeros((0, axis.size))
         moved = build.moveaxis(x, place, -1)
         wide = moved if moved.dtype.is_float else moved.cast(DType.FLOAT32)
-        product = wide @ table(np.ascontiguousarray(weights.T).astype(wide.dtype.numpy))
+        product = wide @ table(np.ascontiguousarray(_all_weights(axis, way).T).astype(wide.dtype.numpy))
         result = build.moveaxis(product, -1, place)
     if way.coordinates != "tf_crop_and_resize":
         return result
@@ -76,6 +75,29 @@ def resampled(
         return result
     flags = table(is_outside.reshape([-1, *(1,) * (x.rank - 1 - place)]))
     return build.where(flags, table(np.asarray(outside)).cast(result.dtype), result)
+
+
+def resampled_gradient(
+    gradient: Tensor,
+    place: int,
+    axis: Axis,
+    way: Way,
+    *,
+    table: Callable[[Host], Tensor],
+    refuse: Refusal = unsupported,
+) -> Tensor:
+    """The gradient of the original, of floats, from that of what `resampled` makes of it, in a mode with weights."""
+    size = axis.resized * axis.size
+    if size > MAX_TABLE:
+        refuse(f"{axis.resized} gradients become {axis.size} by a table of {size} numbers, more than {MAX_TABLE}")
+    weights = _all_weights(axis, way).astype(gradient.dtype.numpy)
+    return build.moveaxis(build.moveaxis(gradient, place, -1) @ table(weights), -1, place)
+
+
+def _all_weights(axis: Axis, way: Way) -> Host:
+    """The weights of the elements of the original, a row for each of the result."""
+    found = _coordinates(np.arange(axis.resized, dtype=np.float64), axis, way.coordinates)
+    return np.stack([_weights(at, axis, way) for at in found]) if axis.resized else np.zeros((0, axis.size))
 
 
 def _coordinates(each: Host, axis: Axis, how: str) -> Host:

@@ -44,11 +44,24 @@ def check_inputs(node: Node) -> None:
             if found is None:
                 continue
             if found not in wanted.types and f"optional({found})" not in wanted.types:
-                node.invalid(f"input {place} is a {found}; taken are {', '.join(sorted(wanted.types))}")
+                later = _first_opset(node, place, found)
+                hint = f"; opset {later} takes it, so export the model for that" if later else ""
+                node.invalid(f"input {place} is a {found}; taken are {', '.join(sorted(wanted.types))}{hint}")
             if wanted.parameter and bound.setdefault(wanted.parameter, found) != found:
                 node.invalid(f"input {place} is a {found} beside a {bound[wanted.parameter]}; cast one of them")
         elif wanted.is_required:
             node.invalid(f"input {place} is missing")
+
+
+def _first_opset(node: Node, place: int, kind: str) -> int | None:
+    """The first later opset of ONNX in which the operator's input takes this type."""
+    if node.domain:
+        return None
+    for opset in range(node.opset + 1, defs.onnx_opset_version() + 1):
+        formal = _inputs(node.op, opset, node.domain) or []
+        if formal and kind in formal[min(place, len(formal) - 1)].types:
+            return opset
+    return None
 
 
 def _check_count(node: Node, least: int, most: int) -> None:

@@ -129,9 +129,13 @@ def _attention_gradient(call: Call) -> list[Tensor]:
     is_shared = _shares_heads(query, key)
     if is_shared:
         key, value = (_repeated(call, each, query) for each in (key, value))
-    logarithms = _wide(call.tensor("logsumexp")).unsqueeze(-1)
-    scores = _scores(call, query, key)
-    weights = build.where(build.equal(scores, float("-inf")), 0.0, (scores - logarithms).exp())
+    saved = _wide(call.tensor("logsumexp"))
+    if saved.rank == query.rank:
+        # The weights: torch's decomposition of the forward operator returns them in place of the logarithms.
+        weights = saved
+    else:
+        scores = _scores(call, query, key)
+        weights = build.where(build.equal(scores, float("-inf")), 0.0, (scores - saved.unsqueeze(-1)).exp())
     width = query.shape[-1]
     scale = call.number("scale") if call.has("scale") else 1 / math.sqrt(width) if isinstance(width, int) else 1.0
     away = build.matmul(gradient, value.transpose()) - (gradient * out).sum([-1], True)

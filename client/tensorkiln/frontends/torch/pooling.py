@@ -136,13 +136,30 @@ def _averaged(call: Call, x: Tensor, axis: int, size: Dim) -> Tensor:
     return (total / x.builder.constant(counts.astype(wide.dtype.numpy), wide.dtype)).cast(x.dtype)
 
 
-def _adaptive_average_gradient(call: Call) -> Tensor:
+def _adaptive_average_gradient(rank: int) -> Operator:
     """Each element gets the gradients of all windows that contain it, divided by their sizes."""
-    gradient, x = call.tensor("grad_output"), call.tensor()
-    wide = gradient.cast(DType.FLOAT32) if gradient.dtype.is_half else gradient
-    for axis in (x.rank - 2, x.rank - 1):
-        wide = _spread(call, wide, axis, x.shape[axis])
-    return wide.cast(call.dtype)
+
+    def apply(call: Call) -> Tensor:
+        gradient, x = call.tensor("grad_output"), call.tensor()
+        wide = gradient.cast(DType.FLOAT32) if gradient.dtype.is_half else gradient
+        for axis in range(x.rank - rank, x.rank):
+            wide = _spread(call, wide, axis, x.shape[axis])
+        return wide.cast(call.dtype)
+
+    return apply
+
+
+def _adaptive_greatest_gradient(rank: int) -> Operator:
+    """Each gradient is added at the position of its window's maximum; windows may share it."""
+
+    def apply(call: Call) -> Tensor:
+        gradient, x, indices = call.tensor("grad_output"), call.tensor(), call.tensor("indices")
+        outer = x.shape[:-rank]
+        updates, places = (each.reshape([*outer, product(each.shape[-rank:])]) for each in (gradient, indices))
+        flat = [*outer, product(x.shape[-rank:])]
+        return build.scatter(places, updates, len(outer), flat, reduction="add").reshape(x.shape)
+
+    return apply
 
 
 def _spread(call: Call, gradient: Tensor, axis: int, own: Dim) -> Tensor:
@@ -187,9 +204,9 @@ def _table(call: Call, own: Dim, size: Dim) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _adaptive_greatest(call: Call) -> list[Tensor]:
-    if call.is_read(1):
-        call.fail("the positions of adaptive pooling are not supported")
     x, wanted = call.tensor(), call.dims("output_size")
+    if call.is_read(1):
+        return list(_with_places(call, x, wanted))
     for axis, size in zip(range(x.rank - len(wanted), x.rank), wanted, strict=True):
         if size == 1:
             x = x.max([axis], True)
@@ -199,39 +216,59 @@ def _adaptive_greatest(call: Call) -> list[Tensor]:
     return [x]
 
 
-def _greatest_gradient(call: Call) -> Tensor:
+def _with_places(call: Call, x: Tensor, wanted: Sequence[Dim]) -> tuple[Tensor, Tensor]:
+    """The maximum of each window of adaptive pooling, and the position of the first one in the flattened image."""
+    places, below = build.zeros(x.builder, x.shape, DType.INT64), 1
+    for axis, size in reversed([*zip(range(x.rank - len(wanted), x.rank), wanted, strict=True)]):
+        table, _ = _table(call, x.shape[axis], size)
+        cells = build.take(x, x.builder.constant(table), axis)
+        chosen = build.argmax(cells, axis + 1, keepdims=True).cast(DType.INT64)
+        own = x.builder.constant(table * below).reshape([*table.shape, *(1,) * (x.rank - 1 - axis)])
+        inner = build.take(places, x.builder.constant(table), axis) + own
+        below *= int(table.max(initial=-1)) + 1
+        x, places = (build.gather(each, chosen, axis + 1).squeeze([axis + 1]) for each in (cells, inner))
+    return x, places
+
+
+def _greatest_gradient(rank: int) -> Operator:
     """Each gradient goes to the position of its window's maximum: for every tap, from windows whose maximum it is."""
-    gradient, x, indices = call.tensor("grad_output"), call.tensor(), call.tensor("indices")
-    rank = 2
-    kernel, stride, padding, dilation = _window(call, rank)
-    if call.flag("ceil_mode"):
-        call.fail("gradients of pooling with ceil_mode are not supported")
-    counts = gradient.shape[-rank:]
 
-    def part(tap: int) -> Tensor:
-        number = gradient.builder.scalar(tap, DType.INT64).reshape([1] * rank).expand(counts)
-        here = _position(x, number, counts, kernel, stride, padding, dilation)
-        return build.where(build.equal(indices, here), gradient, 0)
+    def apply(call: Call) -> Tensor:
+        gradient, x, indices = call.tensor("grad_output"), call.tensor(), call.tensor("indices")
+        kernel, stride, padding, dilation = _window(call, rank)
+        if call.flag("ceil_mode"):
+            call.fail("gradients of pooling with ceil_mode are not supported")
+        counts = gradient.shape[-rank:]
 
-    return folded(part, x.shape, counts, kernel, stride, padding, dilation)
+        def part(tap: int) -> Tensor:
+            number = gradient.builder.scalar(tap, DType.INT64).reshape([1] * rank).expand(counts)
+            here = _position(x, number, counts, kernel, stride, padding, dilation)
+            return build.where(build.equal(indices, here), gradient, 0)
+
+        return folded(part, x.shape, counts, kernel, stride, padding, dilation)
+
+    return apply
 
 
-def _average_gradient(call: Call) -> Tensor:
+def _average_gradient(rank: int) -> Operator:
     """Each gradient is divided equally among the elements of its window."""
-    gradient, x = call.tensor("grad_output"), call.tensor()
-    rank = 2
-    kernel, stride, padding, dilation = _window(call, rank)
-    if call.flag("ceil_mode"):
-        call.fail("gradients of pooling with ceil_mode are not supported")
-    if call.has("divisor_override"):
-        parts = gradient / call.number("divisor_override")
-    elif call.flag("count_include_pad", True) or not any(padding):
-        parts = gradient / float(math.prod(kernel))
-    else:
-        ones = build.ones(x.builder, x.shape[-rank:], gradient.dtype)
-        counted = build.avg_pool(ones, kernel, stride, padding, 1, False, True, rank=rank)
-        parts = gradient / (counted * float(math.prod(kernel)))
-    return folded(lambda _: parts, x.shape, gradient.shape[-rank:], kernel, stride, padding, dilation)
+
+    def apply(call: Call) -> Tensor:
+        gradient, x = call.tensor("grad_output"), call.tensor()
+        kernel, stride, padding, dilation = _window(call, rank)
+        if call.flag("ceil_mode"):
+            call.fail("gradients of pooling with ceil_mode are not supported")
+        if call.has("divisor_override"):
+            parts = gradient / call.number("divisor_override")
+        elif call.flag("count_include_pad", True) or not any(padding):
+            parts = gradient / float(math.prod(kernel))
+        else:
+            ones = build.ones(x.builder, x.shape[-rank:], gradient.dtype)
+            counted = build.avg_pool(ones, kernel, stride, padding, 1, False, True, rank=rank)
+            parts = gradient / (counted * float(math.prod(kernel)))
+        return folded(lambda _: parts, x.shape, gradient.shape[-rank:], kernel, stride, padding, dilation)
+
+    return apply
 
 
 def folded(
@@ -308,20 +345,25 @@ def _unfold(call: Call) -> Tensor:
 
 OPERATORS: dict[str, Operator] = {
     "aten._adaptive_avg_pool2d.default": _adaptive_average(2),
-    "aten._adaptive_avg_pool2d_backward.default": _adaptive_average_gradient,
+    "aten._adaptive_avg_pool2d_backward.default": _adaptive_average_gradient(2),
     "aten._adaptive_avg_pool3d.default": _adaptive_average(3),
+    "aten._adaptive_avg_pool3d_backward.default": _adaptive_average_gradient(3),
     "aten.adaptive_avg_pool1d.default": _adaptive_average(1),
     "aten.adaptive_avg_pool2d.default": _adaptive_average(2),
     "aten.adaptive_max_pool2d.default": _adaptive_greatest,
+    "aten.adaptive_max_pool2d_backward.default": _adaptive_greatest_gradient(2),
     "aten.adaptive_max_pool3d.default": _adaptive_greatest,
+    "aten.adaptive_max_pool3d_backward.default": _adaptive_greatest_gradient(3),
     "aten.avg_pool1d.default": _average(1),
     "aten.avg_pool2d.default": _average(2),
-    "aten.avg_pool2d_backward.default": _average_gradient,
+    "aten.avg_pool2d_backward.default": _average_gradient(2),
     "aten.avg_pool3d.default": _average(3),
+    "aten.avg_pool3d_backward.default": _average_gradient(3),
     "aten.col2im.default": _fold,
     "aten.im2col.default": _unfold,
     "aten.max_pool2d.default": _greatest(2),
     "aten.max_pool2d_with_indices.default": _greatest(2),
-    "aten.max_pool2d_with_indices_backward.default": _greatest_gradient,
+    "aten.max_pool2d_with_indices_backward.default": _greatest_gradient(2),
     "aten.max_pool3d_with_indices.default": _greatest(3),
+    "aten.max_pool3d_with_indices_backward.default": _greatest_gradient(3),
 }

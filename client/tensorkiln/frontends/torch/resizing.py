@@ -25,7 +25,7 @@ def _image(call: Call) -> Tensor:
     return call.tensor("input" if call.has("input") else "self")
 
 
-def _scales(call: Call, rank: int) -> Sequence[float | None]:
+def scales(call: Call, rank: int) -> Sequence[float | None]:
     """The given scale of each axis; None where it follows from the sizes."""
     given = call.value("scale_factors")
     if isinstance(given, tuple):
@@ -39,7 +39,7 @@ def _multiplied(call: Call, x: Tensor, rank: int, way: Way) -> Tensor:
 
     For other factors, torch's float32 arithmetic may select another element.
     """
-    for axis, scale in zip(range(x.rank - rank, x.rank), _scales(call, rank), strict=True):
+    for axis, scale in zip(range(x.rank - rank, x.rank), scales(call, rank), strict=True):
         own, wanted = x.shape[axis], call.result_shape()[axis]
         if isinstance(own, int) or own == wanted:
             continue
@@ -72,16 +72,21 @@ def _nearest(rank: int, centred: bool = False) -> Operator:
 
     def apply(call: Call) -> Tensor:
         x = _multiplied(call, _image(call), rank, Way("nearest", "asymmetric"))
-        for (axis, own, wanted), scale in zip(_known(call, x, rank), _scales(call, rank), strict=True):
+        for (axis, own, wanted), scale in zip(_known(call, x, rank), scales(call, rank), strict=True):
             if own == wanted == 1:
                 continue
-            step = np.float32(1 / scale) if scale else np.float32(own) / np.float32(wanted)
-            each = np.arange(wanted, dtype=np.float32)
-            places = np.floor((each + np.float32(0.5)) * step if centred else each * step)
-            x = build.take(x, call.parameter(np.minimum(places.astype(np.int64), own - 1)), axis)
+            x = build.take(x, call.parameter(nearest_places(own, wanted, scale, centred)), axis)
         return x
 
     return apply
+
+
+def nearest_places(own: int, wanted: int, scale: float | None, centred: bool) -> np.ndarray:
+    """The place of the nearest of `own` elements for each of `wanted` ones, as int64."""
+    step = np.float32(1 / scale) if scale else np.float32(own) / np.float32(wanted)
+    each = np.arange(wanted, dtype=np.float32)
+    places = np.floor((each + np.float32(0.5)) * step if centred else each * step)
+    return np.minimum(places.astype(np.int64), own - 1)
 
 
 def _smooth(rank: int, mode: str, antialias: bool = False) -> Operator:
@@ -92,7 +97,7 @@ def _smooth(rank: int, mode: str, antialias: bool = False) -> Operator:
         coordinates, coefficient = "align_corners" if aligns else "half_pixel", SMOOTHED_CUBIC if antialias else CUBIC
         way = Way(mode, coordinates, cubic=coefficient, antialias=antialias, excludes_outside=antialias)
         wide = _multiplied(call, x.cast(DType.FLOAT32) if x.dtype.is_half else x, rank, way)
-        for (axis, own, wanted), scale in zip(_known(call, x, rank), _scales(call, rank), strict=True):
+        for (axis, own, wanted), scale in zip(_known(call, x, rank), scales(call, rank), strict=True):
             if own == wanted == 1:
                 continue
             if own != wanted or (scale not in (None, 1.0) and not aligns):

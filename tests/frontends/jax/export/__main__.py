@@ -31,6 +31,7 @@ _FAMILIES = (
     "shapes",
     "reductions",
     "linear",
+    "factors",
     "indexing",
     "nn",
     "transforms",

@@ -31,6 +31,13 @@ def _long_convolution(x, kernel):
     return jnp.fft.irfft(jnp.fft.rfft(x, n=length) * jnp.fft.rfft(kernel, n=length))[..., : x.shape[-1]]
 
 
+def _by_modes(x, weights):
+    """A layer of a Fourier neural operator: the first modes have weights, the others are 0."""
+    bins = jnp.fft.rfft(x)
+    kept = jnp.einsum("bcm,cdm->bdm", bins[..., : weights.shape[-1]], weights)
+    return jnp.fft.irfft(jnp.zeros_like(bins).at[..., : weights.shape[-1]].set(kept), n=x.shape[-1])
+
+
 def _rotated(x, angles):
     pairs = lax.complex(x[..., 0::2], x[..., 1::2]) * jnp.exp(1j * angles)
     return jnp.stack([pairs.real, pairs.imag], -1).reshape(x.shape)
@@ -60,6 +67,12 @@ FUNCTIONS: Final = (
     Function("power_spectrum", _power_spectrum, (normal(2, 32),)),
     Function("filtered", _filtered, (normal(2, 20),)),
     Function("long_convolution", _long_convolution, (normal(2, 24), normal(24))),
+    Function("weights_of_modes", _by_modes, (normal(2, 3, 20), numbers(3, 3, 4))),
+    Function(
+        "complex_updates",
+        lambda x, y: (x.at[jnp.array([4, 0, 9, 4])].add(y), x.at[jnp.array([1, 1, -1, 2])].set(y)),
+        (numbers(6, 2), numbers(4, 2)),
+    ),
     Function("rotary_by_complex_numbers", _rotated, (normal(2, 3, 8), normal(3, 4))),
     Function("state_space_of_complex_poles", _state_space, (numbers(4), normal(6))),
     Function("complex_arithmetic", lambda x, y: (x * y - x / y + 2, x == y, -x, x.conj()), (numbers(5), numbers(5))),
