@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any, Final
 
+from service import clock
 from service.fairness.queue_time import telling_queue_time
 from service.fairness.turns import Fairness
 from service.identity.tenancy import Tenancy
@@ -15,7 +18,7 @@ from service.store.repeats import Repeat, Repeats
 from service.trust.notary import Notary, with_signatures
 from service.wire.answers import SAME_REQUEST
 from service.wire.body import Body
-from tensorkiln.errors import InfrastructureError, RateLimitedError, TensorkilnError
+from tensorkiln.errors import CrashedError, InfrastructureError, RateLimitedError, TensorkilnError, error_from_problem
 from tensorkiln.spec import CacheInfo
 from tensorkiln.trust import SignedRecord
 
@@ -23,6 +26,33 @@ from .compiles import Compiled, Compiles
 from .flights import Flights
 from .order import OnProgress, Progress, Wanted
 from .reader import Prepared, Reader, believable, in_user_terms, rendered
+
+KNOWN_S: Final = 10.0
+"""Seconds after which the store is read again: crashes expire there, and an operator may remove them."""
+MAX_KNOWN: Final = 256
+
+
+class KnownCrashes:
+    """The last MAX_KNOWN requests that ended in a crash which the store remembers."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[float, dict[str, Any]]] = {}
+
+    @contextmanager
+    def raising_known(self, request: str) -> Generator[None]:
+        """Run a block that answers a request. CrashedError at once if the request has ended in a known crash."""
+        now = clock.monotonic()
+        self._known = {each: known for each, known in self._known.items() if now - known[0] < KNOWN_S}
+        if request in self._known:
+            raise error_from_problem(self._known[request][1])
+        try:
+            yield
+        except CrashedError as error:
+            if error.details.get("cached"):
+                self._known[request] = clock.monotonic(), error.to_problem()
+                while len(self._known) > MAX_KNOWN:
+                    del self._known[next(iter(self._known))]
+            raise
 
 
 @dataclass(eq=False)
@@ -37,6 +67,7 @@ class Answers:
     _notary: Notary
     _seals: bool
     _flights: Flights[bytes, Progress] = field(default_factory=Flights[bytes, Progress], init=False)
+    _crashed: KnownCrashes = field(default_factory=KnownCrashes, init=False)
 
     async def repeated(self, body: Body) -> bytes | None:
         """The stored answer to a byte-for-byte equal request; None when there is none."""
@@ -60,10 +91,11 @@ class Answers:
         """As `compile`, for a request that already counts against the limits of its tenant."""
         key = self._key(body)
         async with self._tenancy.reproducers(), telling_queue_time():
-            flight = (key, self._tenancy.equals)
-            return await self._flights.join(
-                flight, lambda on_progress: self._answer(body, key, on_progress), on_progress
-            )
+            with self._crashed.raising_known(key):
+                flight = (key, self._tenancy.equals)
+                return await self._flights.join(
+                    flight, lambda on_progress: self._answer(body, key, on_progress), on_progress
+                )
 
     async def close(self) -> None:
         await self._flights.close()
