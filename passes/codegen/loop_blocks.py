@@ -1,4 +1,4 @@
-"""The loops of a function of LLVM IR, found in its text as the bindings print it."""
+"""The functions of a module of LLVM IR and their loops, found in the text as the bindings print it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
+
+FUNCTION: Final = re.compile(
+    r"^define (?P<internal>internal )?[^\n]*?@(?P<name>\w+)\([^\n]*\{\n(?P<text>(?:[^}\n][^\n]*+\n|\n)*+)\}\n",
+    re.MULTILINE,
+)
+"""A definition; `text` is what is between its braces."""
 
 _BLOCK: Final = re.compile(r"\n(?P<label>\d+): +; preds = (?P<before>[^\n]*)")
 _LABEL: Final = re.compile(r"%(\d+)")

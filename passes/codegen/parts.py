@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from .loop_blocks import FUNCTION
+
 SIZE: Final = 50_000
 """Characters of LLVM IR for each part: about 0.1 s of LLVM."""
 MOST: Final = 8
@@ -16,10 +18,6 @@ MOST: Final = 8
 SMALL: Final = 4096
 """Characters of an internal function that is compiled only once. Every part that calls a smaller one has its own."""
 
-_NAME: Final = re.compile(r"^define (?!internal )[^\n]*?@(\w+)\(", re.MULTILINE)
-_FUNCTION: Final = re.compile(
-    r"^define (?P<internal>internal )?[^\n]*?@(?P<name>\w+)\([^\n]*\{\n(?:[^}\n][^\n]*+\n|\n)*+\}\n", re.MULTILINE
-)
 _REFERENCE: Final = re.compile(r"@(\w+)")
 
 
@@ -31,20 +29,16 @@ class Part:
     functions: frozenset[str]
 
 
-def whole(llvm_ir: str) -> tuple[Part, ...]:
-    """The module as its only part."""
-    return (Part(llvm_ir, frozenset(_NAME.findall(llvm_ir))),)
-
-
 def divide(llvm_ir: str) -> tuple[Part, ...]:
     """Up to `MOST` parts, the largest first; each has all functions that its functions refer to.
 
     Only the text decides, so that the objects of equal programs are equal on machines with any number of processors.
     """
     count = min(len(llvm_ir) // SIZE, MOST)
+    functions = {found["name"]: found for found in FUNCTION.finditer(llvm_ir)}
     if count < 2:
-        return whole(llvm_ir)
-    module = _Module.read(llvm_ir)
+        return (Part(llvm_ir, _callable(functions, functions)),)
+    module = _Module.of(llvm_ir, functions)
     parts: list[list[str]] = [[] for _ in range(count)]
     sizes = [0] * count
     for group in sorted(module.groups(), key=lambda group: -module.size(group)):
@@ -62,8 +56,7 @@ class _Module:
     references: Mapping[str, frozenset[str]]
 
     @classmethod
-    def read(cls, llvm_ir: str) -> _Module:
-        functions = {found["name"]: found for found in _FUNCTION.finditer(llvm_ir)}
+    def of(cls, llvm_ir: str, functions: Mapping[str, re.Match[str]]) -> _Module:
         references = {
             name: frozenset(_REFERENCE.findall(found[0])) & functions.keys() for name, found in functions.items()
         }
@@ -91,14 +84,15 @@ class _Module:
             members[first(name)].append(name)
         return members.values()
 
-    def part(self, names: Sequence[str]) -> Part:
+    def part(self, names: Iterable[str]) -> Part:
+        """The functions of these names, and all that they refer to."""
         needed = self._needed(names)
         pieces: list[str] = []
         end = 0
         for name, found in self.functions.items():
             pieces.append(self.llvm_ir[end : found.end() if name in needed else found.start()])
             end = found.end()
-        return whole("".join((*pieces, self.llvm_ir[end:])))[0]
+        return Part("".join((*pieces, self.llvm_ir[end:])), _callable(self.functions, needed))
 
     def _is_copied(self, name: str) -> bool:
         found = self.functions[name]
@@ -114,3 +108,8 @@ class _Module:
                 needed.add(name)
                 waiting += self.references[name]
         return frozenset(needed)
+
+
+def _callable(functions: Mapping[str, re.Match[str]], names: Iterable[str]) -> frozenset[str]:
+    """Those of the functions that others can call."""
+    return frozenset(name for name in names if functions[name]["internal"] is None)

@@ -8,11 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .loop_blocks import is_vectorised, loops
+from .loop_blocks import FUNCTION, is_vectorised, loops
 
-_FUNCTION: Final = re.compile(
-    r"^define [^\n]*?@(?P<name>\w+)\([^\n]*\{\n(?P<text>(?:[^}\n][^\n]*+\n|\n)*+)\}$", re.MULTILINE
-)
 _UNKNOWN: Final = re.compile(r"^(?!\d+: +; preds = )[^ \n]+:", re.MULTILINE)
 """A block that is not as the bindings print it."""
 _CALL: Final = re.compile(r"call void @(?!llvm\.)(\w+)\(")
@@ -23,7 +20,7 @@ def vectorised(llvm_ir: str) -> frozenset[str]:
 
     A function without loops counts with those that it calls: they may be inlined.
     """
-    texts = {found["name"]: found["text"] for found in _FUNCTION.finditer(llvm_ir)}
+    texts = {found["name"]: found["text"] for found in FUNCTION.finditer(llvm_ir)}
     innermost = {
         name: [text[loop.start : loop.end] for loop in loops(text) if loop.is_innermost]
         for name, text in texts.items()
