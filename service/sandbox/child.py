@@ -114,7 +114,10 @@ Task = Callable[[Message, Outlet], Message]
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """The arguments of a child process. `channel` carries request and answer; `gives_way` lowers the priority."""
+    """The arguments of a child process.
+
+    `channel` carries request and answer; `gives_way` lowers the priority; `threads` are those of its pool.
+    """
 
     parent: int
     order: Fork
@@ -125,15 +128,15 @@ class Child:
     cgroup: Cgroup | None
     baseline_bytes: int
     gives_way: bool
+    threads: int
 
 
 def run_child(child: Child, tasks: Mapping[str, Task]) -> NoReturn:
     """Run the ordered task and exit the process."""
     status = EXIT_DEFECT
     try:
-        threads = pool_threads(child.order.kind)
-        pool = _confine(child, threads)
-        confine.limit_resources(child.order.limits, child.baseline_bytes + threads * _THREAD_BYTES)
+        pool = _confine(child)
+        confine.limit_resources(child.order.limits, child.baseline_bytes + child.threads * _THREAD_BYTES)
         channel = socket.socket(fileno=_CHANNEL)
         _work(child.order.kind, tasks[child.order.kind], channel, Outlet(channel, child.confinement.level, pool))
         status = 0
@@ -154,7 +157,7 @@ def _work(kind: str, task: Task, channel: socket.socket, outlet: Outlet) -> None
         outlet.failed(error)
 
 
-def _confine(child: Child, threads: int) -> Executor | None:
+def _confine(child: Child) -> Executor | None:
     os.setsid()
     confine.call_process(f"kiln {child.order.kind}")
     if child.cgroup is not None:
@@ -173,7 +176,7 @@ def _confine(child: Child, threads: int) -> Executor | None:
     tempfile.tempdir = str(child.scratch)
     Path("/proc/self/oom_score_adj").write_text("1000")  # the first choice of the OOM killer
     confine.renounce_privileges()
-    return child.confinement.enter(child.scratch, threads)
+    return child.confinement.enter(child.scratch, child.threads)
 
 
 def _keep_only(channel: int, stderr: int) -> None:

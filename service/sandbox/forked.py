@@ -105,7 +105,8 @@ class Forker:
         parent = os.getpid()
         scratch = self._scratch / str(next(self._numbers))
         most_bytes = (self._inherited_mib + order.limits.memory_mib) * confine.MIB
-        cgroup = None if self._cgroups is None else self._cgroups.make(most_bytes, pool_threads(order.kind))
+        threads = pool_threads(order.kind)
+        cgroup = None if self._cgroups is None else self._cgroups.make(most_bytes, threads)
         stderr, stderr_of_child = os.pipe()
         try:
             begun = time.monotonic()
@@ -119,7 +120,7 @@ class Forker:
             if os.getpid() == parent:
                 os.close(stderr_of_child)
         if pid == 0:
-            confined = self.confinement, cgroup, self.baseline_bytes, self.gives_way
+            confined = self.confinement, cgroup, self.baseline_bytes, self.gives_way, threads
             run_child(Child(parent, order, channel, stderr_of_child, scratch, *confined), self._tasks)
         os.set_blocking(stderr, False)
         deadline = begun + order.limits.deadline_s
