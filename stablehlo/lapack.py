@@ -12,6 +12,7 @@ from tensorkiln.build import Tensor
 from tensorkiln.dtypes import DType
 from tensorkiln.frontends.composed.elimination import lu
 from tensorkiln.frontends.composed.reflections import orthogonal, reflected
+from tensorkiln.frontends.composed.repeating import diagonal
 from tensorkiln.frontends.composed.rotations import eigenvectors, singular_values
 
 from .factoring import lower_factor, matrices, solution
@@ -39,13 +40,13 @@ def _potrf(op: Op) -> Sequence[Value]:
     """The lower or the upper factor, and the number of the first minor that is not positive, or 0."""
     x = matrices(op, is_square=True)
     found = lower_factor(x, is_lower=_letter(op, "uplo", "LU") == "L")
-    return [found, _first(~(_diagonal(found) > 0))]
+    return [found, _first(~(diagonal(found) > 0))]
 
 
 def _getrf(op: Op) -> Sequence[Value]:
     """The factors, the row exchanges, which count from 1, and the number of the first pivot that is 0, or 0."""
     factors, exchanges = lu(matrices(op))
-    return [factors, (exchanges + 1).cast(DType.INT32), _first(build.equal(_diagonal(factors), 0))]
+    return [factors, (exchanges + 1).cast(DType.INT32), _first(build.equal(diagonal(factors), 0))]
 
 
 def _trsm(op: Op) -> Sequence[Value]:
@@ -94,13 +95,6 @@ def _gesdd(op: Op) -> Sequence[Value]:
 def _state_of(x: Tensor) -> Tensor:
     """0 for matrices of numbers, else 1."""
     return (~(build.absolute(x) < float("inf"))).any([-1, -2]).cast(DType.INT32)
-
-
-def _diagonal(x: Tensor) -> Tensor:
-    rows, columns = (build.arange(x.builder, dim) for dim in x.shape[-2:])
-    on = build.where(build.equal(rows.unsqueeze([-1]), columns), x, 0)
-    is_wide = isinstance(x.shape[-1], int) and isinstance(x.shape[-2], int) and x.shape[-2] < x.shape[-1]
-    return on.sum([-1 if is_wide else -2])
 
 
 def _first(is_wrong: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from ... import build
 from ...build import Tensor
 from ...expr import Dim
 from .elimination import least
-from .repeating import COLUMNS, ROWS, as_batch, counted, part, repeated, with_part
+from .repeating import COLUMNS, ROWS, as_batch, counted, part, repeated, unit, with_part
 
 
 def reflected(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -57,6 +57,6 @@ def orthogonal(x: Tensor, factors: Tensor, width: Dim) -> Tensor:
         inner = (vector * found).sum([ROWS], keepdims=True)
         return [found - part(factors, at, COLUMNS) * vector * inner]
 
-    ones = build.equal(counted(x.builder, height, ROWS), counted(x.builder, width, COLUMNS)).cast(x.dtype)
-    (found,) = repeated(count, step, [ones.expand([matrices.shape[0], height, width])], [matrices, taken])
+    ones = unit(x.builder, [matrices.shape[0], height, width], x.dtype)
+    (found,) = repeated(count, step, [ones], [matrices, taken])
     return found.reshape([*outer, height, width])

@@ -55,8 +55,17 @@ def with_part(x: Tensor, turn: Tensor, update: Tensor, axis: int) -> Tensor:
 
 
 def diagonal(x: Tensor) -> Tensor:
-    """The elements on the diagonal of each matrix of a batch: (batch, rows, columns) to (batch, least of both)."""
-    _, rows, columns = x.shape
-    on = build.equal(counted(x.builder, rows, ROWS), counted(x.builder, columns, COLUMNS))
+    """The elements on the diagonal of each matrix: (..., rows, columns) to (..., least of both)."""
+    rows, columns = x.shape[-2:]
     is_wide = isinstance(rows, int) and isinstance(columns, int) and rows < columns
-    return build.where(on, x, 0).sum([COLUMNS if is_wide else ROWS])
+    return build.where(on_diagonal(x.builder, rows, columns), x, 0).sum([-1 if is_wide else -2])
+
+
+def on_diagonal(builder: Builder, rows: Dim, columns: Dim) -> Tensor:
+    """Whether an element is on the diagonal: (rows, columns), bool."""
+    return build.equal(build.arange(builder, rows).unsqueeze([-1]), build.arange(builder, columns))
+
+
+def unit(builder: Builder, shape: Sequence[Dim], dtype: DType) -> Tensor:
+    """Matrices (..., rows, columns) with ones on the diagonal and zeros elsewhere."""
+    return on_diagonal(builder, *shape[-2:]).cast(dtype).expand(list(shape))

@@ -5,17 +5,15 @@ The pairs change as in a tournament in which each column meets each other once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from ... import build
-from ...build import Builder, Tensor
+from ...build import Tensor
 from ...dtypes import DType
-from ...expr import Dim
 from .ranking import first_in_order
 from .reflections import orthogonal, reflected
 from .refusal import Refusal, unsupported
-from .repeating import COLUMNS, ROWS, as_batch, counted, diagonal
+from .repeating import COLUMNS, ROWS, as_batch, counted, diagonal, on_diagonal, unit
 
 MOST_ROTATED: Final = 1 << 10
 """The most columns, since the time grows with their cube."""
@@ -33,13 +31,12 @@ def eigenvectors(x: Tensor, *, refuse: Refusal = unsupported) -> tuple[Tensor, T
     rows, columns = counted(x.builder, size, ROWS), counted(x.builder, size, COLUMNS)
     matrices = _evened(build.where(rows >= columns, lower, build.transpose(lower, ROWS, COLUMNS)), size, ROWS)
     even = size + size % 2
-    vectors = _unit(x.builder, matrices.shape, x.dtype)
+    vectors = unit(x.builder, matrices.shape, x.dtype)
     smallest = _epsilon(x.dtype) ** 2
 
     def goes_on(turn: Tensor, left: Tensor, *_: Tensor) -> Tensor:
-        on = build.equal(counted(left.builder, even, ROWS), counted(left.builder, even, COLUMNS))
         squares = left * left
-        off = build.where(on, 0, squares).sum([ROWS, COLUMNS])
+        off = build.where(on_diagonal(left.builder, even, even), 0, squares).sum([ROWS, COLUMNS])
         return (turn < SWEEPS * even) & (off > squares.sum([ROWS, COLUMNS]) * smallest).any()
 
     def step(turn: Tensor, left: Tensor, found: Tensor) -> list[Tensor]:
@@ -96,7 +93,7 @@ def singular_values(
         return [turn + 1, *moved, build.maximum(build.where(is_first, 0, worst), angle)]
 
     first, none = build.zeros(x.builder, (), DType.INT64), build.zeros(x.builder, [batch, 1, 1], x.dtype)
-    vectors = _unit(x.builder, [batch, even, even], x.dtype)
+    vectors = unit(x.builder, [batch, even, even], x.dtype)
     most = SWEEPS * even
     _, left, found, _ = build.while_loop(goes_on, step, [first, matrices, vectors, none], most=most)
     sizes = build.sqrt((left * left).sum([ROWS]))[..., :width]
@@ -156,12 +153,6 @@ def _evened(x: Tensor, size: int, axis: int) -> Tensor:
     """With one more column of zeros if their number is odd, and with `axis` rows, also one more row."""
     more = (0, size % 2)
     return build.pad(x, [(0, 0), more if axis == ROWS else (0, 0), more])
-
-
-def _unit(builder: Builder, shape: Sequence[Dim], dtype: DType) -> Tensor:
-    _, rows, columns = shape
-    on = build.equal(counted(builder, rows, ROWS), counted(builder, columns, COLUMNS))
-    return on.cast(dtype).expand(list(shape))
 
 
 def _epsilon(dtype: DType) -> float:
