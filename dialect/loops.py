@@ -9,9 +9,14 @@ from tensorkiln.types import TensorType
 from .fields import Field, integer
 from .mlir import ext, ir
 from .operation import KilnOp, MixedOperandsOp
+from .remembered import Remembered
 
 TURNS = TensorType(DType.UINT8, ())
 """The type of the token that a finished loop returns: it has no value."""
+
+
+_regions: Remembered[int, Region] = Remembered()
+"""By hash of the attribute. Every result of a loop asks for its graphs whenever the module is verified."""
 
 
 def _encode(region: Region) -> ir.Attribute:
@@ -19,7 +24,11 @@ def _encode(region: Region) -> ir.Attribute:
 
 
 def _decode(attribute: Any) -> Region:
-    return Region.model_validate_json(attribute.value)
+    known = _regions.within(attribute.context)
+    key = hash(attribute)
+    if key not in known:
+        known[key] = Region.model_validate_json(attribute.value)
+    return known[key]
 
 
 class WhileOp(MixedOperandsOp, name="while"):

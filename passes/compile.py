@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -34,12 +34,14 @@ from .codegen.parts import Part, divide
 from .codegen.translate import to_llvm_ir
 from .origin_lines import ORIGINS, OriginLines
 from .origins import recorded
+from .plan.program_plan import ProgramPlan
 from .program import ProgramParts
-from .schedule.attach import kernel_functions
+from .schedule.attach import kernel_functions, read_program
 from .schedule.choice import Candidate
 from .stage import Stage
 from .strategy import UNMEASURED
 from .too_large import expressions_bounded
+from .values import Value
 
 CANONICAL_SYMBOL = re.compile(r"s\d+")
 """Names that cannot collide with loop names. Other symbols are renamed to such names for the compile."""
@@ -108,6 +110,11 @@ def _named(made: Compilation, program: CompiledProgram) -> Compilation:
     return replace(made, program=program, inner=inner)
 
 
+def _key(region: Region, carried: int) -> str:
+    """The key of a graph inside a loop, of which the first `carried` inputs are replaced in every turn."""
+    return f"{carried} {region.model_dump_json()}"
+
+
 def _abi(parts: ProgramParts, inner: Sequence[CompiledProgram]) -> int:
     """The oldest version whose runtimes run a program of these parts and with these programs inside."""
     if parts.updates_in_place:
@@ -115,27 +122,99 @@ def _abi(parts: ProgramParts, inner: Sequence[CompiledProgram]) -> int:
     return max([ABI_OF_LOOPS if inner else ABI_VERSION, *(each.abi for each in inner)])
 
 
+class _Emissions:
+    """The code of LLVM IR texts in the programs of a request. Equal texts are compiled once.
+
+    With a pool of threads, LLVM compiles a text while Python lowers the next program.
+    """
+
+    def __init__(self, emit: Callable[[str], bytes], pool: Executor | None) -> None:
+        self._emit = emit
+        self._pool = pool
+        self._begun: dict[str, Future[bytes]] = {}
+        self._codes: dict[str, bytes] = {}
+
+    def begin(self, llvm_ir: str) -> None:
+        """Compile a text in the pool, if there is one."""
+        if self._pool is not None and llvm_ir not in self._begun:
+            self._begun[llvm_ir] = self._pool.submit(self._emit, llvm_ir)
+
+    def code(self, llvm_ir: str) -> bytes:
+        """The code of a text. Raises what the back end's `emit` raises."""
+        if llvm_ir not in self._codes:
+            begun = self._begun.get(llvm_ir)
+            self._codes[llvm_ir] = self._emit(llvm_ir) if begun is None else begun.result()
+        return self._codes[llvm_ir]
+
+
+@dataclass(frozen=True, slots=True)
+class _Lowered:
+    """A graph after all stages: its last module and the scheduled one, the program's plan, LLVM IR, and its parts."""
+
+    module: ir.Module
+    scheduled: ir.Module
+    plan: ProgramPlan
+    llvm_ir: str
+    parts: tuple[Part, ...]
+    groups: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """A graph inside a loop at node `pointer`.
+
+    Errors point to that node, since the nodes inside the loop have other names here than in the user's graph.
+    """
+
+    compiler: _Compiler
+    lowered: _Lowered
+    pointer: str
+
+    def finish(self) -> Compilation:
+        with _pointing(self.pointer):
+            return self.compiler.finish(self.lowered)
+
+
+@contextmanager
+def _pointing(pointer: str) -> Generator[None]:
+    try:
+        yield
+    except TensorkilnError as error:
+        error.pointers = (pointer,)
+        raise
+
+
 class _Compiler:
     def __init__(
-        self, request: CompileRequest, back_end: BackEnd, on_stage: Callable[[str], None], pool: Executor | None
+        self,
+        request: CompileRequest,
+        back_end: BackEnd,
+        on_stage: Callable[[str], None],
+        pool: Executor | None,
+        emissions: _Emissions | None = None,
     ) -> None:
         self.request = request
         self.back_end = back_end
         self.on_stage = on_stage
         self.pool = pool
+        self.emissions = _Emissions(back_end.emit, pool) if emissions is None else emissions
         self.records: list[StageRecord] = []
         self.dumps: dict[str, str] = {}
-        self.inner: dict[str, Compilation] = {}
+        self.inside: dict[str, _Inside] = {}
         self.lines: OriginLines | None = None
 
     def run(self) -> Compilation:
+        return self.finish(self.lower())
+
+    def lower(self) -> _Lowered:
+        """Lower the graph, and begin to compile its code and the graphs inside its loops."""
         if not self.request.options.dump_stages:
-            return self._run_all()
+            return self._lower()
         with recorded() as origins:
             self.lines = OriginLines(origins)
-            return self._run_all()
+            return self._lower()
 
-    def _run_all(self) -> Compilation:
+    def _lower(self) -> _Lowered:
         request = self.request
         context = new_context()
         with self._timed("from-graph"):
@@ -152,11 +231,24 @@ class _Compiler:
             llvm_ir = to_llvm_ir(module)
         self._keep("translate", llvm_ir)
         groups = [] if self.lines is None else self.lines.read_llvm("translate", module, llvm_ir)
+        parts = tuple(divide(llvm_ir))
+        for part in parts:
+            self.emissions.begin(part.llvm_ir)
+        with expressions_bounded("program"):
+            plan = read_program(scheduled)
+        for step in plan.steps:
+            if step.host is not None and step.host.kind == "while":
+                self._begin_inside(step.host, len(step.writes))
+        return _Lowered(module, scheduled, plan, llvm_ir, parts, groups)
+
+    def finish(self, lowered: _Lowered) -> Compilation:
+        """The compiled program of what `lower` made."""
+        module, scheduled, llvm_ir = lowered.module, lowered.scheduled, lowered.llvm_ir
         with self._timed("codegen"):
-            codes = self._emitted(llvm_ir)
+            codes = {part: self.emissions.code(part.llvm_ir) for part in lowered.parts}
             boundary.require_code("codegen", codes.values(), module)
         if self.lines is not None:
-            listing, found = self.back_end.listing(llvm_ir, tuple(codes.values()), groups)
+            listing, found = self.back_end.listing(llvm_ir, tuple(codes.values()), lowered.groups)
             self._keep("codegen", listing)
             self.lines.keep("codegen", found)
         assemblies: tuple[Assembly, ...] = ()
@@ -170,26 +262,36 @@ class _Compiler:
             self.lines.read_calls(scheduled)
             self.dumps[ORIGINS] = self.lines.text()
         with expressions_bounded("program"):
-            return self._finish(scheduled, codes, assemblies)
-
-    def _emitted(self, llvm_ir: str) -> dict[Part, bytes]:
-        """The code of each part."""
-        parts = divide(llvm_ir)
-        return dict(zip(parts, self._each(self.back_end.emit, [part.llvm_ir for part in parts]), strict=True))
+            return self._compilation(lowered, codes, assemblies)
 
     def _each(self, function: Callable[[_Given], _Made], given: Iterable[_Given]) -> Iterator[_Made]:
         return map(function, given) if self.pool is None else self.pool.map(function, given)
 
-    def _finish(self, scheduled: ir.Module, codes: Mapping[Part, bytes], assemblies: Sequence[Assembly]) -> Compilation:
+    def _compilation(
+        self, lowered: _Lowered, codes: Mapping[Part, bytes], assemblies: Sequence[Assembly]
+    ) -> Compilation:
         graph, target = self.request.graph, self.request.target
         digests = {part: hashlib.sha256(code).hexdigest() for part, code in codes.items()}
         code_of = {name: digest for part, digest in digests.items() for name in part.functions}
-        inside, carried = self._compiled_inside, self.request.carried
-        parts = ProgramParts(scheduled, graph, target, code_of, self.back_end, inside, carried)
+        numbers = {key: number for number, key in enumerate(self.inside)}
+        parts = ProgramParts(
+            lowered.scheduled,
+            lowered.plan,
+            graph,
+            target,
+            code_of,
+            self.back_end,
+            lambda region, carried: numbers[_key(region, carried)],
+            self.request.carried,
+        )
         artifacts = {**{digests[part]: code for part, code in codes.items()}, **parts.plan.artifacts}
-        inner = tuple(self.inner.values())
-        for each in inner:
+        inner = tuple(each.finish() for each in self.inside.values())
+        for number, each in enumerate(inner):
             artifacts |= each.artifacts
+            prefix = f"inner-{number}-"
+            stages = each.program.stages
+            self.records += [stage.model_copy(update={"name": prefix + stage.name}) for stage in stages]
+            self.dumps |= {prefix + name: text for name, text in each.dumps.items()}
         for assembly in assemblies:
             binary = hashlib.sha256(assembly.cubin).hexdigest()
             parts.add_assembly(assembly, binary)
@@ -212,30 +314,19 @@ class _Compiler:
         )
         return Compilation(program, artifacts, self.dumps, parts.offered, inner)
 
-    def _compiled_inside(self, region: Region, pointer: str, carried: int) -> int:
-        """The position in `inner` of the program for the loop graph `region` at node `pointer`, of which the first
-        `carried` inputs are replaced; equal ones share one.
-
-        Errors point to that node, since the nodes inside the loop have other names here than in the user's graph.
-        """
-        key = f"{carried} {region.model_dump_json()}"
-        if key not in self.inner:
-            number = len(self.inner)
-            graph = Graph.of_region(region, self.request.graph.symbols)
-            request = replace(self.request, graph=graph, carried=carried)
-            if not number:
+    def _begin_inside(self, loop: Value, carried: int) -> None:
+        """Lower the two graphs of a loop that carries so many values; equal ones of the same role share one program."""
+        regions: tuple[tuple[Region, int], ...] = ((loop.fields["condition"], 0), (loop.fields["body"], carried))
+        for region, carried in regions:
+            key = _key(region, carried)
+            if key in self.inside:
+                continue
+            if not self.inside:
                 self.on_stage(INNER)
-            try:
-                made = _Compiler(request, self.back_end, lambda _: None, self.pool).run()
-            except TensorkilnError as error:
-                error.pointers = (pointer,)
-                raise
-            self.inner[key] = made
-            prefix = f"inner-{number}-"
-            stages = made.program.stages
-            self.records += [stage.model_copy(update={"name": prefix + stage.name}) for stage in stages]
-            self.dumps |= {prefix + name: text for name, text in made.dumps.items()}
-        return list(self.inner).index(key)
+            request = replace(self.request, graph=Graph.of_region(region, self.request.graph.symbols), carried=carried)
+            compiler = _Compiler(request, self.back_end, lambda _: None, self.pool, self.emissions)
+            with _pointing(loop.pointer):
+                self.inside[key] = _Inside(compiler, compiler.lower(), loop.pointer)
 
     def _run(self, stage: Stage, module: ir.Module) -> ir.Module:
         with self._timed(stage.name):

@@ -32,7 +32,7 @@ from .back_end import BackEnd
 from .codegen.assembly import Assembly
 from .plan.dependencies import dependencies
 from .plan.program_plan import ProgramPlan, Step
-from .schedule.attach import candidates_of, kernel_functions, read_program, schedule_of, work_of
+from .schedule.attach import candidates_of, kernel_functions, schedule_of, work_of
 from .schedule.choice import Candidate
 from .schedule.cost import at_upper_bounds
 from .schedule.opportunities import fusion_opportunities
@@ -44,25 +44,26 @@ HOST_NS, HOST_RATE = 1000, 20
 
 
 class ProgramParts:
-    """The parts of a program that follow from its scheduled module.
+    """The parts of a program that follow from its scheduled module and its plan.
 
     `code_of` maps the name of each kernel's function to the SHA-256 of the artifact that defines it.
-    `inner` maps the graph of a loop at a node, and the number of values that it carries as a body, to the position of
-    its compiled program. `carried` is that number for the graph itself.
+    `inner` maps the graph of a loop, and the number of values that it carries as a body, to the position of its
+    compiled program. `carried` is that number for the graph itself.
     """
 
     def __init__(
         self,
         module: ir.Module,
+        plan: ProgramPlan,
         graph: Graph,
         target: Target,
         code_of: Mapping[str, str],
         back_end: BackEnd,
-        inner: Callable[[Region, str, int], int],
+        inner: Callable[[Region, int], int],
         carried: int,
     ) -> None:
         self._inner, self._carried = inner, carried
-        self.plan: ProgramPlan = read_program(module)
+        self.plan = plan
         self._functions = kernel_functions(module)
         self.graph, self.target, self.code_of, self.back_end = graph, target, code_of, back_end
         self.kernels: list[ProgramSpec] = []
@@ -220,8 +221,8 @@ class ProgramParts:
     def _loop(self, step: Step, loop: Value) -> Loop:
         return Loop(
             loop_id=len(self.operations),
-            condition=self._inner(loop.fields["condition"], loop.pointer, 0),
-            body=self._inner(loop.fields["body"], loop.pointer, len(step.writes)),
+            condition=self._inner(loop.fields["condition"], 0),
+            body=self._inner(loop.fields["body"], len(step.writes)),
             input_vars=step.reads,
             output_vars=step.writes,
             most=loop.int("most"),

@@ -1,4 +1,4 @@
-"""Large modules are compiled in parts, and the programs do not depend on who compiles the parts."""
+"""Large modules are compiled in parts, as are programs with loops; threads change no program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from passes.codegen import nvjitlink, object_code, parts
 from passes.compile import CompileRequest, compile_request
-from tensorkiln.build import Builder, exp2, pad
+from tensorkiln.build import Builder, Tensor, exp2, pad, while_loop
 from tensorkiln.elf import read_object
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
@@ -97,6 +97,47 @@ def test_a_program_in_parts_is_the_same_with_and_without_threads() -> None:
     shapes = [shape for width in WIDTHS for shape in ((7, width), (width, width + 3))]
     arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
     for actual, expected in zip(checked.run(together, *arrays, n=7), evaluate(graph, *arrays, n=7), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+
+
+def loops() -> Graph:
+    """A loop in a loop, and one behind it. Two of the conditions have equal code."""
+    b = Builder("loops")
+    x = b.input("float32", (b.symbol("n", 0, 64),))
+
+    def is_less(turn: Tensor, _: Tensor) -> Tensor:
+        return turn < 3
+
+    def doubled(turn: Tensor, y: Tensor) -> list[Tensor]:
+        return [turn + 1, y + y]
+
+    def raised(turn: Tensor, y: Tensor) -> list[Tensor]:
+        _, inside = while_loop(is_less, doubled, [turn, y])
+        return [turn + 1, inside + 1.0]
+
+    _, y = while_loop(is_less, raised, [b.constant(0), x])
+    _, z = while_loop(lambda turn, _: turn < 5, doubled, [b.constant(0), exp2(y * 0.01)])
+    b.output(y, z)
+    return b.graph()
+
+
+def test_a_program_with_loops_is_the_same_with_and_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, texts, emit = loops(), list[str](), object_code.emit
+
+    def counted(llvm_ir: str, target: Target) -> bytes:
+        texts.append(llvm_ir)
+        return emit(llvm_ir, target)
+
+    monkeypatch.setattr(object_code, "emit", counted)
+    alone = compile_request(CompileRequest(graph, TARGET))
+    assert len(texts) == len(set(texts)) == len(alone.artifacts)
+    with ThreadPoolExecutor(3) as pool:
+        together = compile_request(CompileRequest(graph, TARGET), pool=pool)
+    assert sorted(texts) == sorted([*set(texts)] * 2)
+    assert together.artifacts == alone.artifacts
+    assert together.program.with_stages({}, {}) == alone.program.with_stages({}, {})
+    array = np.linspace(-1, 1, 9, dtype=np.float32)
+    for actual, expected in zip(checked.run(together, array, n=9), evaluate(graph, array, n=9), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
 

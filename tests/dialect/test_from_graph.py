@@ -3,12 +3,13 @@ from __future__ import annotations
 import pytest
 
 from dialect.from_graph import from_graph
-from dialect.kiln import CatOp, SinkOp
+from dialect.kiln import CatOp, SinkOp, WhileOp
 from dialect.mlir import ir
 from dialect.module import graph_function, kiln_ops, node_index, symbols
 from dialect.operation import MAX_RUNS
 from dialect.verify import verify
 from tensorkiln import reference
+from tensorkiln.build import Builder, while_loop
 from tensorkiln.errors import UnsupportedGraphError
 from tensorkiln.nodes import SymVar
 from tests.dialect.module_to_graph import module_to_graph
@@ -133,3 +134,12 @@ def test_a_kernel_of_a_sink_has_one_op_for_each_output(context: ir.Context) -> N
         // CHECK:     return %[[SECOND]], %[[FIRST]]
         """,
     )
+
+
+def test_the_graphs_of_a_loop_are_read_once(context: ir.Context) -> None:
+    b = Builder("counting")
+    b.output(*while_loop(lambda turn: turn < 3, lambda turn: [turn + 1], [b.constant(0)]))
+    module = from_graph(b.graph(), context)
+    (loop,) = [op for op in kiln_ops(module.operation) if isinstance(op, WhileOp)]
+    assert loop.body is loop.body
+    assert loop.condition is loop.condition != loop.body
