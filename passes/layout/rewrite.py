@@ -73,6 +73,9 @@ class _Rewriter:
         shape = self._shape(value.shape, axis)
         if value.kind == "reshape":
             return builder.reshape(self.blocked[operation.operands[0]], shape)
+        if value.kind == "permute":
+            order = value.ints("axes_permutation")
+            return builder.permute(self.blocked[operation.operands[0]], (*order, len(order)))
         operands = [self._in_blocks(operand, axis) for operand in operation.operands]
         kind = builder.typed(operation.results[0], shape)
         if value.kind == "pad":
