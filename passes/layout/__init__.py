@@ -15,6 +15,7 @@ from ..fuse.materialise import live_values
 from ..fuse.prepare import prepared_values
 from ..values import read_function, read_symbols
 from .choose import Chooser
+from .long_windows import order_long_windows
 from .rewrite import rewrite
 
 
@@ -27,4 +28,7 @@ def block_channels(module: ir.Module, *, block: int) -> ir.Module:
     if chosen.axes:
         with module.context, ir.Location.unknown():
             rewrite(graph.operation, function, chosen, block)
+            function = read_function(graph.operation, read_symbols(module))
+    with module.context, ir.Location.unknown():
+        order_long_windows(graph.operation, function)
     return module

@@ -69,6 +69,8 @@ class Chooser:
         self.region: dict[Value, Value] = {}
         self.first: dict[Value, list[Value]] = {}
         self.lone: set[Value] = set()
+        self.fixed: set[Value] = set()
+        """Sums of products with weights that are prepared."""
 
     def run(self, live: Sequence[Value]) -> Chosen:
         """Choose, once, among the values that the results need."""
@@ -100,8 +102,16 @@ class Chooser:
             axes = {self.chosen.axes[operand] for operand in blocked}
             if len(blocked) == len(value.operands) and len(axes) == 1:
                 self._keep(value, axes.pop(), blocked)
+        elif value.kind == "permute" and self._is_trained(blocked[0]):
+            self._keep(value, value.ints("axes_permutation").index(self.chosen.axes[blocked[0]]), blocked)
         elif value.kind == "reshape":
             self._reshape(value)
+
+    def _is_trained(self, value: Value) -> bool:
+        """Whether no weights of the region so far are parameters. In training steps, convolutions of images with their
+        channels last continue the region behind a permutation; in inference, products of tokens do, which lose by it.
+        """
+        return all(self._first(each) is not self._first(value) for each in self.fixed)
 
     def _reshape(self, value: Value) -> None:
         """Dimensions before the channels may change, and whole blocks may be split from the channels or merged into
@@ -150,6 +160,8 @@ class Chooser:
             is_deep = not is_sum or _is_at_least(depth, LONE_DEPTH)
             if is_deep and any(_overlaps(read, reduced) for read in known):
                 self.lone.add(value)
+        if value in self.region and any(read.source in self.prepared for read in known):
+            self.fixed.add(value)
         if images:
             self.chosen.readers.update(images[0].path)
 

@@ -15,6 +15,7 @@ from tensorkiln.expr import Dim, floordiv
 from ..decompose import builder
 from ..values import Function, Value
 from .choose import Chosen, places_of
+from .long_windows import stored_with
 
 
 def rewrite(graph: ir.Operation, function: Function, chosen: Chosen, block: int) -> None:
@@ -72,6 +73,9 @@ class _Rewriter:
         shape = self._shape(value.shape, axis)
         if value.kind == "reshape":
             return builder.reshape(self.blocked[operation.operands[0]], shape)
+        if value.kind == "permute":
+            order = value.ints("axes_permutation")
+            return builder.permute(self.blocked[operation.operands[0]], (*order, len(order)))
         operands = [self._in_blocks(operand, axis) for operand in operation.operands]
         kind = builder.typed(operation.results[0], shape)
         if value.kind == "pad":
@@ -111,7 +115,7 @@ class _Rewriter:
                 return self._moved(self._plain(plain, is_stored=False), lane, split, kept, depth)
             extents = enumerate(type_of(plain).shape)
             once = [(0, extent if f"d{axis}" in used or axis == split else 1) for axis, extent in extents]
-            return _stored(self._moved(builder.shrink(plain, once), lane, split, kept, depth), len(kept))
+            return stored_with(self._moved(builder.shrink(plain, once), lane, split, kept, depth), len(kept))
 
         if self.chosen.is_product(operand):
             product = source.owner
@@ -162,12 +166,3 @@ class _Rewriter:
                     back = ContiguousOp.make([back], type_of(back)).results[0]
                 self.plain[value, is_stored] = builder.reshape(back, type_of(value).shape)
         return self.plain[value, is_stored]
-
-
-def _stored(value: ir.Value, inner: int) -> ir.Value:
-    """`value`, stored with dimension `inner` innermost."""
-    rank = type_of(value).rank
-    order = [axis for axis in range(rank) if axis != inner]
-    moved = builder.permute(value, [*order, inner])
-    stored = ContiguousOp.make([moved], type_of(moved)).results[0]
-    return builder.permute(stored, [*range(inner), rank - 1, *range(inner, rank - 1)])

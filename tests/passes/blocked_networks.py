@@ -122,6 +122,16 @@ def depthwise_of_arguments(b: Builder) -> Tensor:
     return convolved(b, conv2d(x, b.input("float32", (32, 1, 3, 3)), stride=2, groups=32), 16, 1)
 
 
+def channels_last(b: Builder) -> Tensor:
+    """A training step's convolutions of images with their channels last, statistics of a batch between them."""
+    x = b.input("float32", (b.symbol("n", 1, 9), 24, 26, 16))
+    for filters in (32, 16):
+        weights = b.input("float32", (3, 3, x.shape[3], filters)).permute((3, 2, 0, 1))
+        x = conv2d(x.permute((0, 3, 1, 2)), weights, padding=(1, 1)).permute((0, 2, 3, 1))
+        x = relu(x - x.mean((0, 1, 2), keepdims=True).expand(x.shape)) * 0.1
+    return x
+
+
 def squeezed(b: Builder) -> Tensor:
     x = relu(convolved(b, image(b), 32))
     scale = sigmoid(convolved(b, x.mean((2, 3), keepdims=True), 32, 1))
@@ -205,6 +215,7 @@ CASES: dict[str, Write] = (
             grouped,
             depthwise,
             depthwise_of_arguments,
+            channels_last,
             unbiased,
         )
     }

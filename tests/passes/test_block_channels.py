@@ -72,6 +72,13 @@ def test_a_network_in_blocks_gives_what_the_reference_gives(name: str, isa: str)
             break
 
 
+@pytest.mark.skipif(not runs_here(AVX512), reason="this processor lacks instructions of AVX-512")
+def test_a_permutation_continues_a_region_without_parameters() -> None:
+    made = compiled(graph_of(CASES["channels_last"]), AVX512, texts=["block-channels"])
+    stored = re.findall(r'"kiln.contiguous".*-> tensor<([^,>]*)', made.dumps["block-channels"])
+    assert any(shape.endswith("x2x26x28x16xf32") for shape in stored), stored
+
+
 def is_blocked(made: Compilation, isa: str) -> bool:
     """Whether a temporary of the program has a vector of channels as its last dimension, behind an image."""
     lanes = 8 if isa == AVX2 else 16
