@@ -15,7 +15,7 @@ from ..fuse.materialise import live_values
 from ..fuse.prepare import prepared_values
 from ..values import read_function, read_symbols
 from .choose import Chooser
-from .long_windows import order_long_windows
+from .long_windows import multiplies_new_values, order_long_windows
 from .rewrite import rewrite
 
 
@@ -24,11 +24,13 @@ def block_channels(module: ir.Module, *, block: int) -> ir.Module:
     graph = graph_function(module)
     function = read_function(graph.operation, read_symbols(module))
     live = live_values(function)
-    chosen = Chooser(function, prepared_values(function, live), block).run(live)
+    prepared = prepared_values(function, live)
+    may_be_long = any(multiplies_new_values(value, prepared) for value in live)
+    chosen = Chooser(function, prepared, block).run(live)
     if chosen.axes:
         with module.context, ir.Location.unknown():
             rewrite(graph.operation, function, chosen, block)
-            function = read_function(graph.operation, read_symbols(module))
-    with module.context, ir.Location.unknown():
-        order_long_windows(graph.operation, function)
+    if may_be_long:
+        with module.context, ir.Location.unknown():
+            order_long_windows(graph.operation, read_function(graph.operation, read_symbols(module)))
     return module

@@ -20,6 +20,7 @@ from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, free_symbols
 
 from ..decompose import builder
+from ..fuse.costs import MOVEMENT
 from ..loops.accesses import loads
 from ..loops.contraction import MIN_COLUMNS
 from ..loops.index_space import IndexSpace, linear_form
@@ -35,11 +36,23 @@ def order_long_windows(graph: ir.Operation, function: Function) -> None:
     values: dict[ir.Value, Value] = dict(zip(graph.regions[0].blocks[0].arguments, function.arguments, strict=True))
     values |= {operations[value.position].results[0]: value for value in function.values}
     for value in function.values:
-        if value.kind != "reduce_axis" or value.text("reduce_op_kind") != "sum" or value.dtype is not DType.FLOAT32:
-            continue
-        (summed,) = value.operands
-        if summed.kind == "binop" and summed.text("op") == "mul" and summed.dtype is DType.FLOAT32:
+        if multiplies_new_values(value, frozenset()):
             _order(operations[value.position], value, values, function)
+
+
+def multiplies_new_values(value: Value, prepared: frozenset[Value]) -> bool:
+    """Whether a value is a sum of products in float32, of factors that are no movements of prepared values."""
+    if value.kind != "reduce_axis" or value.text("reduce_op_kind") != "sum" or value.dtype is not DType.FLOAT32:
+        return False
+    (summed,) = value.operands
+    is_product = summed.kind == "binop" and summed.text("op") == "mul" and summed.dtype is DType.FLOAT32
+    return is_product and prepared.isdisjoint(_unmoved(factor) for factor in summed.operands)
+
+
+def _unmoved(value: Value) -> Value:
+    while value.kind in MOVEMENT:
+        value = value.operands[0]
+    return value
 
 
 @dataclass(frozen=True)
