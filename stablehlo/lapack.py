@@ -12,7 +12,7 @@ from tensorkiln.build import Tensor
 from tensorkiln.dtypes import DType
 from tensorkiln.frontends.composed.elimination import lu
 from tensorkiln.frontends.composed.reflections import orthogonal, reflected
-from tensorkiln.frontends.composed.repeating import diagonal
+from tensorkiln.frontends.composed.repeating import diagonal, first_true
 from tensorkiln.frontends.composed.rotations import eigenvectors, singular_values
 
 from .factoring import lower_factor, matrices, solution
@@ -40,13 +40,13 @@ def _potrf(op: Op) -> Sequence[Value]:
     """The lower or the upper factor, and the number of the first minor that is not positive, or 0."""
     x = matrices(op, is_square=True)
     found = lower_factor(x, is_lower=_letter(op, "uplo", "LU") == "L")
-    return [found, _first(~(diagonal(found) > 0))]
+    return [found, first_true(~(diagonal(found) > 0))]
 
 
 def _getrf(op: Op) -> Sequence[Value]:
     """The factors, the row exchanges, which count from 1, and the number of the first pivot that is 0, or 0."""
     factors, exchanges = lu(matrices(op))
-    return [factors, (exchanges + 1).cast(DType.INT32), _first(build.equal(diagonal(factors), 0))]
+    return [factors, (exchanges + 1).cast(DType.INT32), first_true(build.equal(diagonal(factors), 0))]
 
 
 def _trsm(op: Op) -> Sequence[Value]:
@@ -95,12 +95,6 @@ def _gesdd(op: Op) -> Sequence[Value]:
 def _state_of(x: Tensor) -> Tensor:
     """0 for matrices of numbers, else 1."""
     return (~(build.absolute(x) < float("inf"))).any([-1, -2]).cast(DType.INT32)
-
-
-def _first(is_wrong: Tensor) -> Tensor:
-    """The number of the first true element along the last axis, from 1 on, as an int32; 0 if none is true."""
-    place = build.argmax(is_wrong.cast(DType.INT32), -1).cast(DType.INT32)
-    return build.where(is_wrong.any([-1]), place + 1, 0)
 
 
 _ROUTINES: Final[dict[str, Callable[[Op], Sequence[Value]]]] = {

@@ -183,15 +183,44 @@ def test_dropout_follows_torchs_seed(compiled: Callable[..., Any]) -> None:
     assert 400 < int((drawn[0] > 0).sum()) < 600
 
 
+FACTORS: dict[str, Callable[[Any, Any], Any]] = {
+    "inverse": lambda x, b: torch.linalg.inv(x) @ b,
+    "determinant": lambda x, b: torch.linalg.det(x) * torch.linalg.slogdet(x)[1],
+    "cholesky": lambda x, b: torch.linalg.cholesky(x @ x.mT + torch.eye(4)) @ b,
+    "triangular": lambda x, b: torch.linalg.solve_triangular(x, b, upper=True),
+    "singular values": lambda x, b: torch.linalg.svdvals(x),
+}
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_gradients_of_factors_are_those_of_torch(compiled: Callable[..., Any], name: str) -> None:
+    x, b = torch.randn(3, 4, 4) + 3 * torch.eye(4), torch.randn(3, 4, 2)
+    found: list[list[Any]] = []
+    for function in (FACTORS[name], compiled(FACTORS[name])):
+        given = [each.clone().requires_grad_() for each in (x, b)]
+        result = function(*given)
+        result.square().sum().backward()
+        found.append([result.detach(), *(each.grad for each in given if each.grad is not None)])
+    for wanted, own in zip(*found, strict=True):
+        torch.testing.assert_close(own, wanted, rtol=1e-4, atol=1e-4 * float(wanted.abs().max()))
+
+
+def test_the_gradient_of_a_solved_system_is_refused(compiled: Callable[..., Any]) -> None:
+    x, b = (torch.eye(3) * 2).requires_grad_(), torch.randn(3, 2)
+    with pytest.raises(Exception, match="the factors of a solved system, which its gradient reads, are not given"):
+        compiled(torch.linalg.solve)(x, b)
+    torch.testing.assert_close(compiled(torch.linalg.solve)(x.detach(), b), b / 2)
+
+
 def test_all_operations_that_are_not_supported_are_listed_with_their_lines(compiled: Callable[..., Any]) -> None:
     def function(x: Any) -> Any:
-        y = torch.linalg.svdvals(x)
+        y = torch.linalg.matrix_exp(x)
         return y + torch.special.bessel_j0(x)[0]
 
     with pytest.raises(Exception, match=r"2 of the operations") as caught:
         compiled(function)(torch.randn(3, 3))
     text = str(caught.value)
-    assert "torch.linalg.svdvals(x)" in text
+    assert "torch.linalg.matrix_exp(x)" in text
     assert "torch.special.bessel_j0(x)" in text
     assert "test_compile.py" in text
 

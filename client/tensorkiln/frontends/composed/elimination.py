@@ -38,6 +38,22 @@ def lu(x: Tensor) -> tuple[Tensor, Tensor]:
     return factors.reshape(x.shape), exchanges.reshape([*outer, count])
 
 
+def exchanged(x: Tensor, exchanges: Tensor, *, is_undone: bool = False) -> Tensor:
+    """The rows of matrices (..., n, m) after the exchanges of `lu`, (..., k), or in the order before these."""
+    count = exchanges.shape[-1]
+
+    def step(turn: Tensor, left: Tensor, exchanges: Tensor) -> list[Tensor]:
+        at = build.dim_value(turn.builder, count) - 1 - turn if is_undone else turn
+        other = part(exchanges, at, COLUMNS)
+        rows = counted(left.builder, left.shape[ROWS], ROWS)
+        taken = build.gather(left, other.expand([left.shape[0], 1, left.shape[COLUMNS]]), ROWS)
+        moved = build.where(build.equal(rows, other), part(left, at, ROWS), left)
+        return [build.where(build.equal(rows, at), taken, moved)]
+
+    (found,) = repeated(count, step, [as_batch(x)], [as_batch(exchanges.unsqueeze([-2]))])
+    return found.reshape(x.shape)
+
+
 def least(height: Dim, width: Dim) -> Dim:
     """The number of columns that are eliminated."""
     return height if height == width else minimum(height, width)

@@ -69,3 +69,9 @@ def on_diagonal(builder: Builder, rows: Dim, columns: Dim) -> Tensor:
 def unit(builder: Builder, shape: Sequence[Dim], dtype: DType) -> Tensor:
     """Matrices (..., rows, columns) with ones on the diagonal and zeros elsewhere."""
     return on_diagonal(builder, *shape[-2:]).cast(dtype).expand(list(shape))
+
+
+def first_true(x: Tensor) -> Tensor:
+    """The number of the first true element along the last axis, from 1 on, as an int32; 0 if none is true."""
+    place = build.argmax(x.cast(DType.INT32), -1).cast(DType.INT32)
+    return build.where(x.any([-1]), place + 1, 0)

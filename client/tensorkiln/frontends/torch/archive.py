@@ -16,7 +16,7 @@ from ...stored_entries import UNREADABLE, StoredEntries
 from .archived_arrays import arrays_of
 from .archived_trees import tree_of
 from .element_types import BY_NUMBER, dtype_named
-from .exported import Argument, Exported, Input, Literal, Operation, Output, Ref, Role, TensorType, ValueType
+from .exported import CHECK, Argument, Exported, Input, Literal, Operation, Output, Ref, Role, TensorType, ValueType
 from .lines import user_line
 from .sizes import is_dense, is_symbol, size
 
@@ -90,13 +90,13 @@ def _exported(record: Json, name: str, arrays: Mapping[str, Any]) -> Exported:
     module = record["graph_module"]
     graph, signature = module["graph"], module["signature"]
     literals: dict[str, Literal] = {}
-    inputs = tuple(_input(spec, literals) for spec in signature["input_specs"])
+    inputs = tuple(_input(spec, literals) for spec in signature["input_specs"] if "token" not in spec)
     top = next(entry["signature"] for entry in module["module_call_graph"] if entry["fqn"] == "")
     return Exported(
         name,
         inputs,
-        tuple(_operation(node) for node in graph["nodes"]),
-        tuple(_output(spec) for spec in signature["output_specs"]),
+        tuple(_operation(node) for node in graph["nodes"] if not _is_check(node)),
+        tuple(_output(spec) for spec in signature["output_specs"] if "token" not in spec),
         _types(graph),
         {
             symbol: (_bound(bound["min_val"]) or 0, _bound(bound["max_val"]))
@@ -146,6 +146,12 @@ def _output(spec: Json) -> Output:
         raise UnsupportedGraphError(f"an output that is a {kind} is not supported")
     role, field = places[kind]
     return Output(_reference(body["arg"]), _text(body[field]), role)
+
+
+def _is_check(node: Json) -> bool:
+    """Whether it raises torch's error for a matrix without a factor. Tokens order such checks, and nothing else."""
+    called = [entry["arg"].get("as_operator") for entry in node["inputs"]]
+    return node["target"] == "torch.ops.higher_order.with_effects" and f"torch.ops.{CHECK}" in called
 
 
 def _operation(node: Json) -> Operation:

@@ -15,6 +15,8 @@ from .calling import Named
 from .growing import Programs
 from .layout import Layout, laid_out, layout_of
 
+_TOKEN = np.zeros(0, np.float32)
+
 
 class CompiledGraph:
     """A graph as a function of tensors. Thread-safe."""
@@ -33,6 +35,8 @@ class CompiledGraph:
 
     def __call__(self, *arguments: Any) -> list[Any]:
         named = dict(zip(self._calling.leaves, arguments, strict=True))
+        # torch gives None for a token, which the graph declares as a tensor without elements, and passes on.
+        named = {name: _TOKEN if value is None else value for name, value in named.items()}
         given = {name: array_of(value) if hasattr(value, "detach") else value for name, value in named.items()}
         symbols = self._symbols.values(given)
         given = {name: as_pairs(value) for name, value in given.items()}

@@ -19,6 +19,10 @@ COMPLEX_PARTS: Final = {"complex64": DType.FLOAT32, "complex128": DType.FLOAT64}
 """The dtype of the parts of complex numbers, by torch's name of the complex type."""
 
 
+CHECK: Final = "aten._linalg_check_errors.default"
+"""The operator by which torch raises an error for a matrix without a factor. Like other checks of values, not made."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ref:
     """A reference to a value of the graph, by name."""

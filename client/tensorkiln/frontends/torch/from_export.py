@@ -27,15 +27,16 @@ def from_export(program: Any) -> Exported:
     nodes = list(core.graph.nodes)
     operations, types = operations_of(nodes)
     literals: dict[str, Literal] = {}
-    inputs = tuple(_input(spec, literals) for spec in core.graph_signature.input_specs)
+    signature = core.graph_signature
+    inputs = tuple(_input(spec, literals) for spec in signature.input_specs if spec.kind.name != "TOKEN")
     values = output_of(nodes)
-    kept = zip(core.graph_signature.output_specs, values, strict=True)
+    outputs = zip(signature.output_specs, values, strict=True)
     call = core.call_spec
     return Exported(
         "exported",
         inputs,
         operations,
-        tuple(_output(spec, value) for spec, value in kept),
+        tuple(_output(spec, value) for spec, value in outputs if spec.kind.name != "TOKEN"),
         types,
         ranges_of(core.range_constraints),
         _arrays(core),

@@ -9,7 +9,7 @@ from typing import Any, Final
 from ...errors import UnsupportedGraphError
 from ...expr import Dim
 from .element_types import dtype_named
-from .exported import Argument, Operation, Ref, TensorType, ValueType
+from .exported import CHECK, Argument, Operation, Ref, TensorType, ValueType
 from .lines import user_line
 from .sizes import is_dense, size
 
@@ -28,9 +28,10 @@ def operations_of(nodes: Iterable[Any]) -> tuple[tuple[Operation, ...], dict[str
     for node in nodes:
         if node.op == "placeholder":
             types.update(_typed(node.name, node.meta.get("val")))
+        elif _is_check(node):
+            continue
         elif node.op == "call_function" and _is_pick(node):
-            source, place = node.args
-            names[node.name] = f"{source.name}.{place}"
+            names[node.name] = _picked(node)
             types.update(_typed(names[node.name], node.meta.get("val")))
         elif node.op == "call_function":
             operations.append(_operation(node, names))
@@ -46,7 +47,7 @@ def operations_of(nodes: Iterable[Any]) -> tuple[tuple[Operation, ...], dict[str
 def output_of(nodes: Iterable[Any]) -> Sequence[Argument]:
     """The outputs of a graph, flat and in order."""
     listed = list(nodes)
-    names = {node.name: f"{node.args[0].name}.{node.args[1]}" for node in listed if _is_pick(node)}
+    names = {node.name: _picked(node) for node in listed if _is_pick(node)}
     (output,) = (node for node in listed if node.op == "output")
     found = output.args[0]
     return [argument(each, names) for each in (found if isinstance(found, list | tuple) else (found,))]
@@ -57,8 +58,23 @@ def attribute(node: Any) -> Any:
     return reduce(getattr, node.target.split("."), node.graph.owning_module)
 
 
+def _is_check(node: Any) -> bool:
+    """Whether it raises torch's error for a matrix without a factor, in the order that a token gives."""
+    is_ordered = node.op == "call_function" and str(node.target) == "with_effects"
+    return is_ordered and str(node.args[1]) == CHECK
+
+
 def _is_pick(node: Any) -> bool:
     return node.op == "call_function" and getattr(node.target, "__name__", "") == "getitem"
+
+
+def _picked(node: Any) -> str:
+    """The name of the part that a node selects; a check, which is not made, passes its token on."""
+    source, place = node.args
+    if not _is_check(source):
+        return f"{source.name}.{place}"
+    token = source.args[0]
+    return _picked(token) if _is_pick(token) else token.name
 
 
 def _operation(node: Any, names: Mapping[str, str]) -> Operation:

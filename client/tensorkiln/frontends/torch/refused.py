@@ -10,19 +10,13 @@ _BY_VALUES = "the shape of its result depends on values: keep the shape, and cho
 _READS = "it makes a number of Python of a value, on which shapes and branches would depend: keep it a tensor"
 _WRITES = "it writes into its argument; torch.export and torch.compile put what it computes in its place"
 _REPLACED = "torch decomposes it to others: save the program after run_decompositions()"
-_FACTORS = "matrices are not factored"
 
 REFUSED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "aten._linalg_eigh.default": _FACTORS,
-        "aten._linalg_svd.default": _FACTORS,
         "aten._local_scalar_dense.default": _READS,
         "aten._native_batch_norm_legit.default": _WRITES,
         "aten._unique2.default": _BY_VALUES,
         "aten.atan2.out": _WRITES,
-        "aten.linalg_cholesky_ex.default": _FACTORS,
-        "aten.linalg_lu_factor_ex.default": _FACTORS,
-        "aten.linalg_qr.default": _FACTORS,
         "aten.masked_select.default": _BY_VALUES,
         "aten.native_group_norm_backward.default": _REPLACED,
         "aten.native_layer_norm_backward.default": _REPLACED,

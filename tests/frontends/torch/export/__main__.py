@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from . import arithmetic, arrangement, corners, experts, gradients, models, networks, spectra, uncommon
+from . import arithmetic, arrangement, corners, experts, factors, gradients, models, networks, spectra, uncommon
 from .case import Case
 
 FILES = Path(__file__).parents[1] / "files"
@@ -31,6 +31,7 @@ FAMILIES = {
     "arrangement": arrangement.CASES,
     "corners": corners.CASES,
     "experts": experts.CASES,
+    "factors": factors.CASES,
     "gradients": gradients.CASES,
     "models": models.CASES,
     "networks": networks.CASES,
