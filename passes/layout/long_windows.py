@@ -41,11 +41,12 @@ def order_long_windows(graph: ir.Operation, function: Function) -> None:
 
 
 def multiplies_new_values(value: Value, prepared: frozenset[Value]) -> bool:
-    """Whether a value is a sum of products in float32, of factors that are no movements of prepared values."""
+    """Whether a value is a sum of products in float32 of two tensors, neither of them a moved prepared value."""
     if value.kind != "reduce_axis" or value.text("reduce_op_kind") != "sum" or value.dtype is not DType.FLOAT32:
         return False
     (summed,) = value.operands
     is_product = summed.kind == "binop" and summed.text("op") == "mul" and summed.dtype is DType.FLOAT32
+    is_product = is_product and all(factor.shape == summed.shape for factor in summed.operands)
     return is_product and prepared.isdisjoint(_unmoved(factor) for factor in summed.operands)
 
 
@@ -98,6 +99,8 @@ def _order(reduction: ir.Operation, value: Value, values: dict[ir.Value, Value],
         back = builder.permute(sums, [order.index(axis) for axis in kept])
         result = builder.reshape(back, value.shape)
     reduction.results[0].replace_all_uses_with(result)
+    # The result of a later op may get its address.
+    del values[reduction.results[0]]
     reduction.erase()
 
 

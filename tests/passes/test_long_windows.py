@@ -97,3 +97,12 @@ def test_short_windows_stay_in_the_order_of_the_graph() -> None:
     x, w = b.input("float32", (2, 16, 9, 9)), b.input("float32", (32, 16, 3, 3))
     made = compiled(output(b, conv2d(x, w)), AVX2, texts=["block-channels"])
     assert "contiguous" not in made.dumps["block-channels"]
+
+
+@pytest.mark.parametrize("isa", [AVX2, AVX512])
+def test_a_sum_of_products_with_a_number_stays_as_it_is(isa: str) -> None:
+    b = Builder("multiples")
+    made = compiled(
+        output(b, (b.input("float32", (b.symbol("n", 1, 9), 4)) * 0.5).sum(1)), isa, texts=["block-channels"]
+    )
+    assert "contiguous" not in made.dumps["block-channels"]
