@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from dialect.mlir import ir
 from tensorkiln.buffers import Buffer
 
 from ..plan.program_plan import Step
 from ..scalar.registers import stored_type
+
+_CAST: Final = "builtin.unrealized_conversion_cast"
 
 
 def operand_pointers(step: Step, buffers: Sequence[Buffer], arguments: Sequence[ir.Value]) -> list[ir.Value]:
@@ -31,14 +34,14 @@ def as_pointer_to(element: ir.Type, pointer: ir.Value) -> ir.Value:
         return pointer
     retyped = ir.MemRefType.get([], element, memory_space=kind.memory_space)
     # Both lower to the same pointer, and the cast is removed.
-    return ir.Operation.create("builtin.unrealized_conversion_cast", results=[retyped], operands=[pointer]).results[0]
+    return ir.Operation.create(_CAST, results=[retyped], operands=[pointer]).results[0]
 
 
 def is_same_place(one: ir.Value, other: ir.Value) -> bool:
-    """Whether two pointers of `operand_pointers` are one argument of the kernel."""
+    """Whether two pointers of `operand_pointers` are one argument of the kernel, be it of two dtypes."""
     return _argument(one) == _argument(other)
 
 
 def _argument(pointer: ir.Value) -> ir.Value:
     made = pointer.owner
-    return made.operands[0] if isinstance(made, ir.Operation | ir.OpView) else pointer
+    return pointer if isinstance(made, ir.Block) or made.name != _CAST else made.operands[0]

@@ -31,6 +31,7 @@ from ..loops.substitution import where_all_hold
 from ..scalar.registers import stored_type
 from ..scalar.traits import Traits
 from .accumulation import Accumulation, Maximum, NonnegativeMaximum, One, Product, accumulation_of, spread
+from .arguments import is_same_place
 from .index_emission import IndexEmitter
 from .memory import Memory, strided_view
 from .regions import branches, loop, nest
@@ -72,7 +73,6 @@ class StripEmitter:
 
     def _steady(self, stage: Stage, last: Loop) -> list[Node]:
         """The largest expressions with loads that do not depend on a loop, nor on memory that the stage writes."""
-        written = [self.memory.bases[entry.operand] for entry in stage.stores]
         found: list[Node] = []
         seen: set[int] = set()
         left = list(stage.elements)
@@ -81,12 +81,20 @@ class StripEmitter:
             if id(node) in seen:
                 continue
             seen.add(id(node))
-            read = [self.memory.bases[load.operand] for load in loads([node], self.nodes)]
-            if depends_on(node, last.name, self.nodes) or any(base in written for base in read):
+            if depends_on(node, last.name, self.nodes) or self._is_overwritten([node], stage):
                 left.extend(children(node))
-            elif read:
+            elif loads([node], self.nodes):
                 found.append(node)
         return found
+
+    def _is_overwritten(self, elements: Sequence[Node], stage: Stage) -> bool:
+        """Whether elements read memory that the stage writes, be it as another dtype."""
+        bases = self.memory.bases
+        return any(
+            is_same_place(bases[load.operand], bases[entry.operand])
+            for load in loads(elements, self.nodes)
+            for entry in stage.stores
+        )
 
     def _strips(self, stage: Stage, strip: Loop, reduced: Sequence[Loop], index: IndexEmitter) -> None:
         """Emit whole vectors, then the rest; if the extent is symbolic, masked vectors.
@@ -107,9 +115,7 @@ class StripEmitter:
                 self._vector(stage, strip, reduced, None, here)
         if whole < strip.extent:
             # No point can be computed again if a result is in the memory of an operand.
-            bases = self.memory.bases
-            read = [bases[load.operand] for load in loads(stage.elements, self.nodes)]
-            is_again = bool(whole) and not any(bases[entry.operand] in read for entry in stage.stores)
+            is_again = bool(whole) and not self._is_overwritten(stage.elements, stage)
             rest = index.inside({strip.name: index(strip.extent - self.lanes if is_again else whole)})
             self._vector(stage, strip, reduced, None if is_again else strip.extent - whole, rest)
 
