@@ -51,7 +51,7 @@ def multiplies_new_values(value: Value, prepared: frozenset[Value]) -> bool:
 
 
 def _unmoved(value: Value) -> Value:
-    while value.kind in MOVEMENT:
+    while value.kind in MOVEMENT and len(value.operands) == 1:
         value = value.operands[0]
     return value
 
