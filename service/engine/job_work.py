@@ -133,8 +133,9 @@ class JobWork:
             pause = min(2 * pause, _MAX_PAUSE_S)
 
     async def _answer(self, job: Job, report: OnProgress) -> tuple[str, dict[str, Any]]:
-        await self._memory_limit.room(job.record.body_bytes, ROOM_S)
-        body = await self._bodies.get(job.record.body)
+        # To be read, it is in memory twice: see `Bodies`.
+        async with self._memory_limit.room(2 * job.record.body_bytes, ROOM_S):
+            body = await self._bodies.get(job.record.body)
         if body is None:
             # Not raised: a retry would not bring the request back.
             lost = UnavailableError("The request of this job was lost or damaged in the store; send it again.")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import resource
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,31 +22,46 @@ _M_MMAP_THRESHOLD: Final = -3  # malloc.h of glibc
 
 
 class MemoryLimit:
-    """Refuses allocations that would make this process larger than `most_mib`; nothing is reserved."""
+    """Refuses allocations that would make this process larger than `most_mib`."""
 
     def __init__(self, most_mib: int) -> None:
         self._most = most_mib * MIB
+        self._reserved = 0
 
     def require(self, count: int) -> None:
         """Raise UnavailableError unless there is room for `count` more bytes, or `count` is at most SMALL_BYTES."""
         if count <= SMALL_BYTES:
             return
         resident = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()  # see proc(5)
-        if resident + count > self._most:
+        if resident + self._reserved + count > self._most:
             raise UnavailableError(
                 f"The service has {resident // MIB} MiB in memory, and may have {self._most // MIB} MiB; send the "
                 "request again in a moment.",
                 details={"resident_mib": resident // MIB, "maximum_mib": self._most // MIB},
             )
 
-    async def room(self, count: int, seconds: float) -> None:
-        """Wait up to `seconds` for room for `count` bytes, then return anyway: accepted work has to be done."""
+    @asynccontextmanager
+    async def room(self, count: int, seconds: float) -> AsyncGenerator[None]:
+        """Reserve room for `count` bytes within the context.
+
+        Waits for it up to `seconds`, then goes on anyway: accepted work has to be done.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while True:
-                    with suppress(UnavailableError):
-                        return self.require(count)
+                while not self._has_room(count):
                     await asyncio.sleep(_LOOK_EVERY_S)
+        self._reserved += count
+        try:
+            yield
+        finally:
+            self._reserved -= count
+
+    def _has_room(self, count: int) -> bool:
+        try:
+            self.require(count)
+        except UnavailableError:
+            return False
+        return True
 
 
 def give_back_large_blocks() -> None:

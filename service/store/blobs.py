@@ -128,7 +128,7 @@ class Bodies:
     """Bodies in `blobs`, each prefixed with the `salt` of its caller.
 
     Blobs are shared by content. Without the prefix, a tenant could tell by the time of a write whether another had sent
-    the same body. While a body is written it is in memory twice.
+    the same body. While a body is written or read it is in memory twice.
     """
 
     def __init__(self, blobs: Blobs, salt: Callable[[], str], memory_limit: MemoryLimit) -> None:
