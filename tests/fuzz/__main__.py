@@ -24,10 +24,11 @@ from .trial import Trials
 
 BATCH = 25
 TURNS = (
-    *("behind_products", "blocks", "behind_products", "many_outputs", "behind_products", "in_place", "blocks"),
-    *("behind_products", "moved_then_reduced", "behind_products", "long_chains"),
+    *("behind_products", "blocks", "behind_products", "many_outputs", "images", "in_place", "blocks"),
+    "repeated",
+    *("behind_products", "moved_then_reduced", "behind_products", "images", "long_chains"),
 )
-"""The families by turns: half of the graphs are contractions with what is around them."""
+"""The families by turns: most of the graphs are contractions with what is around them."""
 
 
 def explored(arguments: argparse.Namespace) -> Coverage:

@@ -10,7 +10,7 @@ Infinity is the bound of what says nothing: a value that is not finite, or that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import ml_dtypes
@@ -18,7 +18,7 @@ import numpy as np
 
 from tensorkiln.dtypes import DType
 from tensorkiln.graph import Graph
-from tensorkiln.nodes import AnyNode, Scatter, ScatterKind
+from tensorkiln.nodes import AnyNode, Scatter, ScatterKind, While
 from tensorkiln.reference.evaluate import execute
 from tensorkiln.reference.precision import Array
 from tensorkiln.reference.scope import Scope
@@ -52,9 +52,9 @@ class Bounds(Scope):
         return self.values.read(var) if var in self.plain else super().read(var)
 
 
-def evaluate_bounded(graph: Graph, arrays: tuple[Array, ...], symbols: dict[str, int]) -> tuple[Bounded, ...]:
+def evaluate_bounded(graph: Graph, arrays: tuple[Array, ...], symbols: Mapping[str, int]) -> tuple[Bounded, ...]:
     """The reference's outputs with their bounds; `arrays` and `symbols` fit the graph."""
-    values = Scope(graph.types, symbols)
+    values = Scope(graph.types, symbols, graph.symbols)
     bounds = Bounds(values, graph)
     with np.errstate(all="ignore"):
         for var, array in zip(graph.input_vars, arrays, strict=True):
@@ -62,9 +62,28 @@ def evaluate_bounded(graph: Graph, arrays: tuple[Array, ...], symbols: dict[str,
             bounds.define(var, np.zeros(array.shape))
         for node in graph.nodes:
             execute(node, values)
-            if node.out_var is not None and not bounds.has(node.out_var):
+            if isinstance(node, While):
+                _define_results(node, values, bounds)
+            elif node.out_var is not None and not bounds.has(node.out_var):
                 bounds.define(node.out_var, _bound(node, values, bounds))
         return tuple((values.read(var), bounds.read(var)) for var in graph.output_vars)
+
+
+def _define_results(node: While, values: Scope, bounds: Bounds) -> None:
+    """The bounds of what a loop gives: 0 where all that it computes is exact, else infinity."""
+    condition, body = (Graph.of_region(region, values.ranges) for region in (node.condition, node.body))
+    carried = [values.read(var) for var in node.in_vars]
+    lost = [bounds.read(var) for var in node.in_vars]
+    while True:
+        ((goes_on, unsure),) = evaluate_bounded(condition, tuple(carried), values.symbols)
+        is_exact = not any(np.any(each > 0) for each in (*lost, unsure))
+        if not (goes_on.item() and is_exact):
+            break
+        found = evaluate_bounded(body, tuple(carried), values.symbols)
+        carried[: len(found)] = (value for value, _ in found)
+        lost = [bound for _, bound in found]
+    for var in node.output_vars:
+        bounds.define(var, np.full(values.read(var).shape, 0.0 if is_exact else np.inf))
 
 
 def _bound(node: AnyNode, values: Scope, bounds: Bounds) -> Array:

@@ -16,7 +16,9 @@ from tests.emulated import TARGET as GPU
 from .blocks import blocks
 from .composer import Case, Composer, Way
 from .epilogues import extended, step
+from .images import images
 from .products import any_product
+from .repeated import repeated
 from .sizes import SMALL
 from .tails import tail
 
@@ -92,6 +94,8 @@ def long_chains(composer: Composer) -> Sequence[Tensor]:
 FAMILIES: dict[str, Family] = {
     "behind_products": behind_products,
     "blocks": blocks,
+    "images": images,
+    "repeated": repeated,
     "moved_then_reduced": moved_then_reduced,
     "in_place": in_place,
     "many_outputs": many_outputs,

@@ -56,9 +56,9 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
     if len(outputs) > 1:
         found += [(nodes, [var for place, var in enumerate(outputs) if place != left]) for left in range(len(outputs))]
     for place, node in enumerate(nodes):
-        var = node["out_var"]
+        var, *others = _results(node)
         kind = graph.types[var]
-        if node["node"] == "placeholder":
+        if node["node"] == "placeholder" or others:
             continue
         shape = [to_wire(dim) for dim in kind.shape]
         given: Node = {"node": "placeholder", "out_var": var, "dtype": kind.dtype.value, "shape": shape}
@@ -77,6 +77,11 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
             yield made
 
 
+def _results(node: Node) -> list[int]:
+    """The vars of a node, which are several for a loop."""
+    return node["output_vars"] if node["node"] == "while" else [node["out_var"]]
+
+
 def _renamed(node: Node, names: Mapping[int, int]) -> Node:
     """The node with other operands."""
     changed = dict(node)
@@ -93,7 +98,7 @@ def _validated(document: Mapping[str, Any], nodes: list[Node], outputs: list[int
     needed = set(outputs)
     kept: list[Node] = []
     for node in reversed(nodes):
-        if node["out_var"] in needed:
+        if needed.intersection(_results(node)):
             kept.append(node)
             fields = (value for field, value in node.items() if field.endswith("_var"))
             needed.update(value for value in fields if isinstance(value, int))
@@ -103,7 +108,7 @@ def _validated(document: Mapping[str, Any], nodes: list[Node], outputs: list[int
     # A symbol is kept where a dim still names it; which ones do is for the validation to say.
     text = json.dumps(kept)
     symbols = [record for record in document["symbolic_vars"] if f'"{record["name"]}"' in text]
-    types = {str(node["out_var"]): document["vars_metadata"][str(node["out_var"])] for node in kept}
+    types = {str(var): document["vars_metadata"][str(var)] for node in kept for var in _results(node)}
     parameters = [var for var in document.get("parameter_vars", ()) if var in inputs]
     changed = {
         "nodes": kept,

@@ -20,6 +20,8 @@ BATCH = 8
 BATCHES = {
     "behind_products": 10,
     "blocks": 1,
+    "images": 1,
+    "repeated": 1,
     "moved_then_reduced": 2,
     "in_place": 2,
     "many_outputs": 2,
