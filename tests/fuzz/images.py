@@ -43,7 +43,7 @@ def images(composer: Composer) -> Sequence[Tensor]:
 
 
 def _as_images(made: Sequence[Tensor]) -> list[Tensor]:
-    return [each for each in made if len(each.shape) == 4]
+    return [each for each in made if len(each.shape) == 4 and isinstance(each.shape[1], int)]
 
 
 def _weight(composer: Composer, dtype: DType, shape: Sequence[Dim]) -> Tensor:

@@ -130,7 +130,7 @@ def _moved(composer: Composer, x: Tensor, _pool: Sequence[Tensor], _turn: Tensor
 
 def _reduced(composer: Composer, x: Tensor, _pool: Sequence[Tensor], _turn: Tensor) -> Tensor:
     axis = composer.integer(0, len(x.shape) - 1)
-    return x.max(axis) if x.dtype.is_float or composer.flag() else x.sum(axis)
+    return x.sum(axis) if x.dtype.is_integer and composer.flag() else x.max(axis)
 
 
 _STEPS: Sequence[Callable[[Composer, Tensor, Sequence[Tensor], Tensor], Tensor]] = (
