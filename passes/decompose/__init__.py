@@ -14,6 +14,7 @@ from . import builder
 from .contraction import CONTRACTION
 from .narrow_factors import NARROW_FACTORS
 from .narrow_sums import NARROW_SUMS
+from .padded_windows import leave_padding_out
 from .scales import take_scales_out
 from .scatter import scatters
 from .storage import STORAGE
@@ -32,6 +33,7 @@ def decompose(module: ir.Module, *, multiplies_bytes: bool = False, multiplies_s
     block = graph_function(module).regions[0].blocks[0]
     for decompositions in _tables(module, multiplies_bytes, multiplies_signed):
         builder.replace(block, decompositions)
+    leave_padding_out(module)
     make_truths_plain(block)
     return module
 
