@@ -25,7 +25,7 @@ MAX_ROW = 32768
 @dataclass(frozen=True)
 class Chains:
     """Finds chains among groups; `elements` is the scalar program of each root, `kept` the values that must be in
-    memory.
+    memory, `prepared` those that are the same at every call.
     """
 
     groups: Sequence[Group]
@@ -34,6 +34,7 @@ class Chains:
     space: IndexSpace
     nodes: Interner
     kept: Collection[Value]
+    prepared: Collection[Value]
 
     def merged(self) -> list[Group]:
         """The groups, with each chain merged into one group in the place of its last."""
@@ -90,7 +91,13 @@ class Chains:
         if extent_of(second.depth) != extent_of(first.columns):
             return False
         inside = {*opening.roots, *middle.roots}
-        if self._value(second.right.load) in inside or second.left.load.dtype is not second.dtype:
+        right = {self._value(each.right.load) for each in (first, second)}
+        # A chain packs its right operands for each block of rows, but what is prepared can be packed in advance.
+        if (
+            not right.isdisjoint(inside)
+            or not right.isdisjoint(self.prepared)
+            or second.left.load.dtype is not second.dtype
+        ):
             return False
         if self.space.largest(extent_of(first.columns)) > MAX_ROW or len({part.is_prepared for part in parts}) > 1:
             return False

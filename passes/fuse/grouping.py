@@ -83,7 +83,9 @@ class Grouper:
             windows, assemblies = self.windows.found, self.assemblies.found
             bases = {window.base for window in windows.values()}.union(*(each.bases for each in assemblies.values()))
             kept = frozenset(bases) | frozenset(self.function.results)
-            self.groups = Chains(self.groups, self.elements, self.windows, self.space, self.nodes, kept).merged()
+            self.groups = Chains(
+                self.groups, self.elements, self.windows, self.space, self.nodes, kept, self.prepared
+            ).merged()
         groups = updates_last(self.groups, self.windows.found, self.assemblies.found)
         return Grouping(groups, self.windows.found, self.assemblies.found, self.apart)
 

@@ -212,11 +212,26 @@ def divided_last(b: Builder) -> Tensor:
     return (weights @ v) / weights.sum(-1, keepdims=True)
 
 
-@pytest.mark.parametrize("write", [scores_returned, read_by_another, across_rows, on_the_right, divided_last])
+def with_weights(b: Builder) -> Tensor:
+    """Weights are packed when they are bound, which a chain would do again for each block of rows."""
+    x = b.input("float32", (b.symbol("n", 1, 40), 16)) @ b.input("float32", (16, 32))
+    return softmax(x) @ b.parameter("float32", (32, 24))
+
+
+def behind_weights(b: Builder) -> Tensor:
+    x = b.input("float32", (40, 16)) @ b.parameter("float32", (16, 32))
+    return softmax(x) @ b.input("float32", (32, 24))
+
+
+OUTSIDE = [scores_returned, read_by_another, across_rows, on_the_right, divided_last, with_weights, behind_weights]
+
+
+@pytest.mark.parametrize("write", OUTSIDE)
 def test_products_outside_a_chain_have_kernels_of_their_own(write: Write) -> None:
     graph = graph_of(write)
     made = compiled(graph, texts=["schedule"])
     assert strategies(made).count("contraction") == 2
-    arrays = arrays_for(graph, 0)
-    for one, other in zip(checked.run(made, *arrays), evaluate(graph, *arrays), strict=True):
+    symbols = dict.fromkeys(graph.symbols, 7)
+    arrays = arrays_for(graph, 7)
+    for one, other in zip(checked.run(made, *arrays, **symbols), evaluate(graph, *arrays, **symbols), strict=True):
         np.testing.assert_allclose(one, other, 2e-5, 2e-5)
