@@ -89,7 +89,8 @@ class Picker(Generic[Costed, Frame]):
         It is the first candidate of the first strategy that can run the kernel, unless another is faster by a margin.
         """
         found = matching(self.strategies, body)
-        typical, most = at_typical(body.function.symbols), at_upper_bounds(body.function.symbols)
+        symbols = body.function.symbols
+        typical, most = at_typical(symbols, loops=body.extents), at_upper_bounds(symbols)
         choices: list[Choice] = []
         offered: list[Candidate] = []
         with body.apart():

@@ -207,7 +207,7 @@ def tilings(body: KernelBody, problem: Problem, machine: Machine) -> Sequence[Ti
     parts = match_contraction(stage.domain, stage.combine, stage.elements[0], body.nodes, body.space)
     if parts is None:
         return ()
-    at = at_typical(body.function.symbols)
+    at = at_typical(body.function.symbols, loops=body.extents)
     blocking = min(
         _blockings(problem, machine, is_stored=_result(problem, machine) is not None),
         key=lambda blocking: product_cycles(problem.factors(blocking, machine), blocking, machine, at),

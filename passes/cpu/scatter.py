@@ -90,7 +90,7 @@ def _parts(body: KernelBody, machine: Machine) -> int:
     root = root_of(body)
     if lanes_of(root, machine) == 1:
         return 1
-    typical = at_typical(body.function.symbols)
+    typical = at_typical(body.function.symbols, loops=body.extents)
     rows = max(1, typical(extent_of(_rows(root, 1))))
     work = typical(expr.product(root.operands[1].shape)) // (rows * PART_POINTS)
     return max(1, min(MAX_PARTS // rows, work, typical(root.shape[root.int("axis")])))

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from tensorkiln.expr import Dim
+
 from ..values import Function, Value
 from .domain import Domain, Loop
 from .index_space import IndexSpace
@@ -75,6 +77,11 @@ class KernelBody:
         """
         with self.space.apart(), self.nodes.apart():
             yield
+
+    @property
+    def extents(self) -> frozenset[Dim]:
+        """The extents of all loops."""
+        return frozenset(loop.extent for stage in self.stages for loop in stage.domain.loops)
 
     def is_local(self, operand: int) -> bool:
         """Whether the operand never leaves the kernel."""

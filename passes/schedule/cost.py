@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -12,6 +12,8 @@ from tensorkiln.schedule import KernelItem
 
 TYPICAL_EXTENT: Final = 256
 """The value of a symbol, as far as its bounds allow, at which schedules are compared."""
+LEAST_EXTENT: Final = 16
+"""The least extent of a kernel's loops at which its schedules are compared, if the bounds of the symbols allow it."""
 
 Evaluate = Callable[[Dim], int]
 """Evaluates an expression at chosen values of the symbols."""
@@ -53,10 +55,23 @@ class Machine(Protocol):
         ...
 
 
-def at_typical(symbols: Mapping[str, tuple[int, int]], extent: int = TYPICAL_EXTENT) -> Evaluate:
-    """An evaluator that gives every symbol the value nearest to `extent` within its bounds."""
-    typical = {name: min(max(extent, low), high) for name, (low, high) in symbols.items()}
-    return at_upper_bounds({name: (value, value) for name, value in typical.items()})
+def at_typical(
+    symbols: Mapping[str, tuple[int, int]], extent: int = TYPICAL_EXTENT, loops: Iterable[Dim] = ()
+) -> Evaluate:
+    """An evaluator that gives every symbol the value nearest to `extent` within its bounds.
+
+    The extent is doubled until those of `loops` are at least LEAST_EXTENT, as of layers behind steps of many samples.
+    """
+    most = at_upper_bounds(symbols)
+    wanted = {loop: min(LEAST_EXTENT, most(loop)) for loop in loops if not isinstance(loop, int)}
+    while True:
+        typical = {name: min(max(extent, low), high) for name, (low, high) in symbols.items()}
+        at = at_upper_bounds({name: (value, value) for name, value in typical.items()})
+        if all(at(loop) >= least for loop, least in wanted.items()) or all(
+            value == symbols[name][1] for name, value in typical.items()
+        ):
+            return at
+        extent *= 2
 
 
 def at_upper_bounds(symbols: Mapping[str, tuple[int, int]]) -> Evaluate:

@@ -21,7 +21,7 @@ from passes.strategy import MARGIN, Picker
 from tensorkiln.architectures import ARCHITECTURES
 from tensorkiln.build import Builder, Tensor, max_pool2d, scatter, softmax, transpose
 from tensorkiln.dtypes import DType
-from tensorkiln.expr import Dim, symbol
+from tensorkiln.expr import Dim, floordiv, minimum, symbol
 from tensorkiln.graph import Graph
 from tensorkiln.schedule import ItemAnalysis, KernelItem, SharedArray
 from tensorkiln.target import Target
@@ -117,6 +117,14 @@ def test_an_estimate_is_for_the_largest_sizes_and_the_pick_for_typical_ones() ->
     assert symbolic == pytest.approx(static, rel=0.1)
     at = at_typical({"n": (1, 1 << 20), "few": (1, 8), "many": (1000, 2000)})
     assert [at(symbol(name)) for name in ("n", "few", "many")] == [256, 8, 1000]
+
+
+def test_sizes_are_typical_if_the_loops_of_a_kernel_are_not_too_short() -> None:
+    samples, few = symbol("samples"), symbol("few")
+    symbols = {"samples": (1, 1 << 16), "few": (1, 8)}
+    loops = (samples, floordiv(samples, 320), minimum(few, 2), 512)
+    assert [at_typical(symbols, loops=loops)(loop) for loop in loops] == [8192, 25, 2, 512]
+    assert at_typical({**symbols, "samples": (1, 1000)}, loops=loops)(samples) == 1000
 
 
 def test_every_architecture_has_a_device() -> None:
