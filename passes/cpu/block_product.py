@@ -35,8 +35,8 @@ SHORT_COST: Final = 1
 """Extra cost of a short tile, in rows: it loads the right operand more often."""
 DEEP: Final = 128
 """Least depth, in steps, at which a tile prefetches its result; a shorter one finds it in a cache."""
-FAR_BYTES: Final = 1 << 20
-"""Bytes of right-hand panels that fill half of an L2 cache: they come from beyond it at each call."""
+FAR_BYTES: Final = 1 << 18
+"""Bytes of right-hand panels that other kernels drive from an L2 cache: they come from beyond it at each call."""
 LONG_RUN: Final = 16
 """Least steps of the left operand between two prefetches of panels: enough to hide the cost of the prefetches."""
 
@@ -45,14 +45,14 @@ def prefetches(factors: Factors) -> Prefetches:
     """Whether the tiles of a product prefetch their result, the panels on the right, and the next rows on the left.
 
     A shallow tile finds its result in a cache after the tiles before it. The panels on the right come from memory if
-    they fill a cache, and are prefetched if the left operand has runs long enough to hide the cost. Rows of short runs
+    they are large, and are prefetched unless the left operand has runs too short to hide the cost. Rows of short runs
     in place are prefetched if they lie side by side: few cache lines then hold a run of a tile.
     """
     parts, left, right = factors.parts, factors.left, factors.right
     depth, columns = extent_of(parts.depth), extent_of(parts.columns)
     is_deep = not isinstance(depth, int) or depth >= DEEP
     is_far = isinstance(depth, int) and isinstance(columns, int) and depth * columns * parts.dtype.itemsize >= FAR_BYTES
-    in_runs = isinstance(left, InPlace) and left.run >= LONG_RUN
+    in_runs = left.run >= LONG_RUN if isinstance(left, InPlace) else factors.steps == 1
     side_by_side = isinstance(left, InPlace) and left.run == SHORT_RUN == left.source.address.outer[-1]
     return Prefetches(is_deep, is_far and in_runs and isinstance(right, Packed), side_by_side)
 

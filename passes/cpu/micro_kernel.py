@@ -176,10 +176,13 @@ class MicroKernel:
             for view in views:
                 prefetch(view, NEAREST_CACHE, index, is_written=True)
         firsts, begins = self._rows_on_the_left(index)
+        ahead = self._ahead(index) if self.ahead.right and not firsts else {}
         over_depth = scf.ForOp(index(0), self.depth, index(max(of_left.run, 1)), [nothing] * len(views))
         with ir.InsertionPoint(over_depth.body):
             if not firsts:
                 here = index.inside({"step": over_depth.induction_variable})
+                if ahead:
+                    self._prefetch_ahead(vectors, here.inside(ahead))
                 made = step(over_depth.inner_iter_args, 0, here)
             else:
                 here = index.inside({"begin": over_depth.induction_variable})
@@ -271,23 +274,42 @@ class MicroKernel:
             view = strided_view(self.left, symbol("place") + offset, (self.lanes,), (1,), here)
             prefetch(view, NEAREST_CACHE, here)
 
+    def _ahead(self, index: IndexEmitter) -> dict[str, ir.Value]:
+        """The next columns, the first step of the share of the tile `row`, and how many elements of each panel to
+        prefetch at a step: half a step, so that two tiles of rows share a panel.
+        """
+        after, first = self._share(index(0), index)
+        few = arith.cmpi(arith.CmpIPredicate.ule, self.row_tiles, index(FEW_TILES))
+        for name in ("next", "next_step", "rate"):
+            index.space.bound(name, 0, 1 << 40)
+        return {"next": after, "next_step": first, "rate": arith.select(few, index(self.of_right // 2), index(0))}
+
+    def _prefetch_ahead(self, vectors: int, index: IndexEmitter) -> None:
+        for column in range(0, vectors * self.lanes, self.of_right):
+            at = self._on_the_right(symbol("next"), column, symbol("next_step")) + symbol("step") * symbol("rate")
+            prefetch(strided_view(self.right, at, (self.lanes,), (1,), index), SECOND_CACHE, index)
+
+    def _share(self, begin: ir.Value, index: IndexEmitter) -> tuple[ir.Value, ir.Value]:
+        """The columns to prefetch, and the first of their steps, for the tile `row` at step `begin`."""
+        after = index(symbol("column") + self.blocking.tile_columns)
+        is_last = arith.cmpi(arith.CmpIPredicate.sge, after, index(symbol("columns")))
+        share = arith.divui(arith.addi(arith.muli(index(symbol("row")), self.depth), begin), self.row_tiles)
+        first = arith.addi(share, arith.select(is_last, self.depth, index(0)))
+        return arith.select(is_last, index(0), after), first
+
     def _prefetch_far(self, vectors: int, index: IndexEmitter) -> None:
         """Prefetch the share of the tile `row` of right-hand panels that come from memory, for a run of steps from
         `begin` on: those of the next columns or, after the last, the next `depth` steps of the first columns.
         """
-        tile, lanes = self.blocking.tile_columns, self.lanes
-        after = index(symbol("column") + tile)
-        is_last = arith.cmpi(arith.CmpIPredicate.sge, after, index(symbol("columns")))
-        done = arith.addi(arith.muli(index(symbol("row")), self.depth), index(symbol("begin")))
-        share = arith.divui(done, self.row_tiles)
-        first = arith.addi(share, arith.select(is_last, self.depth, index(0)))
+        lanes = self.lanes
+        after, first = self._share(index(symbol("begin")), index)
         few = arith.cmpi(arith.CmpIPredicate.ule, self.row_tiles, index(FEW_TILES))
         count = arith.select(few, arith.ceildivui(index(self.of_left.run), self.row_tiles), index(0))
         with loop("ahead", 0, count, 1, index) as here:
             for name in ("next", "next_step"):
                 index.space.bound(name, 0, 1 << 40)
             step = arith.addi(first, here.names["ahead"])
-            here = here.inside({"next_step": step, "next": arith.select(is_last, index(0), after)})
+            here = here.inside({"next_step": step, "next": after})
             for part in range(vectors):
                 at = self._on_the_right(symbol("next"), part * lanes, symbol("next_step"))
                 prefetch(strided_view(self.right, at, (lanes,), (1,), here), SECOND_CACHE, here)

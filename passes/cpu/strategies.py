@@ -16,7 +16,7 @@ STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True, version=6),
     chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=13),
     contraction.NAME: Strategy(
-        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=13
+        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=14
     ),
     winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise, version=2),
     transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise, version=4),
