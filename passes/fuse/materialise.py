@@ -32,6 +32,8 @@ MAX_SIZE = 256
 nothing."""
 MAX_INDEX = 64
 """Most occurrences of the index of one axis in an address: each reshape that merges and splits may double it."""
+MANY_PARTS = 8
+"""Least parts of a cat for which a load takes less than a choice among them, as of a sequence's steps."""
 RELOAD = 6
 """The cost of storing an element and loading it again on a CPU core, in additions."""
 _HOISTED_RELOADS = 10
@@ -245,7 +247,8 @@ def _store_what_many_kernels_compute(
         for user in users[value]:
             found |= {user} if user in stored else readers[user]
         readers[value] = frozenset(islice(found, 2))
-        if len(found) > 1 and value not in stored and value.kind not in MOVEMENT:
+        is_long = value.kind == "cat" and len(value.operands) >= MANY_PARTS
+        if len(found) > 1 and value not in stored and (is_long or value.kind not in MOVEMENT):
             read = max(0, len(costs.leaves.get(value, ())) - 1)
-            if costs.work[value] + read * reload // 2 >= reload:
+            if is_long or costs.work[value] + read * reload // 2 >= reload:
                 stored.add(value)

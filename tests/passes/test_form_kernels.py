@@ -15,7 +15,7 @@ from passes.fuse.groups import row_layout
 from passes.fuse.materialise import MAX_DEPTH, live_values, materialised
 from passes.loops.scalar_dag import walk
 from tensorkiln import expr
-from tensorkiln.build import Builder, conv2d, exp, gather, matmul, pad, relu, scatter, shrink, softmax
+from tensorkiln.build import Builder, cat, conv2d, exp, gather, matmul, pad, relu, scatter, shrink, softmax
 from tensorkiln.reference import evaluate
 from tests.compiled import run
 from tests.dialect.wire import Node, assign, binop, buffer, graph_of, inputs_of, placeholder, unary
@@ -142,6 +142,17 @@ def test_a_cheap_value_that_two_kernels_read_is_computed_twice() -> None:
     b = Builder("shared")
     x = b.input("float32", (256, 256))
     assert sum(len(roots) for _, roots in shape_of_kernels(output(b, (-x).sum(0), (-x).sum(1)))) == 2
+
+
+@pytest.mark.parametrize(("parts", "is_stored"), [(2, False), (11, True)])
+def test_a_cat_of_many_parts_that_two_kernels_read_is_stored(parts: int, is_stored: bool) -> None:
+    b = Builder("steps")
+    steps = cat([b.input("float32", (4, 1, 6)) for _ in range(parts)], 1)
+    graph = output(b, steps.sum(0), steps.sum(2))
+    assert any("cat" in roots for _, roots in shape_of_kernels(graph)) == is_stored
+    arrays = [np.full((4, 1, 6), number, np.float32) for number in range(parts)]
+    for found, expected in zip(run(graph, *arrays), evaluate(graph, *arrays), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_a_scatter_is_alone() -> None:
