@@ -22,6 +22,7 @@ from . import (
     indexing,
     joining,
     linear,
+    matrix_functions,
     movement,
     normalization,
     ordering,
@@ -33,6 +34,7 @@ from . import (
     scattering,
     searching,
     slicing,
+    special,
     strided,
 )
 from .call import Call, Operator, Results
@@ -48,6 +50,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Operator]]] = MappingProxyType(
     {
         "arithmetic": elementwise.OPERATORS,
         "comparison, logic and choice": comparison.OPERATORS,
+        "special functions": special.OPERATORS,
         "activation": activation.OPERATORS,
         "reduction": reduction.OPERATORS,
         "order and running totals": ordering.OPERATORS,
@@ -60,7 +63,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Operator]]] = MappingProxyType(
         "bags": bags.OPERATORS,
         "scattering": scattering.OPERATORS,
         "products and attention": linear.OPERATORS,
-        "factors and linear systems": factoring.OPERATORS,
+        "factors and linear systems": {**factoring.OPERATORS, **matrix_functions.OPERATORS},
         "mixtures of experts": experts.OPERATORS,
         "fused layers": fused_layers.OPERATORS,
         "convolution": convolution.OPERATORS,

@@ -21,7 +21,19 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from . import arithmetic, arrangement, corners, experts, factors, gradients, models, networks, spectra, uncommon
+from . import (
+    arithmetic,
+    arrangement,
+    corners,
+    experts,
+    factors,
+    gradients,
+    models,
+    networks,
+    spectra,
+    statistics,
+    uncommon,
+)
 from .case import Case
 
 FILES = Path(__file__).parents[1] / "files"
@@ -36,6 +48,7 @@ FAMILIES = {
     "models": models.CASES,
     "networks": networks.CASES,
     "spectra": spectra.CASES,
+    "statistics": statistics.CASES,
     "uncommon": uncommon.CASES,
 }
 STAMP = (2026, 1, 1, 0, 0, 0)
