@@ -27,6 +27,7 @@ from . import (
     normalization,
     ordering,
     pooling,
+    quantization,
     recurrent,
     reduction,
     resizing,
@@ -74,6 +75,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Operator]]] = MappingProxyType(
         "creation": creation.OPERATORS,
         "conversion": casting.OPERATORS,
         "fake quantization": fake_quantization.OPERATORS,
+        "quantised numbers": quantization.OPERATORS,
         "random numbers": drawing.OPERATORS,
         "checks": {"aten._assert_async.msg": _nothing, "aten._assert_tensor_metadata.default": _nothing},
     }
