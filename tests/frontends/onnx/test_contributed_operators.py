@@ -15,11 +15,11 @@ from tensorkiln.frontends.onnx import DOMAINS, load
 from tensorkiln.frontends.onnx.contributed.arity import ARITY
 from tensorkiln.reference import evaluate
 from tests import checked
-from tests.frontends.onnx.contributed import float_cases, integer_cases
+from tests.frontends.onnx.contributed import float_cases, integer_cases, quantized_cases
 from tests.frontends.onnx.contributed.case import Array, Case
 from tests.frontends.onnx.contributed.recorded import results_of
 
-CASES = [*float_cases.CASES, *integer_cases.CASES]
+CASES = [*float_cases.CASES, *integer_cases.CASES, *quantized_cases.CASES]
 NAMED = {case.name: case for case in CASES}
 
 

@@ -176,6 +176,18 @@ def qlinear_conv(node: Node) -> Value:
     return rounded(total.cast(DType.FLOAT32) * ratio, single(zero), zero.dtype)
 
 
+def dynamically_quantized(x: Tensor) -> tuple[Tensor, Tensor]:
+    """A float32 tensor as int32 codes of 8 bits without their zero point, and the scale of rank 0.
+
+    The scale follows from the least and the greatest element, and 0, as in DynamicQuantizeLinear.
+    """
+    low, high = build.minimum(x.min(), 0.0), build.maximum(x.max(), 0.0)
+    extent = (high - low) / 255.0
+    scale = build.where(build.equal(extent, 0.0), 1.0, extent)
+    zero = rounded((0.0 - low) / scale, None, DType.UINT8)
+    return quantized(x, scale, zero, DType.UINT8).cast(DType.INT32) - zero.cast(DType.INT32), scale
+
+
 OPERATORS: dict[str, Callable[[Node], Value]] = {
     "ConvInteger": conv_integer,
     "DequantizeLinear": dequantize,

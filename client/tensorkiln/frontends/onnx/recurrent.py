@@ -10,6 +10,7 @@ from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from .node import Node
+from .quantization import dynamically_quantized
 from .recurrent_loop import Step, stepwise
 
 Activation = Callable[[Tensor], Tensor]
@@ -17,9 +18,16 @@ UNROLLED: Final = 32
 """Most steps that are unrolled: a loop of more is as fast, and compiles in a fraction of the time."""
 
 
+LSTM_ACTIVATIONS: Final = ("Sigmoid", "Tanh", "Tanh")
+
+
 @dataclass(frozen=True, slots=True)
-class _Direction:
-    """The parameters of one direction: input and recurrent weights, their biases, peepholes, activations."""
+class Direction:
+    """The parameters of one direction: input and recurrent weights, their biases, peepholes, activations.
+
+    Weights are (gates * hidden, features). With `scales`, those of the input and recurrent weights, these are integers,
+    and what is multiplied by them is quantised as well.
+    """
 
     weights: Tensor
     recurrent: Tensor
@@ -29,6 +37,7 @@ class _Direction:
     hidden: int
     is_reversed: bool
     clip: float | None
+    scales: tuple[Tensor, Tensor] | None = None
 
     def clipped(self, x: Tensor) -> Tensor:
         """The input of an activation, clipped if the node has a clip value."""
@@ -36,25 +45,36 @@ class _Direction:
 
     def enter(self, x: Tensor) -> Tensor:
         """The products of all inputs with their weights, and both biases."""
-        return _sum(x @ build.transpose(self.weights), None if self.bias is None else self.bias[0] + self.bias[1])
+        found = _product(x, build.transpose(self.weights), None if self.scales is None else self.scales[0])
+        return _sum(found, None if self.bias is None else self.bias[0] + self.bias[1])
 
     def gates(self) -> Callable[[Tensor, Tensor], list[Tensor]]:
         """A function from what an input adds and a state to the list of gates."""
-        recurrent = build.transpose(self.recurrent)
-        return lambda entered, state: _apart(entered + state @ recurrent, self.hidden)
+        recurrent, scale = build.transpose(self.recurrent), None if self.scales is None else self.scales[1]
+        return lambda entered, state: _apart(entered + _product(state, recurrent, scale), self.hidden)
 
     @property
     def read(self) -> list[Tensor]:
         """The tensors that a step reads."""
-        return [self.recurrent, *(self.bias or ()), *([] if self.peepholes is None else [self.peepholes])]
+        peepholes = [] if self.peepholes is None else [self.peepholes]
+        return [self.recurrent, *(self.scales or ()), *(self.bias or ()), *peepholes]
 
-    def reading(self, read: Sequence[Tensor]) -> _Direction:
+    def reading(self, read: Sequence[Tensor]) -> Direction:
         """The same with these tensors in place of those that a step reads."""
         recurrent, *others = read
+        scales = None if self.scales is None else (others.pop(0), others.pop(0))
         bias = None if self.bias is None else (others.pop(0), others.pop(0))
         peepholes = others[0] if others else None
         kept = (self.activations, self.hidden, self.is_reversed, self.clip)
-        return _Direction(self.weights, recurrent, bias, peepholes, *kept)
+        return Direction(self.weights, recurrent, bias, peepholes, *kept, scales)
+
+
+def _product(x: Tensor, weights: Tensor, scale: Tensor | None) -> Tensor:
+    """`x @ weights`; with a scale, of one number or one for each column, of integers that stand for `x`."""
+    if scale is None:
+        return x @ weights
+    codes, own = dynamically_quantized(x)
+    return (codes @ weights).cast(x.dtype) * (own * scale)
 
 
 def _apart(x: Tensor, size: int) -> list[Tensor]:
@@ -109,15 +129,23 @@ def _activations(node: Node, defaults: Sequence[str], directions: int) -> Iterat
         yield made[first : first + len(defaults)]
 
 
-def _directions(node: Node, gates: int, defaults: Sequence[str], peepholes: int | None) -> list[_Direction]:
+def directions_of(
+    node: Node,
+    gates: int,
+    defaults: Sequence[str],
+    peepholes: int | None,
+    integers: tuple[Tensor, Tensor] | None = None,
+    scales: tuple[Tensor, Tensor] | None = None,
+) -> list[Direction]:
+    """The parameters of each direction; `integers` and their `scales` in place of the node's weights."""
     which = node.choice("direction", ("forward", "reverse", "bidirectional"), "forward")
     backwards = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[which]
-    weights, recurrent = node.tensor(1), node.tensor(2)
+    weights, recurrent = integers or (node.tensor(1), node.tensor(2))
     hidden = node.integer("hidden_size", _known(node, recurrent.shape[-1]))
     if weights.shape[:2] != (len(backwards), gates * hidden):
         node.invalid(f"weights of {weights.shape} are not those of {len(backwards)} directions of {gates} gates")
     clip = node.number("clip") if node.is_set("clip") else None
-    found: list[_Direction] = []
+    found: list[Direction] = []
     for place, (is_reversed, activations) in enumerate(
         zip(backwards, _activations(node, defaults, len(backwards)), strict=True)
     ):
@@ -126,7 +154,9 @@ def _directions(node: Node, gates: int, defaults: Sequence[str], peepholes: int 
             both = node.tensor(3)[place]
             bias = (both[: gates * hidden], both[gates * hidden :])
         own = node.tensor(peepholes)[place] if peepholes is not None and node.has(peepholes) else None
-        found.append(_Direction(weights[place], recurrent[place], bias, own, activations, hidden, is_reversed, clip))
+        scale = None if scales is None else (scales[0][place], scales[1][place])
+        kept = (bias, own, activations, hidden, is_reversed, clip, scale)
+        found.append(Direction(weights[place], recurrent[place], *kept))
     return found
 
 
@@ -138,10 +168,10 @@ def _known(node: Node, dim: object) -> int:
 
 def _run(
     node: Node,
-    directions: Sequence[_Direction],
-    step: Callable[[_Direction], Step],
+    directions: Sequence[Direction],
+    step: Callable[[Direction], Step],
     states: int,
-    enter: Callable[[_Direction, Tensor], Tensor] = _Direction.enter,
+    enter: Callable[[Direction, Tensor], Tensor] = Direction.enter,
 ) -> list[Tensor]:
     """Y, then the last states, in the node's layout. Y is zero after the end of a shorter sequence."""
     by_batch = node.opset >= 14 and node.integer("layout", 0) == 1
@@ -203,7 +233,7 @@ def _unrolled(
 
 
 def rnn(node: Node) -> list[Tensor]:
-    def step(direction: _Direction) -> Step:
+    def step(direction: Direction) -> Step:
         gates = direction.gates()
 
         def run(entered: Tensor, states: list[Tensor]) -> list[Tensor]:
@@ -212,14 +242,14 @@ def rnn(node: Node) -> list[Tensor]:
 
         return run
 
-    return _run(node, _directions(node, 1, ("Tanh",), None), step, 1)
+    return _run(node, directions_of(node, 1, ("Tanh",), None), step, 1)
 
 
 def gru(node: Node) -> list[Tensor]:
     """Gates: update, reset, hidden. `linear_before_reset` multiplies the hidden gate's states after their weights."""
     resets_late = node.integer("linear_before_reset", 0) == 1
 
-    def step(direction: _Direction) -> Step:
+    def step(direction: Direction) -> Step:
         size, (first, second) = direction.hidden, direction.activations
         recurrent = build.transpose(direction.recurrent)
         early, last = recurrent[:, : 2 * size], recurrent[:, 2 * size :]
@@ -241,7 +271,7 @@ def gru(node: Node) -> list[Tensor]:
 
         return run
 
-    def enter(direction: _Direction, x: Tensor) -> Tensor:
+    def enter(direction: Direction, x: Tensor) -> Tensor:
         if direction.bias is None or not resets_late:
             return direction.enter(x)
         own, other = direction.bias
@@ -249,7 +279,7 @@ def gru(node: Node) -> list[Tensor]:
         bias = build.cat([own[:early] + other[:early], own[early:]], 0)
         return x @ build.transpose(direction.weights) + bias
 
-    return _run(node, _directions(node, 3, ("Sigmoid", "Tanh"), None), step, 1, enter)
+    return _run(node, directions_of(node, 3, ("Sigmoid", "Tanh"), None), step, 1, enter)
 
 
 def _sum(x: Tensor, *others: Tensor | None) -> Tensor:
@@ -259,11 +289,15 @@ def _sum(x: Tensor, *others: Tensor | None) -> Tensor:
 
 
 def lstm(node: Node) -> list[Tensor]:
-    """Gates: input, output, forget, cell; the peepholes of the first three read the cell."""
+    return long_short_term(node, directions_of(node, 4, LSTM_ACTIVATIONS, 7))
+
+
+def long_short_term(node: Node, directions: Sequence[Direction]) -> list[Tensor]:
+    """An LSTM. Gates: input, output, forget, cell; the peepholes of the first three read the cell."""
     if node.integer("input_forget", 0):
         node.fail("input_forget is not supported")
 
-    def step(direction: _Direction) -> Step:
+    def step(direction: Direction) -> Step:
         gates = direction.gates()
         peepholes = None if direction.peepholes is None else _apart(direction.peepholes, direction.hidden)
 
@@ -280,7 +314,7 @@ def lstm(node: Node) -> list[Tensor]:
 
         return run
 
-    return _run(node, _directions(node, 4, ("Sigmoid", "Tanh", "Tanh"), 7), step, 2)
+    return _run(node, directions, step, 2)
 
 
 OPERATORS: dict[str, Callable[[Node], Sequence[Tensor]]] = {"GRU": gru, "LSTM": lstm, "RNN": rnn}

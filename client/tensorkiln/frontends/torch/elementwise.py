@@ -223,6 +223,11 @@ def _lerp(call: Call) -> Tensor:
     return build.where(near, start + weight * (end - start), end - (end - start) * (1.0 - weight))
 
 
+def _by_power(call: Call) -> Tensor:
+    """`x * 2 ** n`; infinite where the power is."""
+    return call.tensor().cast(call.dtype) * build.exp2(call.tensor("other").cast(call.dtype))
+
+
 OPERATORS: dict[str, Operator] = {
     "aten.abs.default": _absolute,
     "aten.acos.default": _wide(acos),
@@ -257,6 +262,7 @@ OPERATORS: dict[str, Operator] = {
     "aten.fmod.Scalar": binary(build.truncating_remainder),
     "aten.fmod.Tensor": binary(build.truncating_remainder),
     "aten.hypot.default": _hypotenuse,
+    "aten.ldexp.Tensor": _by_power,
     "aten.lerp.Scalar": _lerp,
     "aten.lerp.Tensor": _lerp,
     "aten.log.default": unary(build.log),

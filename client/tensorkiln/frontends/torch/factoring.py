@@ -16,7 +16,8 @@ from .call import Call, Operator
 from .exported import Ref, TensorType
 
 
-def _matrices(call: Call, name: str = "A") -> Tensor:
+def matrices(call: Call, name: str = "A") -> Tensor:
+    """An argument that is a batch of matrices, of which none may be empty."""
     x = call.tensor(name)
     if any(x.builder.bounds(dim)[0] == 0 for dim in x.shape[-2:]):
         call.fail(f"matrices of ({', '.join(map(str, x.shape[-2:]))}) may be empty, which have no factors here")
@@ -50,7 +51,7 @@ def _kept_factors(call: Call, places: tuple[int, int]) -> tuple[Tensor, Tensor, 
 
     torch factors the transposes of contiguous matrices, and its gradients rely on that.
     """
-    x, given = _matrices(call), call.operation.arguments.get("A")
+    x, given = matrices(call), call.operation.arguments.get("A")
     known = call.types.get(given.name) if isinstance(given, Ref) else None
     is_transposed = isinstance(known, TensorType) and known.is_dense
     if not is_transposed and any(map(call.is_read, places)):
@@ -60,7 +61,7 @@ def _kept_factors(call: Call, places: tuple[int, int]) -> tuple[Tensor, Tensor, 
 
 def _solve(call: Call) -> list[Tensor]:
     """The solution, the factors, the exchanges, and the number of the first pivot that is 0, or 0."""
-    x, right, is_left = _matrices(call), call.tensor("B"), call.flag("left", True)
+    x, right, is_left = matrices(call), call.tensor("B"), call.flag("left", True)
     if call.is_read(1) or call.is_read(2):
         call.fail("the factors of a solved system, which its gradient reads, are not given: solve with linalg.inv")
     factors, exchanges, is_transposed = _kept_factors(call, (1, 2))
@@ -85,7 +86,7 @@ def _counted_from_1(exchanges: Tensor) -> Tensor:
 
 
 def _inverse(call: Call) -> list[Tensor]:
-    x = _matrices(call)
+    x = matrices(call)
     factors, exchanges = lu(x)
     found = _by_factors(factors, exchanges, unit(x.builder, x.shape, x.dtype))
     return [found, first_true(build.equal(diagonal(factors), 0))]
@@ -118,7 +119,7 @@ def _lower(x: Tensor, is_upper: bool) -> Tensor:
 
 def _cholesky(call: Call) -> list[Tensor]:
     """The factor, and the number of the first minor that is not positive, or 0."""
-    found = _lower(_matrices(call, "self"), call.flag("upper"))
+    found = _lower(matrices(call, "self"), call.flag("upper"))
     return [found, first_true(~(diagonal(found) > 0))]
 
 
@@ -128,16 +129,16 @@ def _by_cholesky(factor: Tensor, right: Tensor, is_upper: bool) -> Tensor:
 
 
 def _cholesky_solution(call: Call) -> Tensor:
-    return _by_cholesky(_matrices(call, "input2"), call.tensor(), call.flag("upper"))
+    return _by_cholesky(matrices(call, "input2"), call.tensor(), call.flag("upper"))
 
 
 def _cholesky_inverse(call: Call) -> Tensor:
-    x = _matrices(call, "self")
+    x = matrices(call, "self")
     return _by_cholesky(x, unit(x.builder, x.shape, x.dtype), call.flag("upper"))
 
 
 def _triangular(call: Call) -> Tensor:
-    x, right = _matrices(call, "self"), call.tensor("B")
+    x, right = matrices(call, "self"), call.tensor("B")
     is_upper, is_unit = call.flag("upper"), call.flag("unitriangular")
     if call.flag("left", True):
         return _solved(x, right, is_upper=is_upper, is_unit=is_unit)
@@ -147,7 +148,7 @@ def _triangular(call: Call) -> Tensor:
 
 def _triangular_pair(call: Call) -> list[Tensor]:
     """`torch.triangular_solve`: the solution, and the matrices again."""
-    x, is_upper, is_turned = _matrices(call), call.flag("upper", True), call.flag("transpose")
+    x, is_upper, is_turned = matrices(call), call.flag("upper", True), call.flag("transpose")
     given = build.transpose(x) if is_turned else x
     found = _solved(given, call.tensor(), is_upper=is_upper is not is_turned, is_unit=call.flag("unitriangular"))
     return [found, x]
@@ -161,7 +162,7 @@ def _above(x: Tensor, rows: Dim) -> Tensor:
 
 
 def _qr(call: Call) -> list[Tensor]:
-    x, mode = _matrices(call), call.text("mode", "reduced")
+    x, mode = matrices(call), call.text("mode", "reduced")
     height, width = x.shape[-2:]
     count = height if mode == "complete" else least(height, width)
     found, factors = reflected(x)
@@ -170,23 +171,23 @@ def _qr(call: Call) -> list[Tensor]:
 
 
 def _reflections(call: Call) -> list[Tensor]:
-    return list(reflected(_matrices(call, "self")))
+    return list(reflected(matrices(call, "self")))
 
 
 def _eigenvectors(call: Call) -> list[Tensor]:
-    x = _matrices(call)
+    x = matrices(call)
     given = build.transpose(x) if call.text("UPLO", "L").upper() == "U" else x
     return list(eigenvectors(given, refuse=call.fail))
 
 
 def _singular(call: Call) -> list[Tensor]:
-    return list(singular_values(_matrices(call), is_full=call.flag("full_matrices"), refuse=call.fail))
+    return list(singular_values(matrices(call), is_full=call.flag("full_matrices"), refuse=call.fail))
 
 
 def _pivoted(call: Call) -> tuple[Tensor, Tensor]:
     if not call.flag("pivot", True):
         call.fail("factors without exchanges of rows are not supported")
-    return lu(_matrices(call))
+    return lu(matrices(call))
 
 
 def _lu_factors(call: Call) -> list[Tensor]:
@@ -197,19 +198,28 @@ def _lu_factors(call: Call) -> list[Tensor]:
 def _lu(call: Call) -> list[Tensor]:
     """P, L and U, whose product are the matrices."""
     factors, exchanges = _pivoted(call)
-    *outer, height, width = factors.shape
-    count = least(height, width)
-    order = unit(factors.builder, [*outer, height, height], factors.dtype)
+    return [order_of(factors, exchanges), *lower_and_upper(factors)]
+
+
+def order_of(factors: Tensor, exchanges: Tensor) -> Tensor:
+    """The matrices P of the exchanges (..., k) of rows of the factors (..., m, n), counted from 0."""
+    *outer, height, _ = factors.shape
+    return exchanged(unit(factors.builder, [*outer, height, height], factors.dtype), exchanges, is_undone=True)
+
+
+def lower_and_upper(factors: Tensor) -> tuple[Tensor, Tensor]:
+    """L with ones on its diagonal, and U, of factors (..., m, n) that are stored together."""
+    count = least(*factors.shape[-2:])
     below = factors[..., :count]
     rows, columns = (build.arange(factors.builder, dim) for dim in below.shape[-2:])
     lower = build.where(columns < rows.unsqueeze([1]), below, unit(factors.builder, below.shape, factors.dtype))
-    return [exchanged(order, exchanges, is_undone=True), lower, _above(factors, count)]
+    return lower, _above(factors, count)
 
 
 def _lu_solution(call: Call) -> Tensor:
     exchanges = call.tensor("pivots").cast(DType.INT64) - 1
     return _lu_solved(
-        _matrices(call, "LU"),
+        matrices(call, "LU"),
         exchanges,
         call.tensor("B"),
         is_left=call.flag("left", True),

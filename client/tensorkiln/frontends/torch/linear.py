@@ -207,11 +207,30 @@ def _length(away: Tensor, power: float) -> Tensor:
     return (away**power).sum([-1]) ** (1 / power)
 
 
+def _three(call: Call) -> Tensor:
+    """The sum of products of three tensors, each with axes of 1 added, as in `nn.Bilinear`."""
+    given = [call.tensor(f"i{number}").cast(call.dtype) for number in (1, 2, 3)]
+    added = [set(call.integers(f"expand{number}")) for number in (1, 2, 3)]
+    summed = set(call.integers("sumdim"))
+    first, second, third = (set(range(each.rank + len(own))) - own for each, own in zip(given, added, strict=True))
+    if not summed <= second or not (summed - third) <= first:
+        call.fail("a sum over an axis of one of three factors is not supported")
+    between = (first | second) - (summed - third)
+    product = build.einsum(f"{_letters(first)},{_letters(second)}->{_letters(between)}", given[0], given[1])
+    result = (between | third) - summed
+    return build.einsum(f"{_letters(between)},{_letters(third)}->{_letters(result)}", product, given[2])
+
+
+def _letters(axes: set[int]) -> str:
+    return "".join(chr(ord("a") + axis) for axis in sorted(axes))
+
+
 OPERATORS: dict[str, Operator] = {
     "aten._cdist_forward.default": _cross_distances,
     "aten._pdist_forward.default": _distances_within,
     "aten._scaled_dot_product_flash_attention_for_cpu.default": _attention,
     "aten._scaled_dot_product_flash_attention_for_cpu_backward.default": _attention_gradient,
+    "aten._trilinear.default": _three,
     "aten.addbmm.default": _summed_batches,
     "aten.addmm.default": _added("mat1", "mat2"),
     "aten.addmv.default": _added("mat", "vec"),

@@ -22,10 +22,12 @@ from . import (
     indexing,
     joining,
     linear,
+    matrix_functions,
     movement,
     normalization,
     ordering,
     pooling,
+    quantization,
     recurrent,
     reduction,
     resizing,
@@ -33,6 +35,7 @@ from . import (
     scattering,
     searching,
     slicing,
+    special,
     strided,
 )
 from .call import Call, Operator, Results
@@ -48,6 +51,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Operator]]] = MappingProxyType(
     {
         "arithmetic": elementwise.OPERATORS,
         "comparison, logic and choice": comparison.OPERATORS,
+        "special functions": special.OPERATORS,
         "activation": activation.OPERATORS,
         "reduction": reduction.OPERATORS,
         "order and running totals": ordering.OPERATORS,
@@ -60,7 +64,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Operator]]] = MappingProxyType(
         "bags": bags.OPERATORS,
         "scattering": scattering.OPERATORS,
         "products and attention": linear.OPERATORS,
-        "factors and linear systems": factoring.OPERATORS,
+        "factors and linear systems": {**factoring.OPERATORS, **matrix_functions.OPERATORS},
         "mixtures of experts": experts.OPERATORS,
         "fused layers": fused_layers.OPERATORS,
         "convolution": convolution.OPERATORS,
@@ -71,6 +75,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Operator]]] = MappingProxyType(
         "creation": creation.OPERATORS,
         "conversion": casting.OPERATORS,
         "fake quantization": fake_quantization.OPERATORS,
+        "quantised numbers": quantization.OPERATORS,
         "random numbers": drawing.OPERATORS,
         "checks": {"aten._assert_async.msg": _nothing, "aten._assert_tensor_metadata.default": _nothing},
     }

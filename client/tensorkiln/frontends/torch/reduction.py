@@ -127,7 +127,16 @@ def log_sum_exp(x: Tensor, axes: list[int], keepdim: bool) -> Tensor:
 def _norm(call: Call) -> Tensor:
     """The p-norm over the axes; the 0-norm counts nonzero elements."""
     x = call.tensor().cast(call.dtype)
-    axes, keepdim, order = call.axes(x), call.flag("keepdim"), call.number("ord", 2.0)
+    return _of_order(call, x, call.number("ord", 2.0), call.axes(x), call.flag("keepdim"))
+
+
+def _distance(call: Call) -> Tensor:
+    x, other = (call.tensor(name).cast(call.dtype) for name in ("self", "other"))
+    difference = x - other
+    return _of_order(call, difference, call.number("p", 2.0), list(range(difference.rank)), False)
+
+
+def _of_order(call: Call, x: Tensor, order: float, axes: list[int], keepdim: bool) -> Tensor:
     wide = build.absolute(x.cast(DType.FLOAT32) if x.dtype.is_half else x)
     if math.isinf(order):
         found = wide.max(axes, keepdim) if order > 0 else wide.min(axes, keepdim)
@@ -154,6 +163,7 @@ OPERATORS: dict[str, Operator] = {
     "aten.any.dims": _truth(lambda x, axes, keep: x.any(axes, keep)),
     "aten.argmax.default": _position(True),
     "aten.argmin.default": _position(False),
+    "aten.dist.default": _distance,
     "aten.logsumexp.default": _reduced(log_sum_exp),
     "aten.max.default": _extreme(lambda x, axes, keep: x.max(axes, keep)),
     "aten.max.dim": _extreme_along(True),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ...expr import product
-from ..composed.placing import identity, put
+from ..composed.placing import identity, put, wrapped
 from ..composed.running import running
 from .call import Call, Operator
 
@@ -24,18 +26,31 @@ def _scatter_add(call: Call) -> Tensor:
 
 
 def _scatter_reduce(call: Call) -> Tensor:
-    how = call.text("reduce")
-    """Combine updates; a mean divides their sum by their number. Without `include_self` old elements do not count."""
+    return _combined(call, _updates(call), lambda updates, how, into: _put(call, updates, how, into))
+
+
+def _index_reduce(call: Call) -> Tensor:
+    """Combine whole slices at indexed positions along an axis."""
+    x, source = call.tensor(), call.tensor("source")
+    axis, column = call.axis(x), _column(call, source)
+    return _combined(call, source, lambda updates, how, into: put(into, column, updates.cast(into.dtype), axis, how))
+
+
+def _combined(call: Call, updates: Tensor, place: Callable[[Tensor, str, Tensor], Tensor]) -> Tensor:
+    """Combine updates; a mean divides their sum by their number. Without `include_self` old elements do not count.
+
+    `place` combines updates with the elements of a tensor.
+    """
     how, includes_self = call.text("reduce"), call.flag("include_self", True)
     if how not in _REDUCTIONS and how != "mean":
         call.fail(f"the reduction {how!r} is not supported")
-    x, updates, kind = call.tensor(), _updates(call), _REDUCTIONS.get(how, "add")
+    x, kind = call.tensor(), _REDUCTIONS.get(how, "add")
     if how != "mean" and includes_self:
-        return _put(call, updates, kind)
+        return place(updates, kind, x)
     ones = build.ones(x.builder, updates.shape, DType.INT64)
-    counts = _put(call, ones, "add", build.zeros(x.builder, x.shape, DType.INT64))
+    counts = place(ones, "add", build.zeros(x.builder, x.shape, DType.INT64))
     begun = x if includes_self else build.where(counts > 0, identity(kind, x.dtype), x)
-    found = _put(call, updates, kind, begun)
+    found = place(updates, kind, begun)
     if how != "mean":
         return found
     divisors = counts + 1 if includes_self else build.maximum(counts, 1)
@@ -67,11 +82,25 @@ def _put(call: Call, updates: Tensor, how: str, into: Tensor | None = None) -> T
 
 def _index_add(call: Call) -> Tensor:
     """Add whole slices at indexed positions along an axis."""
-    x, index, source = call.tensor(), call.tensor("index").cast(DType.INT64), call.tensor("source")
-    axis = call.axis(x)
+    x, source = call.tensor(), call.tensor("source")
     scaled = call.times(source, "alpha")
-    column = index.reshape([-1, *(1,) * (x.rank - 1 - axis)]).expand(source.shape)
-    return put(x, column, scaled.cast(x.dtype), axis, "add")
+    return put(x, _column(call, source), scaled.cast(x.dtype), call.axis(x), "add")
+
+
+def _column(call: Call, source: Tensor) -> Tensor:
+    """The index of each slice, for all of its elements."""
+    x = call.tensor()
+    index = call.tensor("index").cast(DType.INT64)
+    return index.reshape([-1, *(1,) * (x.rank - 1 - call.axis(x))]).expand(source.shape)
+
+
+def _put_flat(call: Call) -> Tensor:
+    """Put elements at positions of the flattened tensor, of which negative ones count from the end."""
+    x, index, source = call.tensor(), call.tensor("index").cast(DType.INT64), call.tensor("source")
+    whole, count = product(x.shape), product(index.shape)
+    places = wrapped(index.reshape([count]), whole)
+    how = "add" if call.flag("accumulate") else "none"
+    return put(x.reshape([whole]), places, source.cast(x.dtype).reshape([count]), 0, how).reshape(x.shape)
 
 
 def _masked_scatter(call: Call) -> Tensor:
@@ -87,7 +116,9 @@ def _masked_scatter(call: Call) -> Tensor:
 
 OPERATORS: dict[str, Operator] = {
     "aten.index_add.default": _index_add,
+    "aten.index_reduce.default": _index_reduce,
     "aten.masked_scatter.default": _masked_scatter,
+    "aten.put.default": _put_flat,
     "aten.scatter.reduce": _scatter,
     "aten.scatter.src": _scatter,
     "aten.scatter.value": _scatter,

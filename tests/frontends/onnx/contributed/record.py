@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from . import float_cases, integer_cases
+from . import float_cases, integer_cases, quantized_cases
 from .recorded import FILE
 
 
 def main() -> None:
     recorded: dict[str, Any] = {}
-    for case in (*float_cases.CASES, *integer_cases.CASES):
+    for case in (*float_cases.CASES, *integer_cases.CASES, *quantized_cases.CASES):
         results: list[list[Any]] = []
         for level in ("ORT_DISABLE_ALL", "ORT_ENABLE_ALL"):
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 3
+            # With more threads, a quantised LSTM takes other scales.
+            options.intra_op_num_threads = 1
             options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
             try:
                 session = onnxruntime.InferenceSession(

@@ -21,7 +21,20 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from . import arithmetic, arrangement, corners, experts, factors, gradients, models, networks, spectra, uncommon
+from . import (
+    arithmetic,
+    arrangement,
+    corners,
+    experts,
+    factors,
+    gradients,
+    models,
+    networks,
+    quantized,
+    spectra,
+    statistics,
+    uncommon,
+)
 from .case import Case
 
 FILES = Path(__file__).parents[1] / "files"
@@ -35,7 +48,9 @@ FAMILIES = {
     "gradients": gradients.CASES,
     "models": models.CASES,
     "networks": networks.CASES,
+    "quantized": quantized.CASES,
     "spectra": spectra.CASES,
+    "statistics": statistics.CASES,
     "uncommon": uncommon.CASES,
 }
 STAMP = (2026, 1, 1, 0, 0, 0)

@@ -18,6 +18,8 @@ from . import (
     products,
     quantized,
     quantized_products,
+    quantized_recurrence,
+    quantized_rows,
     rotary,
 )
 
@@ -34,6 +36,8 @@ OPERATORS: Mapping[str, Callable[[Node], Value | Sequence[Value | Absent]]] = Ma
         **products.OPERATORS,
         **quantized.OPERATORS,
         **quantized_products.OPERATORS,
+        **quantized_recurrence.OPERATORS,
+        **quantized_rows.OPERATORS,
         **rotary.OPERATORS,
     }
 )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .... import build
 from ....build import Tensor, einsum
 from ....dtypes import DType
 from ..node import Node
-from ..quantization import centred, quantized, rounded, single
+from ..quantization import centred, dynamically_quantized, rounded, single
 from ..value import Absent, Value
 from .attention import attended
 from .bias import biased
@@ -27,12 +26,7 @@ def matmul_integer_to_float(node: Node) -> Value:
 def dynamic_quantize_matmul(node: Node) -> Value:
     """The left operand is quantised to uint8 by its own least and greatest element, and 0."""
     x = node.tensor(0)
-    wide = x.cast(DType.FLOAT32)
-    low, high = build.minimum(wide.min(), 0.0), build.maximum(wide.max(), 0.0)
-    extent = (high - low) / 255.0
-    scale = build.where(build.equal(extent, 0.0), 1.0, extent)
-    zero = rounded((0.0 - low) / scale, None, DType.UINT8)
-    codes = quantized(wide, scale, zero, DType.UINT8).cast(DType.INT32) - zero.cast(DType.INT32)
+    codes, scale = dynamically_quantized(x.cast(DType.FLOAT32))
     total = codes @ centred(node, 1, 3, single)
     return biased(node, (total.cast(DType.FLOAT32) * (scale * _number(node, 2))).cast(x.dtype), 4)
 
