@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from dialect.constants import ConstScalarOp
 from dialect.conversion import CastOp
 from dialect.elementwise import BinopOp
 from dialect.mlir import ir
@@ -59,6 +60,16 @@ def expand(value: ir.Value, shape: Shape) -> ir.Value:
     if type_of(value).shape == tuple(shape):
         return value
     return ExpandOp.make([value], typed(value, shape)).results[0]
+
+
+def number(value: bool | float, dtype: DType) -> ir.Value:
+    """A number of rank 0."""
+    return ConstScalarOp.make([], TensorType(dtype, ()), value=value).results[0]
+
+
+def repeated(value: ir.Value, shape: Shape) -> ir.Value:
+    """A single number for each element of a shape."""
+    return expand(reshape(value, (1,) * len(shape)), shape)
 
 
 def shrink(value: ir.Value, limits: Sequence[tuple[Dim, Dim]]) -> ir.Value:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
-from dialect.constants import ConstScalarOp
 from dialect.elementwise import BinopOp, TernaryOp
 from dialect.memory import ContiguousOp
 from dialect.mlir import ir
@@ -22,7 +21,6 @@ from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
 from tensorkiln.nodes import BinopKind, ReduceKind, ShapeTracker, TernaryKind, ViewSpec
-from tensorkiln.types import TensorType
 
 from ..loops.accesses import loads
 from ..loops.index_space import IndexSpace, linear_form
@@ -86,18 +84,13 @@ def _without_padding(op: Any, values: dict[ir.Value, Value], symbols: Mapping[st
 def _zeros(weights: ir.Value, ends: Limits, op: Any) -> ir.Value:
     """The sums of zero times the weights outside of the limits `ends`: not zero if such a weight is infinite or NaN."""
     known = type_of(weights)
-    is_true = _number(True, builder.typed(weights, (), DType.BOOL), [expr.sub(end, begin) for begin, end in ends])
+    is_true = builder.repeated(builder.number(True, DType.BOOL), [expr.sub(end, begin) for begin, end in ends])
     around = tuple((begin, expr.sub(extent, end)) for (begin, end), extent in zip(ends, known.shape, strict=True))
     inside = PadOp.make([is_true], builder.typed(weights, known.shape, DType.BOOL), pad_width=around).results[0]
-    zero = _number(0.0, builder.typed(weights, ()), known.shape)
+    zero = builder.repeated(builder.number(0.0, known.dtype), known.shape)
     outside = TernaryOp.make([inside, zero, builder.binop(BinopKind.MUL, weights, zero)], known, op=TernaryKind.WHERE)
     sums = builder.reduce(ReduceKind.SUM, outside.results[0], op.axes, _reduced(known.shape, op))
     return builder.expand(sums, op.tensor.shape)
-
-
-def _number(value: bool | float, kind: TensorType, shape: Sequence[Dim]) -> ir.Value:
-    number = ConstScalarOp.make([], kind, value=value).results[0]
-    return builder.expand(builder.reshape(number, (1,) * len(shape)), shape)
 
 
 def _reduced(shape: Sequence[Dim], op: Any) -> list[Dim]:

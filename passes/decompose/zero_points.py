@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection
 from itertools import permutations
 from typing import Any, Final, NamedTuple
 
-from dialect.constants import ConstScalarOp
 from dialect.conversion import CastOp
 from dialect.elementwise import BinopOp, TernaryOp
 from dialect.mlir import ir
@@ -19,7 +18,6 @@ from dialect.movement import ExpandOp
 from dialect.types import type_of
 from tensorkiln.dtypes import DType
 from tensorkiln.nodes import BinopKind, ReduceKind, TernaryKind
-from tensorkiln.types import TensorType
 
 from . import builder
 
@@ -68,8 +66,8 @@ def take_zero_points_out(
 def _apart(factor: _Factor, weights: ir.Value, sums: ir.Value, op: Any) -> ir.Value:
     products = builder.binop(BinopKind.MUL, builder.cast(factor.bytes, SUM), weights)
     total = builder.reduce(ReduceKind.SUM, products, op.axes, op.tensor.shape)
-    zero = _scalar(builder.cast(factor.zero, SUM), type_of(sums).rank)
-    less = builder.binop(BinopKind.MUL, sums, builder.expand(zero, type_of(sums).shape))
+    zero = builder.repeated(builder.cast(factor.zero, SUM), type_of(sums).shape)
+    less = builder.binop(BinopKind.MUL, sums, zero)
     return builder.binop(BinopKind.SUB, total, builder.expand(less, op.tensor.shape))
 
 
@@ -147,7 +145,7 @@ def _factor(value: ir.Value, *, keeps_sign: bool) -> _Factor:
     owner = value.owner
     if isinstance(owner, CastOp):
         source = owner.operands[0]
-        return _Factor(_without_sign(source), _number(_MIDDLE, builder.typed(source, (), DType.UINT8)))
+        return _Factor(_without_sign(source), builder.number(_MIDDLE, DType.UINT8))
     if isinstance(owner, BinopOp):
         left, right = owner.operands
         source = left.owner.operands[0]
@@ -159,9 +157,9 @@ def _factor(value: ir.Value, *, keeps_sign: bool) -> _Factor:
     moved = builder.moved(owner, source)
     if owner.operation.name == "kiln.pad":
         known = type_of(source)
-        is_true = _number(True, builder.typed(zero, (), DType.BOOL))
-        inside = builder.moved(owner, builder.expand(_scalar(is_true, known.rank), known.shape))
-        around = builder.expand(_scalar(zero, known.rank), type_of(moved).shape)
+        is_true = builder.number(True, DType.BOOL)
+        inside = builder.moved(owner, builder.repeated(is_true, known.shape))
+        around = builder.repeated(zero, type_of(moved).shape)
         moved = TernaryOp.make([inside, moved, around], type_of(moved), op=TernaryKind.WHERE).results[0]
     return _Factor(moved, zero)
 
@@ -172,14 +170,5 @@ def _without_sign(value: ir.Value) -> ir.Value:
     if known.dtype is DType.UINT8:
         return value
     bits = builder.cast(value, DType.UINT8)
-    middle = _scalar(_number(_MIDDLE, builder.typed(value, (), DType.UINT8)), known.rank)
-    return builder.binop(BinopKind.ADD, bits, builder.expand(middle, known.shape))
-
-
-def _number(value: bool | int, kind: TensorType) -> ir.Value:
-    return ConstScalarOp.make([], kind, value=value).results[0]
-
-
-def _scalar(value: ir.Value, rank: int) -> ir.Value:
-    """A single number with this rank."""
-    return builder.reshape(value, (1,) * rank)
+    middle = builder.repeated(builder.number(_MIDDLE, DType.UINT8), known.shape)
+    return builder.binop(BinopKind.ADD, bits, middle)
