@@ -48,20 +48,16 @@ class MemoryLimit:
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while not self._has_room(count):
+                while True:
+                    with suppress(UnavailableError):
+                        self.require(count)
+                        break
                     await asyncio.sleep(_LOOK_EVERY_S)
         self._reserved += count
         try:
             yield
         finally:
             self._reserved -= count
-
-    def _has_room(self, count: int) -> bool:
-        try:
-            self.require(count)
-        except UnavailableError:
-            return False
-        return True
 
 
 def give_back_large_blocks() -> None:
