@@ -84,8 +84,7 @@ def _whole(call: Call) -> Tensor:
     if not call.has(names[1]):
         call.fail("random integers need an upper limit: give one")
     span = sub(call.dim(names[1]), low)
-    least = span if isinstance(span, int) else call.builder.bounds(span)[0]
-    most = span if isinstance(span, int) else call.builder.bounds(span)[1]
+    least, most = call.builder.bounds(span)
     if least < 1 or most > 1 << 53:
         call.fail(f"random integers of a range of {span} are not supported: it must be from 1 to 2^53")
     count, first = (build.dim_value(call.builder, dim, DType.FLOAT64) for dim in (span, low))

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from .... import build
 from ....build import Tensor
 from ....dtypes import DType
-from ....expr import Dim
 from ...composed.placing import wrapped
 from ..node import Node
+from ..quantization import aligned
 from ..value import Value
 
 _MIDDLE = {4: 8, 8: 128}
@@ -36,8 +36,7 @@ def gathered(node: Node) -> Value:
 
     axis = blocked + (places.rank - 1 if blocked > along else 0)
     codes = _codes(rows(data), bits) if is_packed else rows(data).cast(DType.INT32)
-    extent = codes.shape[axis]
-    scales = _spread(rows(scale), axis, size, extent)
+    scales = aligned(node, rows(scale), codes, axis, size)
     if not node.has(3):
         zero = _MIDDLE[bits] if is_packed else 0
         return (codes - zero).cast(scale.dtype) * scales
@@ -45,24 +44,14 @@ def gathered(node: Node) -> Value:
     zeros = _codes(rows(given), bits) if is_packed else rows(given).cast(DType.INT32)
     # The last byte of a row may hold one zero point more.
     zeros = build.shrink(zeros, [(0, dim) for dim in rows(scale).shape])
-    return (codes - _spread(zeros, axis, size, extent)).cast(scale.dtype) * scales
+    return (codes - aligned(node, zeros, codes, axis, size)).cast(scale.dtype) * scales
 
 
 def _codes(packed: Tensor, bits: int) -> Tensor:
-    """The codes of bytes, the lowest bits first, as int32 along the last axis."""
-    wide = packed.cast(DType.INT32)
+    """The codes of bytes, as int32 along the last axis."""
     if bits == 8:
-        return wide
-    parts = build.stack([wide & 15, (wide >> 4) & 15], -1)
-    return parts.reshape([*packed.shape[:-1], packed.shape[-1] * 2])
-
-
-def _spread(x: Tensor, axis: int, size: int, extent: Dim) -> Tensor:
-    """Each element `size` times along an axis, of which `extent` are taken."""
-    before, after = x.shape[: axis + 1], x.shape[axis + 1 :]
-    repeated = x.unsqueeze([axis + 1]).expand([*before, size, *after])
-    whole = repeated.reshape([*before[:-1], before[-1] * size, *after])
-    return build.shrink(whole, [(0, extent if place == axis else dim) for place, dim in enumerate(whole.shape)])
+        return packed.cast(DType.INT32)
+    return build.unpack(packed, DType.UINT4, [*packed.shape[:-1], packed.shape[-1] * 2]).cast(DType.INT32)
 
 
 OPERATORS: dict[str, Callable[[Node], Value]] = {"GatherBlockQuantized": gathered}
