@@ -13,6 +13,16 @@ Array = np.ndarray[Any, Any]
 Dims = tuple[int | str, ...]
 
 
+def normal(random: np.random.RandomState, *shape: int) -> Array:
+    return random.standard_normal(shape).astype(np.float32)
+
+
+def codes(random: np.random.RandomState, dtype: str, *shape: int) -> Array:
+    """Any integers of the dtype."""
+    limits = np.iinfo(dtype)
+    return random.randint(limits.min, limits.max + 1, shape).astype(dtype)
+
+
 @dataclass(frozen=True)
 class Case:
     """`operands` are names of inputs and weights, "" for one that is left out.

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .case import Array, Case
+from . import case
+from .case import Case
 
 _random = np.random.RandomState(7)
-
-
-def normal(*shape: int) -> Array:
-    return _random.standard_normal(shape).astype(np.float32)
+normal = partial(case.normal, _random)
 
 
 def _attention_cases() -> list[Case]:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from . import case
 from .case import Array, Case
 
 _random = np.random.RandomState(11)
-
-
-def normal(*shape: int) -> Array:
-    return _random.standard_normal(shape).astype(np.float32)
-
-
-def codes(dtype: str, *shape: int) -> Array:
-    limits = np.iinfo(dtype)
-    return _random.randint(limits.min, limits.max + 1, shape).astype(dtype)
+normal = partial(case.normal, _random)
+codes = partial(case.codes, _random)
 
 
 def _scalar(value: float, dtype: str = "float32") -> Array:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from .case import Array, Case
+from . import case
+from .case import Case
 
 _random = np.random.RandomState(11)
-
-
-def _normal(*shape: int) -> Array:
-    return _random.standard_normal(shape).astype(np.float32)
-
-
-def _codes(dtype: str, *shape: int) -> Array:
-    info = np.iinfo(dtype)
-    return _random.randint(info.min, info.max + 1, shape).astype(dtype)
+_normal = partial(case.normal, _random)
+_codes = partial(case.codes, _random)
 
 
 def _lstm(steps: int, direction: str, dtype: str, by_column: bool) -> Case:
