@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from tensorkiln.frontends.composed.recurrence import UNROLLED
 from tensorkiln.frontends.model import Model
 from tensorkiln.frontends.onnx import load
-from tensorkiln.frontends.onnx.recurrent import UNROLLED
 from tensorkiln.reference import evaluate
 from tests import checked
 from tests.compiled import compiled

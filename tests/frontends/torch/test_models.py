@@ -59,6 +59,11 @@ def test_an_exported_model_computes_what_torch_does(name: str, client: Client) -
         torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
 
 
+def test_recurrent_layers_of_an_exported_program_are_read_whole() -> None:
+    exported = torch.export.export(torch.nn.GRU(3, 4, num_layers=2), (torch.randn(40, 2, 3),), strict=False)
+    assert sum(node.node == "while" for node in load(exported).graph.nodes) == 2
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_compiled_model_computes_what_torch_does(name: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch._dynamo.config, "allow_rnn", True)

@@ -22,10 +22,12 @@ from .exports import program
 Record = dict[str, Any]
 
 
-def changed(name: str, change: Callable[[Record], object], path: str = "models/model.json") -> io.BytesIO:
-    """An archive of a case of `networks` whose JSON is changed."""
+def changed(
+    name: str, change: Callable[[Record], object], path: str = "models/model.json", family: str = "networks"
+) -> io.BytesIO:
+    """An archive of a case whose JSON is changed."""
     stream = io.BytesIO()
-    with zipfile.ZipFile(program("networks", name)) as given, zipfile.ZipFile(stream, "w") as kept:
+    with zipfile.ZipFile(program(family, name)) as given, zipfile.ZipFile(stream, "w") as kept:
         for entry in given.namelist():
             content = given.read(entry)
             if entry.endswith(path):
@@ -54,6 +56,15 @@ def test_all_operations_that_are_not_supported_are_listed_with_the_users_lines()
     assert second["operator"] == "mine.own.default"
     assert "this operator is not supported" in first["reason"]
     assert str(second["name"]) in caught.value.message
+
+
+def test_dropout_between_recurrent_layers_is_refused() -> None:
+    def change(record: Record) -> None:
+        given = {each["name"]: each["arg"] for each in nodes(record)[-1]["inputs"]}
+        given["dropout"]["as_float"], given["train"]["as_bool"] = 0.5, True
+
+    with pytest.raises(UnsupportedGraphError, match="dropout between recurrent layers"):
+        load(changed("rnn_many", change, family="recurrent"))
 
 
 def test_the_users_line_is_the_innermost_that_is_not_torchs() -> None:

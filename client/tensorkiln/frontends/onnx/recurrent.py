@@ -9,15 +9,11 @@ from typing import Final
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
+from ..composed.recurrence import Step, recurrence
 from .node import Node
 from .quantization import dynamically_quantized
-from .recurrent_loop import Step, stepwise
 
 Activation = Callable[[Tensor], Tensor]
-UNROLLED: Final = 32
-"""Most steps that are unrolled: a loop of more is as fast, and compiles in a fraction of the time."""
-
-
 LSTM_ACTIVATIONS: Final = ("Sigmoid", "Tanh", "Tanh")
 
 
@@ -190,18 +186,14 @@ def _run(
                 state.append(given[:, place] if by_batch else given[place])
             else:
                 state.append(build.zeros(x.builder, (batch, direction.hidden), x.dtype))
-        entered = enter(direction, x)
-        if isinstance(length, int) and length <= UNROLLED:
-            made, state = _unrolled(entered, state, lengths, step(direction), length, direction.is_reversed)
-        else:
-            made, state = stepwise(
-                entered,
-                state,
-                lengths,
-                direction.read,
-                lambda read, own=direction: step(own.reading(read)),
-                is_reversed=direction.is_reversed,
-            )
+        made, state = recurrence(
+            enter(direction, x),
+            state,
+            direction.read,
+            lambda read, own=direction: step(own.reading(read)),
+            lengths=lengths,
+            is_reversed=direction.is_reversed,
+        )
         outputs.append(made)
         for number in range(states):
             last[number].append(state[number])
@@ -210,26 +202,6 @@ def _run(
     if by_batch:
         return [build.moveaxis(y, 2, 0), *(build.stack(each, 1) for each in last)]
     return [y, *(build.stack(each, 0) for each in last)]
-
-
-def _unrolled(
-    entered: Tensor, state: list[Tensor], lengths: Tensor | None, run: Step, length: int, is_reversed: bool
-) -> tuple[Tensor, list[Tensor]]:
-    """The outputs of all steps, stacked, and the states after the last one."""
-    given_out: list[Tensor] = []
-    for position in reversed(range(length)) if is_reversed else range(length):
-        after = run(entered[position], state)
-        if lengths is None:
-            state = after
-            given_out.append(state[0])
-        else:
-            # After its end a sequence keeps its state; backwards, it has not begun.
-            is_within = position < lengths
-            state = [build.where(is_within, new, old) for new, old in zip(after, state, strict=True)]
-            given_out.append(build.where(is_within, after[0], 0.0))
-    if is_reversed:
-        given_out.reverse()
-    return build.stack(given_out, 0), state
 
 
 def rnn(node: Node) -> list[Tensor]:

@@ -6,6 +6,7 @@ from ...on_first_use import on_first_use
 
 if TYPE_CHECKING:
     from .compiling import backend as backend
+    from .from_export import decompositions as decompositions
     from .loading import load as load
     from .model import CompiledModule as CompiledModule
     from .model import TorchModel as TorchModel
@@ -17,6 +18,7 @@ __getattr__ = on_first_use(
     __name__,
     {
         "compiling": "backend",
+        "from_export": "decompositions",
         "loading": "load",
         "model": "CompiledModule TorchModel",
         "operators": "FAMILIES OPERATORS",
@@ -24,4 +26,4 @@ __getattr__ = on_first_use(
     },
 )
 
-__all__ = ["FAMILIES", "OPERATORS", "REFUSED", "CompiledModule", "TorchModel", "backend", "load"]
+__all__ = ["FAMILIES", "OPERATORS", "REFUSED", "CompiledModule", "TorchModel", "backend", "decompositions", "load"]

@@ -12,6 +12,17 @@ from .arrays import array_of
 from .exported import Exported, Input, Literal, Output, Role, Tree
 from .from_fx import operations_of, output_of
 from .ranges import INFINITE
+from .recurrent import WHOLE
+
+
+def decompositions() -> Any:
+    """torch's table for `run_decompositions`, without the recurrent layers: their steps need not be unrolled."""
+    import torch
+
+    table = torch.export.default_decompositions()
+    for operator in [each for each in table if str(each) in WHOLE]:
+        del table[operator]
+    return table
 
 
 def from_export(program: Any) -> Exported:
@@ -23,7 +34,7 @@ def from_export(program: Any) -> Exported:
 
     if not isinstance(program, torch.export.ExportedProgram):
         raise CallInputError(f"a {type(program).__name__} is neither an ExportedProgram nor a path; export the module")
-    core = program.run_decompositions()
+    core = program.run_decompositions(decompositions())
     nodes = list(core.graph.nodes)
     operations, types = operations_of(nodes)
     literals: dict[str, Literal] = {}

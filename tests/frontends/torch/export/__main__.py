@@ -21,6 +21,8 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from tensorkiln.frontends.torch import decompositions
+
 from . import (
     arithmetic,
     arrangement,
@@ -31,6 +33,7 @@ from . import (
     models,
     networks,
     quantized,
+    recurrent,
     spectra,
     statistics,
     uncommon,
@@ -49,6 +52,7 @@ FAMILIES = {
     "models": models.CASES,
     "networks": networks.CASES,
     "quantized": quantized.CASES,
+    "recurrent": recurrent.CASES,
     "spectra": spectra.CASES,
     "statistics": statistics.CASES,
     "uncommon": uncommon.CASES,
@@ -75,7 +79,7 @@ def written(name: str, case: Case) -> Iterator[tuple[str, bytes]]:
     shapes = dynamic_shapes(case)
     try:
         exported = torch.export.export(module, case.calls[0], dynamic_shapes=shapes, strict=False)
-        exported = exported.run_decompositions()
+        exported = exported.run_decompositions(decompositions())
         stream = io.BytesIO()
         torch.export.save(exported, stream)
     except Exception as error:

@@ -1,32 +1,70 @@
-"""The steps of a recurrent operator over a sequence whose length is a symbol: a loop that writes a step a turn."""
+"""A recurrence over the first axis of a tensor: unrolled over few steps, else a loop that writes a step a turn."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
-from ..composed.placing import put
+from .placing import put
+
+UNROLLED: Final = 32
+"""Most steps that are unrolled: a loop of more is as fast, and compiles in a fraction of the time."""
 
 Step = Callable[[Tensor, "list[Tensor]"], "list[Tensor]"]
 """Computes the states after a step from what its input adds, and the states before; the first state is its output."""
 
 
-def stepwise(
+def recurrence(
+    entered: Tensor,
+    states: Sequence[Tensor],
+    weights: Sequence[Tensor],
+    step: Callable[[Sequence[Tensor]], Step],
+    *,
+    lengths: Tensor | None = None,
+    is_reversed: bool = False,
+) -> tuple[Tensor, list[Tensor]]:
+    """The outputs of all steps, (steps, batch, hidden), and the states after the last one.
+
+    `entered` is (steps, batch, gates), each state (batch, …). `lengths`, int64 of the shape (batch, 1), are those of
+    shorter sequences: after its end a sequence keeps its state, and its output is 0. `step` makes a step that reads
+    these `weights`: a loop has its own.
+    """
+    length = entered.shape[0]
+    if isinstance(length, int) and length <= UNROLLED:
+        return _unrolled(entered, list(states), lengths, step(weights), length, is_reversed)
+    return _looped(entered, states, lengths, weights, step, is_reversed)
+
+
+def _unrolled(
+    entered: Tensor, state: list[Tensor], lengths: Tensor | None, run: Step, length: int, is_reversed: bool
+) -> tuple[Tensor, list[Tensor]]:
+    outputs: list[Tensor] = []
+    for position in reversed(range(length)) if is_reversed else range(length):
+        after = run(entered[position], state)
+        if lengths is None:
+            state = after
+            outputs.append(state[0])
+        else:
+            # Backwards, a shorter sequence has not begun.
+            is_within = position < lengths
+            state = [build.where(is_within, new, old) for new, old in zip(after, state, strict=True)]
+            outputs.append(build.where(is_within, after[0], 0.0))
+    if is_reversed:
+        outputs.reverse()
+    return build.stack(outputs, 0), state
+
+
+def _looped(
     entered: Tensor,
     states: Sequence[Tensor],
     lengths: Tensor | None,
     weights: Sequence[Tensor],
     step: Callable[[Sequence[Tensor]], Step],
-    *,
     is_reversed: bool,
 ) -> tuple[Tensor, list[Tensor]]:
-    """The outputs of all steps, (steps, batch, hidden), and the states after the last one.
-
-    `entered` is (steps, batch, gates). `lengths`, int64 of the shape (batch, 1), are those of shorter sequences: after
-    its end a sequence keeps its state, and its output is 0. `step` makes a step that reads these `weights`.
-    """
     builder, (length, batch, _) = entered.builder, entered.shape
     count = len(states)
 
