@@ -34,7 +34,8 @@ class BackEnd:
 
     `listing` returns the artifacts as assembler text, given the whole LLVM IR. It takes a number for each line of the
     LLVM IR, and returns the number for each line of the text. `launch` gives the launch parameters of a schedule,
-    `machine` is the machine model. `assemble` turns an artifact into device code; None if that was not requested, or is
+    `machine` is the machine model. `prepares_loops` if the target's runtimes run once what the body of a loop prepares.
+    `assemble` turns an artifact into device code; None if that was not requested, or is
     not needed.
     """
 
@@ -43,4 +44,5 @@ class BackEnd:
     launch: Callable[[KernelItem], Launch]
     machine: Machine
     listing: Callable[[str, Sequence[bytes], Sequence[int]], tuple[str, list[int]]]
+    prepares_loops: bool = False
     assemble: Callable[[bytes], Assembly] | None = None

@@ -33,7 +33,8 @@ def back_end_of(target: Target, options: CompileOptions, measured: Mapping[str, 
                 text = object_code.assembly(llvm_ir, target)
                 return text, numbers_of_assembly(text, object_code.assembly(marked(llvm_ir, numbers), target))
 
-            return BackEnd(pipeline, partial(object_code.emit, target=target), _launch_of, machine, listing)
+            emit = partial(object_code.emit, target=target)
+            return BackEnd(pipeline, emit, _launch_of, machine, listing, prepares_loops=True)
         case "cuda":
             # Imported on demand: it is a tenth of the compiler.
             from .gpu_back_end import gpu_back_end_of

@@ -21,9 +21,10 @@ from tensorkiln.canonical import canonicalize
 from tensorkiln.errors import TensorkilnError
 from tensorkiln.graph import Graph
 from tensorkiln.nodes import Region
+from tensorkiln.nodes.fields import Vars
 from tensorkiln.options import CompileOptions
 from tensorkiln.spec import CompiledProgram, StageRecord
-from tensorkiln.spec.abi import ABI_IN_PLACE, ABI_OF_LOOPS, ABI_VERSION
+from tensorkiln.spec.abi import ABI_IN_PLACE, ABI_OF_LOOPS, ABI_PREPARED, ABI_VERSION
 from tensorkiln.target import Target
 
 from . import boundary, stage_text
@@ -117,9 +118,16 @@ def _key(region: Region, carried: int) -> str:
 
 def _abi(parts: ProgramParts, inner: Sequence[CompiledProgram]) -> int:
     """The oldest version whose runtimes run a program of these parts and with these programs inside."""
-    if parts.updates_in_place:
-        return ABI_IN_PLACE
-    return max([ABI_OF_LOOPS if inner else ABI_VERSION, *(each.abi for each in inner)])
+    own = [ABI_IN_PLACE] if parts.updates_in_place else [ABI_OF_LOOPS] if inner else [ABI_VERSION]
+    return max([*own, *(max(each.abi, ABI_PREPARED if each.prepare else each.abi) for each in inner)])
+
+
+def _inside(program: CompiledProgram) -> CompiledProgram:
+    """The program as it is inside of another one: without constraints, and with parameters only for `prepare`."""
+    inputs = program.inputs
+    if not program.prepare:
+        inputs = tuple(binding.model_copy(update={"is_parameter": False}) for binding in inputs)
+    return program.model_copy(update={"stages": (), "constraints": (), "inputs": inputs})
 
 
 class _Emissions:
@@ -309,21 +317,24 @@ class _Compiler:
             schedule=parts.schedule,
             prepare=parts.prepare,
             stages=tuple(self.records),
-            inner=tuple(each.program.model_copy(update={"stages": (), "constraints": ()}) for each in inner),
+            inner=tuple(_inside(each.program) for each in inner),
             in_place=parts.in_place,
         )
         return Compilation(program, artifacts, self.dumps, parts.offered, inner)
 
     def _begin_inside(self, loop: Value, carried: int) -> None:
         """Lower the two graphs of a loop that carries so many values; equal ones of the same role share one program."""
-        regions: tuple[tuple[Region, int], ...] = ((loop.fields["condition"], 0), (loop.fields["body"], carried))
-        for region, carried in regions:
+        condition, body = loop.fields["condition"], loop.fields["body"]
+        fixed: Vars = body.input_vars[carried:] if self.back_end.prepares_loops else ()
+        regions: tuple[tuple[Region, int, Vars], ...] = ((condition, 0, ()), (body, carried, fixed))
+        for region, carried, parameters in regions:
             key = _key(region, carried)
             if key in self.inside:
                 continue
             if not self.inside:
                 self.on_stage(INNER)
-            request = replace(self.request, graph=Graph.of_region(region, self.request.graph.symbols), carried=carried)
+            graph = Graph.of_region(region, self.request.graph.symbols, parameters)
+            request = replace(self.request, graph=graph, carried=carried)
             compiler = _Compiler(request, self.back_end, lambda _: None, self.pool, self.emissions)
             with _pointing(loop.pointer):
                 self.inside[key] = _Inside(compiler, compiler.lower(), loop.pointer)

@@ -34,7 +34,7 @@ def gpu_back_end_of(target: Target, options: CompileOptions, measured: Mapping[s
 
     machine = machine_of(target, fast_math=options.fast_math)
     pipeline = gpu_pipeline(machine, options, measured)
-    return BackEnd(pipeline, emit, _launch_of, machine, listing, assemble if options.cubin else None)
+    return BackEnd(pipeline, emit, _launch_of, machine, listing, assemble=assemble if options.cubin else None)
 
 
 def _launch_of(item: KernelItem) -> Launch:

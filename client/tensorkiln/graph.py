@@ -139,15 +139,18 @@ class Graph(Record):
         return graph_html(self)
 
     @staticmethod
-    def of_region(region: Region, symbols: Mapping[str, tuple[int, int]]) -> Graph:
-        """The graph of a loop's region, with the symbols of the outer graph. Raises the same errors as validation."""
+    def of_region(region: Region, symbols: Mapping[str, tuple[int, int]], parameter_vars: Vars = ()) -> Graph:
+        """The graph of a loop's region, with the symbols of the outer graph. Raises the same errors as validation.
+
+        `parameter_vars` are inputs that no turn changes.
+        """
         fields = {
             "schema_version": 1,
             "name": "",
             "nodes": region.nodes,
             "vars_metadata": region.vars_metadata,
             "input_vars": region.input_vars,
-            "parameter_vars": (),
+            "parameter_vars": parameter_vars,
             "output_vars": region.output_vars,
             "symbolic_vars": tuple(RegionGraph(region, symbols).symbolic_vars),
         }

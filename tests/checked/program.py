@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensorkiln.errors import CallTurnsError
-from tensorkiln.runtime.executor import inner_plan
+from tensorkiln.runtime.executor import inner_plans
 from tensorkiln.runtime.host_launch import HostLaunch, HostStep, host_launches
 from tensorkiln.runtime.loaded import LoadedProgram
 from tensorkiln.runtime.loops import LoopStep
@@ -71,7 +71,7 @@ class CheckedCall:
         for number, storage in enumerate(self.loaded.outlines.whole.storages):
             if storage.kind == "writable":
                 ended[storage.last].append(self.storages.shared[number])
-        inner = partial(inner_plan, self.loaded, 1, self.symbols)
+        inner = partial(inner_plans, self.loaded, 1, self.symbols)
         steps = {step.item_id: step for step in plan_steps(placement, host_launches(self.loaded.kernels, 1), inner)}
         for position, item_id in enumerate(order):
             if item_id in steps:

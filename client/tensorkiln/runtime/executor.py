@@ -22,6 +22,7 @@ from .host_launch import HostLaunch, host_launches
 from .item_profile import ItemProfile, Span, item_profile
 from .layout import lay_out
 from .loaded import LoadedProgram, load_program
+from .loops import InnerPlans
 from .memory import Array, Block, address_of, no_room
 from .outline import Outline, require_inputs_kept
 from .plan import Plan, make_plan, named_output
@@ -237,12 +238,21 @@ def _plan(
     buffers = {binding.var: binding.buffer for binding in outline.phase.inputs}
     known = {buffers[spec.var]: address for spec, address in zip(fixed, addresses, strict=True)}
     known |= {buffer_id: address_of(array) for buffer_id, array in loaded.constants.items()}
-    inner = partial(inner_plan, loaded, threads, symbols)
+    inner = partial(inner_plans, loaded, threads, symbols)
     return make_plan(lay_out(outline, symbols), free, known, host_launches(loaded.kernels, threads), inner)
 
 
-def inner_plan(outer: LoadedProgram, threads: int, symbols: Mapping[str, int], number: int) -> Plan[HostLaunch]:
-    """The plan of an inner program, whose inputs are all free."""
+def inner_plans(
+    outer: LoadedProgram, threads: int, symbols: Mapping[str, int], number: int
+) -> InnerPlans[Plan[HostLaunch]]:
+    """The plans of an inner program, whose inputs are all free."""
     loaded = outer.inner[number]
-    outline = loaded.outlines.whole
-    return _plan(loaded, outline, threads, {}, input_specs(outline.phase.inputs, symbols), (), symbols)
+    whole, prepare, call = loaded.outlines.whole, loaded.outlines.prepare, loaded.outlines.call
+
+    def plan(outline: Outline) -> Plan[HostLaunch]:
+        return _plan(loaded, outline, threads, {}, input_specs(outline.phase.inputs, symbols), (), symbols)
+
+    if prepare is None or call is None:
+        return InnerPlans(plan(whole))
+    places = {binding.var: place for place, binding in enumerate(loaded.program.inputs)}
+    return InnerPlans(plan(call), plan(prepare), tuple(places[binding.var] for binding in prepare.phase.inputs))

@@ -118,12 +118,14 @@ class Frame:
             [Frame(plan, room + offset) for _ in range(2)]
             for plan, offset in ((step.condition, step.room.condition), (step.body, step.room.body))
         )
-        loop = HostLoop(step, room, conditions, bodies)
+        # It has ended before the first turn, so its block may be that of the body.
+        prepare = None if step.prepare is None else Frame(step.prepare, room + step.room.body)
+        loop = HostLoop(step, room, conditions, bodies, prepare)
         self._loops.append((step, loop))
 
         def run() -> None:
-            for program in (*conditions, *bodies):
-                if program.crew is not None:
+            for program in (*conditions, *bodies, prepare):
+                if program is not None and program.crew is not None:
                     program.crew.regain()
             loop.run()
             self.transient_bytes = max(self.transient_bytes, loop.transient_bytes)

@@ -39,6 +39,20 @@ class InnerPlan(Protocol):
 
 P = TypeVar("P", bound=InnerPlan)
 
+
+@dataclass(frozen=True, slots=True)
+class InnerPlans(Generic[P]):
+    """The plans of an inner program: one for each turn and, in some bodies, one that runs once before all turns.
+
+    `prepare` takes the inputs at the positions `needed`, which the loop does not change. Its outputs are inputs of
+    `turn`, after those of the program.
+    """
+
+    turn: P
+    prepare: P | None = None
+    needed: tuple[int, ...] = ()
+
+
 Copy = tuple[int, int, int]
 """The address to copy to, the one to copy from, and the number of bytes."""
 
@@ -48,29 +62,31 @@ ROOM_ALIGNMENT: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Offsets in a loop's memory: the condition's result, the blocks of the two programs, and the carried values.
+    """Offsets in a loop's memory: the condition's result, the blocks of the two programs, and values.
 
     `turns` are for the carried values before the first turn and then every other one, without bytes for those that the
-    body replaces in place; `size` is the total in bytes.
+    body replaces in place; `kept` are for prepared values; `size` is the total in bytes.
     """
 
     decision: int
     condition: int
     body: int
     turns: tuple[int, ...]
+    kept: tuple[int, ...]
     size: int
 
 
-def room_of(condition: int, body: int, carried: Sequence[int]) -> Room:
-    """The room of a loop, from the bytes of its programs' blocks and of each carried value."""
-    sizes = [round_up(size, ROOM_ALIGNMENT) for size in (1, condition, body, *carried)]
+def room_of(condition: int, body: int, carried: Sequence[int], kept: Sequence[int] = ()) -> Room:
+    """The room of a loop, from the bytes of its programs' blocks, and of each carried and each prepared value."""
+    sizes = [round_up(size, ROOM_ALIGNMENT) for size in (1, condition, body, *carried, *kept)]
     ends = list(accumulate(sizes, initial=0))
-    return Room(ends[0], ends[1], ends[2], tuple(ends[3:-1]), ends[-1])
+    first = 3 + len(carried)
+    return Room(ends[0], ends[1], ends[2], tuple(ends[3:first]), tuple(ends[first:-1]), ends[-1])
 
 
 @dataclass(frozen=True, slots=True)
 class LoopStep(Generic[P]):
-    """Runs the body as long as the condition gives true.
+    """Runs the body as long as the condition gives true; `prepare` runs once before, as in `InnerPlans`.
 
     `inputs` and `outputs` are the addresses of the values before and after the loop; the first `inputs` are carried,
     with `sizes` in bytes. `room` starts at byte `start` of the block, which the plan sets.
@@ -86,20 +102,26 @@ class LoopStep(Generic[P]):
     most: int
     room: Room
     start: int = 0
+    prepare: P | None = None
+    needed: tuple[int, ...] = ()
 
 
-def loop_step(placement: Placement, item_id: int, operation: Loop, plan_inner: Callable[[int], P]) -> LoopStep[P]:
+def loop_step(
+    placement: Placement, item_id: int, operation: Loop, plan_inner: Callable[[int], InnerPlans[P]]
+) -> LoopStep[P]:
     """The step of a loop; `plan_inner` plans an inner program at the same symbols.
 
     DeviceError when the sizes of its programs' inputs or outputs differ from those of its buffers, or when an output
     shares bytes with another output or with an input, except the whole of the input that it replaces.
     """
-    condition, body = plan_inner(operation.condition), plan_inner(operation.body)
+    plans = plan_inner(operation.body)
+    condition, body, prepare = plan_inner(operation.condition).turn, plans.turn, plans.prepare
     inputs = [placement.window(buffer_id) for buffer_id in operation.input_vars]
     outputs = [placement.window(buffer_id) for buffer_id in operation.output_vars]
     taken, given = [window.nbytes for window in inputs], [window.nbytes for window in outputs]
-    for what, plan in (("condition", condition), ("body", body)):
-        if [spec.nbytes for spec in plan.inputs] != taken:
+    kept = [] if prepare is None else [output.size for output in prepare.outputs]
+    for what, plan, sizes in (("condition", condition, taken), ("body", body, [*taken, *kept])):
+        if [spec.nbytes for spec in plan.inputs] != sizes:
             raise _strange(operation, f"its {what} takes other bytes than its buffers have")
     made = [(output.nbytes, output.size) for output in body.outputs]
     if made != [(size, size) for size in given] or given != taken[: len(given)]:
@@ -120,7 +142,9 @@ def loop_step(placement: Placement, item_id: int, operation: Loop, plan_inner: C
         outputs=tuple(window.address for window in outputs),
         sizes=tuple(given),
         most=operation.most,
-        room=room_of(condition.block_size, body.block_size, moving),
+        room=room_of(condition.block_size, max(plan.block_size for plan in (body, prepare or body)), moving, kept),
+        prepare=prepare,
+        needed=plans.needed,
     )
 
 
@@ -137,10 +161,11 @@ class Turns:
     """The addresses of a loop. Turns alternate between `places`, so that each has always the same ones.
 
     Copies are `(target, source, size in bytes)`. Those of `begin` come before the first turn, those of `end` after the
-    last one, by the remainder of the number of turns by 2.
+    last one, by the remainder of the number of turns by 2. `kept` are the prepared values, which the body takes last.
     """
 
     places: tuple[Turn, Turn]
+    kept: tuple[int, ...]
     begin: tuple[Copy, ...]
     end: tuple[tuple[Copy, ...], tuple[Copy, ...]]
 
@@ -157,7 +182,8 @@ def turns_of(step: LoopStep[Any], inputs: Sequence[int], outputs: Sequence[int],
         for number, (output, offset) in enumerate(zip(outputs, step.room.turns, strict=True))
     )
     places = Turn((*first, *read), carried), Turn((*carried, *read), first)
-    return Turns(places, _copies(first, inputs, step.sizes), (_copies(carried, first, step.sizes), ()))
+    kept = tuple(room + offset for offset in step.room.kept)
+    return Turns(places, kept, _copies(first, inputs, step.sizes), (_copies(carried, first, step.sizes), ()))
 
 
 def run_turns(

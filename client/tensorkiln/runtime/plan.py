@@ -12,7 +12,7 @@ import numpy as np
 from .address import Address
 from .arguments import InputSpec
 from .layout import Layout
-from .loops import ROOM_ALIGNMENT, LoopStep
+from .loops import ROOM_ALIGNMENT, InnerPlans, LoopStep
 from .memory import round_up
 from .phases import Phase
 from .placement import Placement
@@ -64,6 +64,7 @@ class Plan(Generic[L]):
         """Bytes of the largest result of a host callback."""
         own = [step.output.nbytes for step in self.steps if isinstance(step, CallbackStep)]
         loops = [step for step in self.steps if isinstance(step, LoopStep)]
+        # Nothing that is prepared calls back.
         return max([*own, *(plan.callback_bytes for loop in loops for plan in (loop.condition, loop.body))], default=0)
 
 
@@ -72,7 +73,7 @@ def make_plan(
     inputs: tuple[InputSpec, ...],
     fixed: Mapping[int, int],
     plan_launch: PlanLaunch[L],
-    plan_inner: Callable[[int], Plan[L]],
+    plan_inner: Callable[[int], InnerPlans[Plan[L]]],
 ) -> Plan[L]:
     """The plan of a layout; `fixed` are the addresses of constants and fixed inputs by buffer id.
 

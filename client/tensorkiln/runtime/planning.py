@@ -9,7 +9,7 @@ from ..errors import DeviceError
 from ..expr import Dim, evaluate
 from ..nodes import CustomAttr
 from ..schedule import HostCallback, KernelItem, Loop, MemoryTransfer, ScheduleItem, contiguous_strides
-from .loops import InnerPlan, LoopStep, loop_step
+from .loops import InnerPlan, InnerPlans, LoopStep, loop_step
 from .placement import Placement
 from .steps import CallbackStep, Launch, TransferStep, Window
 
@@ -20,7 +20,7 @@ P = TypeVar("P", bound=InnerPlan)
 
 
 def plan_steps(
-    placement: Placement, plan_launch: PlanLaunch[L], plan_inner: Callable[[int], P]
+    placement: Placement, plan_launch: PlanLaunch[L], plan_inner: Callable[[int], InnerPlans[P]]
 ) -> tuple[L | TransferStep | CallbackStep | LoopStep[P], ...]:
     """The steps in order of execution. Synchronization needs no step, since each step ends before the next begins.
 
@@ -33,7 +33,7 @@ def plan_steps(
 
 
 def _step(
-    placement: Placement, item: ScheduleItem, plan_launch: PlanLaunch[L], plan_inner: Callable[[int], P]
+    placement: Placement, item: ScheduleItem, plan_launch: PlanLaunch[L], plan_inner: Callable[[int], InnerPlans[P]]
 ) -> L | TransferStep | CallbackStep | LoopStep[P] | None:
     match item.operation:
         case KernelItem() as operation:

@@ -4,7 +4,7 @@
 ; tasks of a crew `function(crew, tasks, count)`, 2 a loop, 3 a copy of `count` bytes to `function` from `pointers`.
 %Step = type { i64, ptr, ptr, ptr, i64 }
 %Steps = type { ptr, i64 }
-; The number of turns so far, the bool of the condition, the most turns, copies before the first turn, the condition and the
+; The number of turns so far, the bool of the condition, the most turns, steps before the first turn, the condition and the
 ; body at each of the two places, and copies after an even and after an odd number of turns.
 %Loop = type { i64, ptr, i64, %Steps, [2 x %Steps], [2 x %Steps], [2 x %Steps] }
 

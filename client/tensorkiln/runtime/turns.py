@@ -66,14 +66,19 @@ class Program(Protocol):
 class HostLoop:
     """A loop bound to host memory; its own memory starts at the address `room`.
 
-    `conditions` and `bodies` are the programs of the two places of turns.
+    `conditions` and `bodies` are the programs of the two places of turns; `prepare` runs once before the turns.
     """
 
     def __init__(
-        self, step: LoopStep[Any], room: int, conditions: Sequence[Program], bodies: Sequence[Program]
+        self,
+        step: LoopStep[Any],
+        room: int,
+        conditions: Sequence[Program],
+        bodies: Sequence[Program],
+        prepare: Program | None = None,
     ) -> None:
         self._step, self._room = step, room
-        self._conditions, self._bodies = tuple(conditions), tuple(bodies)
+        self._conditions, self._bodies, self._prepare = tuple(conditions), tuple(bodies), prepare
         self._decision = ctypes.c_uint8.from_address(room + step.room.decision)
         self._turns: Turns | None = None
         self._at: tuple[Sequence[int], Sequence[int]] | None = None
@@ -88,9 +93,15 @@ class HostLoop:
         turns = turns_of(self._step, inputs, outputs, self._room)
         for place, condition, body in zip(turns.places, self._conditions, self._bodies, strict=True):
             condition.aim(place.values, (ctypes.addressof(self._decision),))
-            body.aim(place.values, place.results)
+            body.aim((*place.values, *turns.kept), place.results)
+        if self._prepare is not None:
+            self._prepare.aim(self._needed(turns), turns.kept)
         self._turns, self._at = turns, (inputs, outputs)
         self._loop = self._written(turns)
+
+    def _needed(self, turns: Turns) -> tuple[int, ...]:
+        """The addresses of the inputs of `prepare`, which are the same at both places."""
+        return tuple(turns.places[0].values[place] for place in self._step.needed)
 
     def native(self) -> Step | None:
         """The loop as a step of machine code; None if one of its steps runs Python code."""
@@ -109,7 +120,7 @@ class HostLoop:
 
     def _run_in_python(self) -> None:
         assert self._turns is not None, "a loop is aimed before it runs"
-        places = self._turns.places
+        places, kept = self._turns.places, self._turns.kept
 
         def goes_on(number: int) -> bool:
             program = self._conditions[number]
@@ -119,19 +130,23 @@ class HostLoop:
 
         def turn(number: int) -> None:
             program = self._bodies[number]
-            program.run(places[number].values, places[number].results)
+            program.run((*places[number].values, *kept), places[number].results)
             self.transient_bytes = max(self.transient_bytes, program.transient_bytes)
 
         self.transient_bytes = 0
+        if self._prepare is not None:
+            self._prepare.run(self._needed(self._turns), kept)
         run_turns(self._step, self._turns, goes_on, turn, ctypes.memmove)
 
     def _written(self, turns: Turns) -> _Loop | None:
         programs = [program.native() for program in (*self._conditions, *self._bodies)]
-        if any(steps is None for steps in programs):
+        prepared = () if self._prepare is None else self._prepare.native()
+        if prepared is None or any(steps is None for steps in programs):
             return None
         self._kept = []
         tables = [self._table(steps or ()) for steps in programs]
-        begin, *ends = (self._table([copy_step(each) for each in copies]) for copies in (turns.begin, *turns.end))
+        begin = self._table([*map(copy_step, turns.begin), *prepared])
+        ends = (self._table([*map(copy_step, copies)]) for copies in turns.end)
         return _Loop(
             decision=ctypes.addressof(self._decision),
             most=self._step.most,

@@ -11,7 +11,7 @@ from ..limits import MAX_LOOP_DEPTH
 from ..nodes import SymVar
 from ..schedule import Loop, Schedule
 from ..target import Target
-from .abi import ABI_IN_PLACE, ABI_OF_LOOPS
+from .abi import ABI_IN_PLACE, ABI_OF_LOOPS, ABI_PREPARED
 
 
 class AnyProgram(Protocol):
@@ -53,7 +53,7 @@ def check_inner(program: AnyProgram) -> None:
     """ValueError when a loop refers to a missing inner program, or to one with other inputs or outputs than the loop.
 
     Inner programs have the target of the outer program and a subset of its symbols. They have no name, digest, stages,
-    constraints, parameters, `prepare` or tuning.
+    constraints or tuning. Only the body of a loop has parameters and `prepare`: inputs that the loop does not change.
     """
     loops = [item.operation for item in program.schedule.items if isinstance(item.operation, Loop)]
     if bool(loops) != bool(program.inner) or (program.inner and program.abi < ABI_OF_LOOPS):
@@ -68,11 +68,14 @@ def check_inner(program: AnyProgram) -> None:
         for number in (loop.condition, loop.body):
             if number >= len(program.inner):
                 raise ValueError(f"loop {loop.loop_id} runs program {number} of {len(program.inner)}")
+        body, fixed = program.inner[loop.body], len(loop.output_vars)
+        if any(binding.is_parameter for binding in (*program.inner[loop.condition].inputs, *body.inputs[:fixed])):
+            raise ValueError(f"loop {loop.loop_id} has a parameter that it changes, or its condition has one")
         if program.inner[loop.condition].in_place:
             raise ValueError(f"the condition of loop {loop.loop_id} replaces its inputs in place")
-        if program.abi < ABI_IN_PLACE and (_reuses(loop, program.buffers) or program.inner[loop.body].in_place):
+        if program.abi < ABI_IN_PLACE and (_reuses(loop, program.buffers) or body.in_place):
             raise ValueError(f"loop {loop.loop_id} of a program of the ABI {program.abi} updates values in place")
-        _check_loop(loop, program.buffers, program.inner[loop.condition], program.inner[loop.body])
+        _check_loop(loop, program.buffers, program.inner[loop.condition], body)
 
 
 def _reuses(loop: Loop, buffers: Sequence[Buffer]) -> bool:
@@ -91,8 +94,10 @@ def _check_own(program: AnyProgram, number: int, inner: AnyProgram) -> None:
     if inner.target != program.target or not known.issuperset(symbol.name for symbol in inner.symbols):
         raise ValueError(f"program {number} inside of a program is for another target, or has symbols of its own")
     is_named = inner.digest or inner.name or inner.stages or inner.tuning is not None
-    if is_named or inner.constraints or inner.prepare or any(binding.is_parameter for binding in inner.inputs):
+    if is_named or inner.constraints:
         raise ValueError(f"program {number} inside of a program has what only the outermost has")
+    if program.abi < ABI_PREPARED and (inner.prepare or any(binding.is_parameter for binding in inner.inputs)):
+        raise ValueError(f"program {number} inside of a program of the ABI {program.abi} has parameters")
 
 
 def _check_loop(loop: Loop, buffers: Sequence[Buffer], condition: AnyProgram, body: AnyProgram) -> None:

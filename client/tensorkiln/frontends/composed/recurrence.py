@@ -10,7 +10,7 @@ from ...build import Tensor
 from ...dtypes import DType
 from .placing import put
 
-UNROLLED: Final = 32
+UNROLLED: Final = 16
 """Most steps that are unrolled: a loop of more is as fast, and compiles in a fraction of the time."""
 
 Step = Callable[[Tensor, "list[Tensor]"], "list[Tensor]"]

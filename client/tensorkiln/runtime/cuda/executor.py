@@ -14,7 +14,7 @@ from ...spec import CompiledProgram
 from ..arguments import InputSpec, fixed_specs, input_specs, least_values, mismatch
 from ..item_profile import ItemProfile
 from ..layout import Layout, lay_out
-from ..loops import block_bytes, inner_loops
+from ..loops import InnerPlans, block_bytes, inner_loops
 from ..machine import Machine
 from ..outline import Outline, require_inputs_kept
 from ..plan import Plan, make_plan, named_output
@@ -250,17 +250,17 @@ def _plan(
         if operand.shape != spec.shape:
             raise mismatch(spec, operand.dtype, operand.shape)
         known[buffers[spec.var]] = operand.address
-    inner = partial(_inner_plan, loaded, symbols)
+    inner = partial(_inner_plans, loaded, symbols)
     plan = make_plan(_layout(outline, free, fixed, symbols), free, known, device_launches(session), inner)
     require_aligned_loops(plan)
     return CudaPlan(plan, demanded_alignments(plan))
 
 
-def _inner_plan(outer: CudaProgram, symbols: Mapping[str, int], number: int) -> Plan[DeviceLaunch]:
-    """The plan of an inner program, whose inputs are all free."""
+def _inner_plans(outer: CudaProgram, symbols: Mapping[str, int], number: int) -> InnerPlans[Plan[DeviceLaunch]]:
+    """The plan of an inner program, whose inputs are all free: everything runs at each turn."""
     loaded = outer.inner[number]
     outline = loaded.outlines.whole
-    return _plan(loaded, outline, {}, input_specs(outline.phase.inputs, symbols), (), symbols).plan
+    return InnerPlans(_plan(loaded, outline, {}, input_specs(outline.phase.inputs, symbols), (), symbols).plan)
 
 
 def _block_bytes(loaded: CudaProgram, layout: Layout) -> int:
