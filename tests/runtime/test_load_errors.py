@@ -117,8 +117,8 @@ def test_a_kernel_without_object_code_is_refused() -> None:
 
 def test_another_version_of_the_abi_is_refused() -> None:
     sketch = one_kernel()
-    with pytest.raises(DeviceError, match="ABI 4"):
-        Program(sketch.compiled().model_copy(update={"abi": 4}), sketch.artifacts.__getitem__)
+    with pytest.raises(DeviceError, match="ABI 5"):
+        Program(sketch.compiled().model_copy(update={"abi": 5}), sketch.artifacts.__getitem__)
     sketch.kernels[0] = sketch.kernels[0].model_copy(update={"abi": 3})
     with pytest.raises(DeviceError, match="kernel double_it has the ABI 3"):
         sketch.program()

@@ -160,8 +160,8 @@ def test_a_kernel_that_is_none_of_a_gpu_is_refused_when_loading(update: dict[str
 
 def test_a_program_of_another_abi_is_refused() -> None:
     sketch = one_kernel()
-    compiled = sketch.compiled().model_copy(update={"abi": 4})
-    with pytest.raises(DeviceError, match="the program has the ABI 4"):
+    compiled = sketch.compiled().model_copy(update={"abi": 5})
+    with pytest.raises(DeviceError, match="the program has the ABI 5"):
         Program(compiled, sketch.artifacts.__getitem__, device=sketch.driver())
 
 
