@@ -252,6 +252,9 @@ class _Compiler:
     def finish(self, lowered: _Lowered) -> Compilation:
         """The compiled program of what `lower` made."""
         module, scheduled, llvm_ir = lowered.module, lowered.scheduled, lowered.llvm_ir
+        with expressions_bounded("program"):
+            # While LLVM compiles, if there are threads.
+            parts = self._parts(lowered)
         with self._timed("codegen"):
             codes = {part: self.emissions.code(part.llvm_ir) for part in lowered.parts}
             boundary.require_code("codegen", codes.values(), module)
@@ -270,28 +273,29 @@ class _Compiler:
             self.lines.read_calls(scheduled)
             self.dumps[ORIGINS] = self.lines.text()
         with expressions_bounded("program"):
-            return self._compilation(lowered, codes, assemblies)
+            return self._compilation(parts, codes, assemblies)
 
     def _each(self, function: Callable[[_Given], _Made], given: Iterable[_Given]) -> Iterator[_Made]:
         return map(function, given) if self.pool is None else self.pool.map(function, given)
 
-    def _compilation(
-        self, lowered: _Lowered, codes: Mapping[Part, bytes], assemblies: Sequence[Assembly]
-    ) -> Compilation:
-        graph, target = self.request.graph, self.request.target
-        digests = {part: hashlib.sha256(code).hexdigest() for part, code in codes.items()}
-        code_of = {name: digest for part, digest in digests.items() for name in part.functions}
+    def _parts(self, lowered: _Lowered) -> ProgramParts:
         numbers = {key: number for number, key in enumerate(self.inside)}
-        parts = ProgramParts(
+        return ProgramParts(
             lowered.scheduled,
             lowered.plan,
-            graph,
-            target,
-            code_of,
+            self.request.graph,
+            self.request.target,
             self.back_end,
             lambda region, carried: numbers[_key(region, carried)],
             self.request.carried,
         )
+
+    def _compilation(
+        self, parts: ProgramParts, codes: Mapping[Part, bytes], assemblies: Sequence[Assembly]
+    ) -> Compilation:
+        graph = self.request.graph
+        digests = {part: hashlib.sha256(code).hexdigest() for part, code in codes.items()}
+        parts.add_code({name: digest for part, digest in digests.items() for name in part.functions})
         artifacts = {**{digests[part]: code for part, code in codes.items()}, **parts.plan.artifacts}
         inner = tuple(each.finish() for each in self.inside.values())
         for number, each in enumerate(inner):
@@ -307,7 +311,7 @@ class _Compiler:
         program = CompiledProgram(
             abi=_abi(parts, [each.program for each in inner]),
             digest="",
-            target=target,
+            target=self.request.target,
             symbols=graph.symbolic_vars,
             inputs=parts.inputs,
             outputs=parts.outputs,

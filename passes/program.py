@@ -46,9 +46,8 @@ HOST_NS, HOST_RATE = 1000, 20
 class ProgramParts:
     """The parts of a program that follow from its scheduled module and its plan.
 
-    `code_of` maps the name of each kernel's function to the SHA-256 of the artifact that defines it.
-    `inner` maps the graph of a loop, and the number of values that it carries as a body, to the position of its
-    compiled program. `carried` is that number for the graph itself.
+    The kernels have no code until `add_code`. `inner` maps the graph of a loop, and the number of values that it
+    carries as a body, to the position of its compiled program. `carried` is that number for the graph itself.
     """
 
     def __init__(
@@ -57,7 +56,6 @@ class ProgramParts:
         plan: ProgramPlan,
         graph: Graph,
         target: Target,
-        code_of: Mapping[str, str],
         back_end: BackEnd,
         inner: Callable[[Region, int], int],
         carried: int,
@@ -65,12 +63,21 @@ class ProgramParts:
         self._inner, self._carried = inner, carried
         self.plan = plan
         self._functions = kernel_functions(module)
-        self.graph, self.target, self.code_of, self.back_end = graph, target, code_of, back_end
+        self.graph, self.target, self.back_end = graph, target, back_end
+        symbols = graph.symbolic_vars
+        self._vars = tuple(Variable(name=each.name, min=each.min_val, max=each.max_val) for each in symbols)
+        self._infos: dict[tuple[int, bool], BufferInfo] = {}
         self.kernels: list[ProgramSpec] = []
         self.operations: list[Operation] = []
         self.analysis: list[ItemAnalysis] = []
         for number, step in enumerate(self.plan.steps):
             self._add(number, step)
+
+    def add_code(self, code_of: Mapping[str, str]) -> None:
+        """Name the artifact of each kernel: `code_of` maps the name of its function to the artifact's SHA-256."""
+        self.kernels = [
+            kernel.model_copy(update={"artifact": code_of[kernel.entry or kernel.name]}) for kernel in self.kernels
+        ]
 
     def add_assembly(self, assembly: Assembly, digest: str) -> None:
         """Add the assembled code of the kernels in it, and the resources of each."""
@@ -150,12 +157,10 @@ class ProgramParts:
         used = step.arguments
         name = f"kernel_{len(self.kernels)}"
         launch = self.back_end.launch(item)
-        symbols = tuple(self.graph.symbolic_vars)
         self.kernels.append(
             ProgramSpec(
                 name=name,
                 entry=step.entry,
-                artifact=self.code_of[step.entry],
                 device=self.target.home_device,
                 global_size=(launch.groups, 1, 1),
                 local_size=None if launch.threads is None else (launch.threads, 1, 1),
@@ -164,8 +169,8 @@ class ProgramParts:
                 alignments=tuple(gcd(launch.alignment, self.plan.buffers[number].alignment) for number in used)
                 if launch.alignment
                 else (),
-                vars=tuple(Variable(name=s.name, min=s.min_val, max=s.max_val) for s in symbols),
-                var_names=tuple(symbol.name for symbol in symbols),
+                vars=self._vars,
+                var_names=tuple(each.name for each in self._vars),
                 globals=tuple(range(len(used))),
                 ins=step.loaded,
                 outs=step.stored,
@@ -186,6 +191,12 @@ class ProgramParts:
         )
 
     def _info(self, number: int, *, is_input: bool) -> BufferInfo:
+        found = self._infos.get((number, is_input))
+        if found is None:
+            found = self._infos[number, is_input] = self._made_info(number, is_input)
+        return found
+
+    def _made_info(self, number: int, is_input: bool) -> BufferInfo:
         buffer = self.plan.buffers[number]
         allocation = Allocation(size_bytes=buffer.size_bytes, lifetime=buffer.lifetime, alias_group=buffer.alias_group)
         return BufferInfo(
