@@ -1,6 +1,6 @@
 """Loops whose turns update rows of what they carry: in place, from one another, and in loops inside of loops.
 
-Sums are of integers, and floats are scaled, shifted and compared, so that every result is exact.
+Sums are of integers, products of signs, and floats are scaled, shifted and compared, so that every result is exact.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ def repeated(composer: Composer) -> Sequence[Tensor]:
     """One loop or two behind one another, what they read, and what is made of their results."""
     rows, width = composer.dim(_ROWS, 8), composer.pick(_WIDTHS)
     shapes: list[tuple[Dim, ...]] = [(rows, width), (rows, width), (width,), (rows,), (), (2, rows, width), (4, 4)]
+    shapes.append((width, width))
     dtypes = [composer.pick(_DTYPES) for _ in range(2)]
     pool = [composer.input(composer.pick(dtypes), composer.pick(shapes)) for _ in range(composer.pick([2, 1, 3, 4]))]
     pool.append(composer.input(_INDEX, ()))
@@ -133,6 +134,20 @@ def _reduced(composer: Composer, x: Tensor, _pool: Sequence[Tensor], _turn: Tens
     return x.sum(axis) if x.dtype.is_integer and composer.flag() else x.max(axis)
 
 
+def _multiplied(composer: Composer, x: Tensor, pool: Sequence[Tensor], turn: Tensor) -> Tensor:
+    """The signs of `x` by those of a square matrix."""
+    wide = (x.shape[-1], x.shape[-1])
+    squares = [each for each in pool if each.shape == wide]
+    if len(x.shape) != 2 or x.dtype.is_bool or not squares:
+        return _whole(composer, x, pool, turn)
+    return _signs(x, x.dtype) @ _signs(composer.pick(squares), x.dtype)
+
+
+def _signs(x: Tensor, dtype: DType) -> Tensor:
+    is_positive = x if x.dtype.is_bool else kiln.less(0, x)
+    return kiln.where(is_positive, x.builder.constant(1, dtype), -1)
+
+
 _STEPS: Sequence[Callable[[Composer, Tensor, Sequence[Tensor], Tensor], Tensor]] = (
     *[_updated] * 4,
     _column_updated,
@@ -140,4 +155,5 @@ _STEPS: Sequence[Callable[[Composer, Tensor, Sequence[Tensor], Tensor], Tensor]]
     _whole,
     _moved,
     _reduced,
+    *[_multiplied] * 2,
 )
