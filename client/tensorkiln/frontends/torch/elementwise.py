@@ -116,6 +116,12 @@ def _sign(call: Call) -> Tensor:
     return build.where(x > zero, one, rest)
 
 
+def _angle(call: Call) -> Tensor:
+    """The angle of a real number: 0 or pi."""
+    x = call.tensor().cast(call.dtype)
+    return build.where(x < 0.0, math.pi, build.where(build.is_nan(x), x, 0.0))
+
+
 def _atan2(call: Call) -> Tensor:
     """The angle of (x, y), in the quadrant of both signs, including signed zeros."""
     y, x = (call.as_tensor(call.operand(name), call.dtype) for name in ("self", "other"))
@@ -236,6 +242,7 @@ OPERATORS: dict[str, Operator] = {
     "aten.add.Tensor": _add,
     "aten.addcdiv.default": _fused("/"),
     "aten.addcmul.default": _fused("*"),
+    "aten.angle.default": _angle,
     "aten.asin.default": _wide(asin),
     "aten.asinh.default": _wide(asinh),
     "aten.atan.default": _wide(atan),

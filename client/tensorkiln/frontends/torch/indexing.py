@@ -16,7 +16,7 @@ from .call import Call, Operator
 def _index_select(call: Call) -> Tensor:
     x, index = call.tensor(), call.tensor("index")
     if not x.shape:
-        return x.expand(index.shape) if index.shape else x
+        return x
     axis = call.axis(x)
     found = build.take(x, wrapped(index, x.shape[axis]), axis)
     return found if index.shape else found.unsqueeze(axis)
@@ -24,6 +24,8 @@ def _index_select(call: Call) -> Tensor:
 
 def _gather(call: Call) -> Tensor:
     x, index = call.tensor(), call.tensor("index")
+    if 0 in index.shape:
+        return build.zeros(x.builder, index.shape, x.dtype)
     if not x.shape or not index.shape:
         return build.gather(x.reshape([1]), index.reshape([1]), 0).reshape(index.shape)
     return build.gather(x, index, call.axis(x))

@@ -31,9 +31,7 @@ def _scatter_reduce(call: Call) -> Tensor:
 
 def _index_reduce(call: Call) -> Tensor:
     """Combine whole slices at indexed positions along an axis."""
-    x, source = call.tensor(), call.tensor("source")
-    axis, column = call.axis(x), _column(call, source)
-    return _combined(call, source, lambda updates, how, into: put(into, column, updates.cast(into.dtype), axis, how))
+    return _combined(call, call.tensor("source"), lambda updates, how, into: _put_slices(call, updates, how, into))
 
 
 def _combined(call: Call, updates: Tensor, place: Callable[[Tensor, str, Tensor], Tensor]) -> Tensor:
@@ -82,16 +80,18 @@ def _put(call: Call, updates: Tensor, how: str, into: Tensor | None = None) -> T
 
 def _index_add(call: Call) -> Tensor:
     """Add whole slices at indexed positions along an axis."""
-    x, source = call.tensor(), call.tensor("source")
-    scaled = call.times(source, "alpha")
-    return put(x, _column(call, source), scaled.cast(x.dtype), call.axis(x), "add")
+    return _put_slices(call, call.times(call.tensor("source"), "alpha"), "add", call.tensor())
 
 
-def _column(call: Call, source: Tensor) -> Tensor:
-    """The index of each slice, for all of its elements."""
-    x = call.tensor()
-    index = call.tensor("index").cast(DType.INT64)
-    return index.reshape([-1, *(1,) * (x.rank - 1 - call.axis(x))]).expand(source.shape)
+def _put_slices(call: Call, updates: Tensor, how: str, into: Tensor) -> Tensor:
+    """Scatter slices along the axis to the positions in `index`; a scalar is one element."""
+    index, updates = call.tensor("index").cast(DType.INT64), updates.cast(into.dtype)
+    if not into.shape:
+        one = [1]
+        return put(into.reshape(one), index.reshape(one), updates.reshape(one), 0, how).reshape([])
+    axis = call.axis(into)
+    column = index.reshape([-1, *(1,) * (into.rank - 1 - axis)]).expand(updates.shape)
+    return put(into, column, updates, axis, how)
 
 
 def _put_flat(call: Call) -> Tensor:

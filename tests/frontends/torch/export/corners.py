@@ -35,7 +35,19 @@ def _odd(x: Tensor) -> tuple[Tensor, ...]:
     return (*found, *map(torch.signbit, found))
 
 
+def _of_scalars(x: Tensor, index: Tensor) -> tuple[Tensor, ...]:
+    """Slices of a tensor without axes."""
+    return (
+        x.index_select(0, index),
+        x.index_add(0, index, x, alpha=3),
+        *(x.index_reduce(0, index, x + 2.0, how) for how in ("mean", "amax")),
+        x.reshape(1).gather(0, index[:0]),
+    )
+
+
 CASES: dict[str, Case] = {
+    "slices_of_scalars": of(_of_scalars, torch.tensor(1.5), torch.tensor([0])),
+    "angles_of_edges": of(lambda x: (x.angle(), x[:-3].int().angle()), EDGES),
     "hypotenuse_of_edges": of(torch.hypot, *PAIRS),
     "odd_functions_of_zeros": of(_odd, ZEROS),
     "variance_beyond_its_count": of(lambda x: (x.var(1, correction=5.5), x.std(1, correction=7), x.var()), drawn(4, 5)),
