@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from typing import Any, Final
 from unittest import mock
 
@@ -36,6 +36,24 @@ def target(name: str) -> Target:
 def compiled(graph: Graph, name: str = "cpu:native", *, texts: Sequence[str] = ()) -> Compilation:
     """The compiled graph for the target called `name`, with the texts of these stages."""
     return with_texts(CompileRequest(graph, target(name)), *texts)
+
+
+@dataclass(frozen=True, slots=True)
+class _ByText:
+    """A graph, which has no hash, as a key."""
+
+    text: str
+    graph: Graph = field(compare=False)
+
+
+def shared(graph: Graph, name: str = "cpu:native", *, texts: Sequence[str] = ()) -> Compilation:
+    """As `compiled`, once for equal arguments: for tests that read what others of their file do, and patch nothing."""
+    return _shared(_ByText(graph.to_json(), graph), name, tuple(texts))
+
+
+@lru_cache(maxsize=64)
+def _shared(given: _ByText, name: str, texts: Sequence[str]) -> Compilation:
+    return compiled(given.graph, name, texts=texts)
 
 
 def with_texts(request: CompileRequest, *stages: str) -> Compilation:

@@ -67,9 +67,15 @@ class Storm:
             # lose, and nothing that another has lost before: an order over which five are lost is given up, as it
             # should be.
             new = [place for place in every if (struck % 2 or not FULL) and self._has_new(place)]
+            # The few of a short storm all meet one.
+            while not FULL and not new and not self.over.wait(0.05):
+                new = [place for place in every if self._has_new(place)]
             self._strike(chance.choice(new or every), freeze=struck % ROUND >= ROUND // 2)
             struck += 1
             if struck % ROUND == 0 and len(self.services_killed) < self.restarts:
+                # What a service has lost and not seen when it is killed is noticed by none: of a short storm one is.
+                while not FULL and self.strikes and not self.noticed() and not self.over.wait(0.2):
+                    pass
                 self._restart(self.farm.services[len(self.services_killed) % len(self.farm.services)])
 
     def _strike(self, place: int, *, freeze: bool) -> None:

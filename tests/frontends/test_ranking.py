@@ -12,7 +12,7 @@ from tensorkiln.frontends.composed import ranking
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
 from tests import checked
-from tests.compiled import compiled
+from tests.compiled import compiled, run
 
 FLOATS = [DType.FLOAT16, DType.FLOAT32, DType.FLOAT64]
 INTEGERS = [DType.INT8, DType.UINT8, DType.INT32, DType.INT64, DType.UINT64]
@@ -73,6 +73,15 @@ def test_more_of_a_longer_axis_are_selected_in_a_loop(dtype: DType, extent: int,
 def test_a_long_axis_is_sorted() -> None:
     values = drawn(DType.FLOAT32, (ranking.MAX_RANKED + 5,))
     graph = graph_of(DType.FLOAT32, values.shape, 0, len(values), is_largest=False)
+    for one, other in zip(run(graph, values), in_order(values, 0, len(values), is_largest=False), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_loop_that_sorts_an_axis_keeps_to_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranking, "MAX_RANKED", 256)
+    values = drawn(DType.FLOAT32, (ranking.MAX_RANKED + 5,))
+    graph = graph_of(DType.FLOAT32, values.shape, 0, len(values), is_largest=False)
+    assert any(node.node == "while" for node in graph.nodes)
     found = checked.run(compiled(graph), values)
     for one, other in zip(found, in_order(values, 0, len(values), is_largest=False), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -83,10 +92,11 @@ def test_any_number_of_rows_is_selected_from() -> None:
     x = b.input("float32", (b.symbol("n", 0, 8), 200))
     b.output(*ranking.first_in_order(x, 1, 18, True), *ranking.first_in_order(x, 1, 3, False))
     graph = b.graph()
+    made = compiled(graph)
     for rows in (0, 1, 5):
         values = drawn(DType.FLOAT32, (rows, 200))
         expected = [*in_order(values, 1, 18, is_largest=True), *in_order(values, 1, 3, is_largest=False)]
-        for found in (evaluate(graph, values, n=rows), checked.run(compiled(graph), values, n=rows)):
+        for found in (evaluate(graph, values, n=rows), checked.run(made, values, n=rows)):
             for one, other in zip(found, expected, strict=True):
                 np.testing.assert_array_equal(one, other)
 

@@ -55,7 +55,9 @@ def with_random_weights(model: ModelProto, seed: int = 0) -> ModelProto:
     graph.node.extend(others)
     for node in constants:
         (name,) = node.output
-        graph.initializer.append(numpy_helper.from_array(_draw(rng, readers, name, shapes[node.input[0]]), name))
+        array = _draw(rng, readers, name, shapes[node.input[0]])
+        # Some have half a gigabyte: `from_array` and `append` would make two more copies.
+        graph.initializer.add(name=name, dims=array.shape, data_type=TensorProto.FLOAT, raw_data=array.tobytes())
     return drawn
 
 
@@ -67,7 +69,8 @@ def _draw(rng: np.random.Generator, readers: Readers, name: str, shape: tuple[in
     if reader.op_type in ("Conv", "Gemm") and place == 1:
         inputs_of_each_output = int(np.prod(shape[1:]))
         gain = GAINS.get(_after_normalization(readers, reader), 1)
-        return rng.standard_normal(shape, np.float32) * np.float32(np.sqrt(gain / inputs_of_each_output))
+        drawn = rng.standard_normal(shape, np.float32)
+        return np.multiply(drawn, np.float32(np.sqrt(gain / inputs_of_each_output)), drawn)
     is_factor = (reader.op_type, place) in {("BatchNormalization", 1), ("BatchNormalization", 4), ("Mul", 1)}
     return rng.uniform(0.5, 1.2, shape).astype(np.float32) if is_factor else rng.standard_normal(shape, np.float32) / 10
 

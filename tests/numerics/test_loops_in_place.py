@@ -15,7 +15,7 @@ from tensorkiln.program import Program
 from tensorkiln.reference import evaluate
 from tensorkiln.spec import CompiledProgram
 from tests import checked
-from tests.compiled import compiled, program
+from tests.compiled import program, shared
 from tests.runtime.cuda.test_compiled import codes
 from tests.simt.driver import EmulatedDriver
 
@@ -162,6 +162,11 @@ SIZES = ((5, 3), (5, 4), (5, 8), (1, 1), (3, 0), (0, 2))
 """Rows and turns."""
 
 
+GPU = "cuda:sm_80"
+TEXTS: dict[str, list[str]] = {"cpu:native": [], GPU: ["translate"]}
+"""The targets, and the texts of stages that a call needs."""
+
+
 def graph_of(write: Callable[[Builder], None]) -> Graph:
     b = Builder("loop")
     write(b)
@@ -186,9 +191,9 @@ def calls(graph: Graph) -> list[Call]:
 def test_a_value_updated_in_place_is_the_references(name: str) -> None:
     write, _ = LOOPS[name]
     graph = graph_of(write)
-    host = compiled(graph)
+    host = shared(graph)
     here = program(host)
-    device = compiled(graph, "cuda:sm_80", texts=["translate"])
+    device = shared(graph, GPU, texts=TEXTS[GPU])
     there = Program(device.program, device.artifacts.__getitem__, device=EmulatedDriver(codes(device)))
     for arrays, symbols in calls(graph):
         before = [np.array(array) for array in arrays]
@@ -206,7 +211,7 @@ def test_a_value_updated_in_place_is_the_references(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOOPS)
-@pytest.mark.parametrize("target", ["cpu:native", "cuda:sm_80"])
+@pytest.mark.parametrize("target", TEXTS)
 def test_the_body_replaces_carried_values_in_place(name: str, target: str) -> None:
     write, wanted = LOOPS[name]
 
@@ -214,11 +219,11 @@ def test_the_body_replaces_carried_values_in_place(name: str, target: str) -> No
         own = (made.buffers[made.inputs[place].buffer] for place in made.in_place)
         return sum(len(buffer.shape) == 2 for buffer in own) + sum(map(in_place, made.inner))
 
-    assert in_place(compiled(graph_of(write), target).program) == wanted
+    assert in_place(shared(graph_of(write), target, texts=TEXTS[target]).program) == wanted
 
 
 def test_a_loop_has_no_second_copy_of_what_it_updates_in_place() -> None:
     graph = graph_of(recurrent)
-    here = program(compiled(graph))
+    here = program(shared(graph))
     size = 64 * WIDE * 4
     assert here.planned_peak_bytes(n=64) < 2 * size

@@ -150,18 +150,26 @@ def distances_from_a_bounded_mean(x: Tensor) -> Tensor:
     return x - clip(x.mean(-1, keepdims=True), -10.0, 10.0)
 
 
+@lru_cache(maxsize=8)
+def _squares_of(distances: Callable[[Tensor], Tensor], length: int) -> tuple[Graph, Compilation]:
+    """The sums of rows, and of the squares of their distances: compiled once for all arrays."""
+
+    def squares(x: Tensor) -> tuple[Tensor, ...]:
+        away = distances(x)
+        return x.sum(-1), (away * away).sum(-1)
+
+    graph = graph_of(squares, length)
+    return graph, proven(graph)
+
+
 @pytest.mark.parametrize("distances", [distances_from_mean, distances_from_maximum], ids=lambda each: each.__name__)
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e4, 1e5])
 def test_squares_of_what_lies_far_from_zero_are_as_exact_as_their_distances(
     distances: Callable[[Tensor], Tensor], offset: float
 ) -> None:
-    def squares(x: Tensor) -> tuple[Tensor, ...]:
-        away = distances(x)
-        return x.sum(-1), (away * away).sum(-1)
-
-    graph = graph_of(squares, 20_000)
+    _, compilation = _squares_of(distances, 20_000)
     array = (offset + np.random.default_rng(3).random((3, 20_000))).astype(np.float32)
-    _, found = checked.run(proven(graph), array)
+    _, found = checked.run(compilation, array)
     exact = array.astype(np.float64)
     centre = exact.max(-1, keepdims=True)
     if distances is distances_from_mean:
@@ -177,17 +185,13 @@ def test_squares_of_what_lies_far_from_zero_are_as_exact_as_their_distances(
 def test_squares_of_what_is_not_finite_are_those_of_their_distances(
     distances: Callable[[Tensor], Tensor], value: float
 ) -> None:
-    def squares(x: Tensor) -> tuple[Tensor, ...]:
-        away = distances(x)
-        return x.sum(-1), (away * away).sum(-1)
-
-    graph = graph_of(squares, 9000)
+    graph, compilation = _squares_of(distances, 9000)
     one, all_, some = (np.random.default_rng(row).standard_normal(9000) for row in range(3))
     one[5000], all_[:], some[[3, 8000]] = value, value, (value, -value if math.isinf(value) else value)
     array = np.stack([one, all_, some]).astype(np.float32)
     with np.errstate(all="ignore"):
         wanted = evaluate(graph, array)
-    for each, other in zip(checked.run(proven(graph), array), wanted, strict=True):
+    for each, other in zip(checked.run(compilation, array), wanted, strict=True):
         np.testing.assert_allclose(each, other, rtol=1e-5)
 
 

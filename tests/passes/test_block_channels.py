@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
 from tensorkiln.reference import evaluate
 from tests import checked
-from tests.compiled import compiled, runs_here, target
+from tests.compiled import compiled, runs_here, shared, target
 from tests.filecheck import check_ir
 from tests.numerics.cases.turns import EXAMPLES
 from tests.passes.blocked_networks import (
@@ -38,6 +40,9 @@ from tests.passes.blocked_networks import (
 )
 from tests.passes.modules import after, decomposed, output
 
+TEXTS = ("block-channels", "pack-parameters", "schedule")
+"""Stages whose texts are read of networks that are called, too."""
+
 
 def graph_of(write: Write) -> Graph:
     b = Builder("network")
@@ -46,15 +51,23 @@ def graph_of(write: Write) -> Graph:
 
 def check(graph: Graph, made: Compilation, **symbols: int) -> None:
     """What a graph was compiled to against the reference, with its parameters bound and not, its memory watched."""
+    arrays, expected = called(graph.to_json(), **symbols)
+    found = checked.run(made, *arrays, threads=2, **symbols)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, 1e-4, 1e-4)
+
+
+@lru_cache(maxsize=4)
+def called(text: str, **symbols: int) -> tuple[list[np.ndarray], Sequence[np.ndarray]]:
+    """Arrays for a graph, and what the reference gives: once for all targets."""
+    graph = Graph.model_validate_json(text)
     rng = np.random.default_rng(1)
     arrays: list[np.ndarray] = []
     for var in graph.input_vars:
         shape = [expr.evaluate(dim, symbols) for dim in graph.types[var].shape]
         depth = max(1.0, float(np.prod(shape[1:]))) if var in graph.parameter_vars else 1.0
         arrays.append((rng.standard_normal(shape) / np.sqrt(depth)).astype(np.float32))
-    found = checked.run(made, *arrays, threads=2, **symbols)
-    for one, other in zip(found, evaluate(graph, *arrays, **symbols), strict=True):
-        np.testing.assert_allclose(one, other, 1e-4, 1e-4)
+    return arrays, evaluate(graph, *arrays, **symbols)
 
 
 @pytest.mark.parametrize("isa", [AVX2, AVX512])
@@ -63,7 +76,7 @@ def test_a_network_in_blocks_gives_what_the_reference_gives(name: str, isa: str)
     if not runs_here(isa):
         pytest.skip(f"this processor lacks instructions of {isa}")
     graph = graph_of(CASES[name])
-    made = compiled(graph, isa)
+    made = shared(graph, isa, texts=TEXTS)
     assert is_blocked(made, isa) or (name, isa) in PLAIN
     for size in (1, 4):
         symbols = {symbol: min(max(size * 3, low), high) for symbol, (low, high) in graph.symbols.items()}
@@ -74,7 +87,7 @@ def test_a_network_in_blocks_gives_what_the_reference_gives(name: str, isa: str)
 
 @pytest.mark.skipif(not runs_here(AVX512), reason="this processor lacks instructions of AVX-512")
 def test_a_permutation_continues_a_region_without_parameters() -> None:
-    made = compiled(graph_of(CASES["channels_last"]), AVX512, texts=["block-channels"])
+    made = shared(graph_of(CASES["channels_last"]), AVX512, texts=TEXTS)
     stored = re.findall(r'"kiln.contiguous".*-> tensor<([^,>]*)', made.dumps["block-channels"])
     assert any(shape.endswith("x2x26x28x16xf32") for shape in stored), stored
 
@@ -203,7 +216,7 @@ def test_weights_of_a_depthwise_convolution_are_stored_in_blocks_if_they_are_fix
 
 def test_the_padding_around_lines_of_a_depthwise_convolution_is_not_stored() -> None:
     for write, padded in ((depthwise, False), (plain, True)):
-        temps = [buffer.shape for buffer in compiled(graph_of(write), AVX2).program.buffers]
+        temps = [buffer.shape for buffer in shared(graph_of(write), AVX2, texts=TEXTS).program.buffers]
         assert ((1, 4, 9, 14, 8) in temps, (1, 4, 11, 16, 8) in temps) == (not padded, padded), temps
 
 
@@ -286,7 +299,7 @@ def test_networks_without_gain_keep_their_layout(write: Write) -> None:
 
 
 def test_weights_are_packed_by_blocks_of_filters_and_channels() -> None:
-    made = compiled(graph_of(plain), AVX512, texts=["pack-parameters", "schedule"])
+    made = shared(graph_of(plain), AVX512, texts=TEXTS)
     check_ir(
         made.dumps["pack-parameters"],
         """

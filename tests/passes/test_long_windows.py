@@ -13,7 +13,7 @@ from tensorkiln.build import Builder, Tensor, conv2d, pad, relu
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
 from tests import checked
-from tests.compiled import compiled, runs_here
+from tests.compiled import compiled, runs_here, shared
 from tests.passes.blocked_networks import AVX2, AVX512
 from tests.passes.modules import output
 
@@ -63,7 +63,7 @@ def test_a_sum_over_long_windows_gives_what_the_reference_gives(name: str, isa: 
     if not runs_here(isa):
         pytest.skip(f"this processor lacks instructions of {isa}")
     graph = graph_of(CASES[name])
-    made = compiled(graph, isa)
+    made = shared(graph, isa, texts=["block-channels"])
     for size in (1, 5):
         symbols = dict.fromkeys(graph.symbols, size)
         rng = np.random.default_rng(size)
@@ -87,7 +87,7 @@ def test_a_sum_over_long_windows_gives_what_the_reference_gives(name: str, isa: 
     }.items(),
 )
 def test_results_of_long_windows_end_with_channels(name: str, order: str) -> None:
-    made = compiled(graph_of(CASES[name]), AVX512, texts=["block-channels"])
+    made = shared(graph_of(CASES[name]), AVX512, texts=["block-channels"])
     (shape,) = re.findall(r'"kiln.reduce_axis".*-> tensor<([\dx]+)xf32', made.dumps["block-channels"])
     assert shape.removeprefix("1x").replace("x1x", "x") == order
 

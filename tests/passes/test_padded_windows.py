@@ -15,7 +15,7 @@ from tensorkiln import expr
 from tensorkiln.build import Builder, Tensor, conv, max_pool2d, relu
 from tensorkiln.reference import evaluate
 from tests import checked
-from tests.compiled import compiled
+from tests.compiled import shared
 from tests.passes.modules import output
 
 Write = Callable[[Builder], Tensor]
@@ -82,7 +82,7 @@ def test_places_that_only_read_padding_are_left_out(name: str) -> None:
 def test_windows_without_padding_sum_to_what_the_reference_sums(write: Write) -> None:
     b = Builder()
     graph = output(b, write(b))
-    made = compiled(graph)
+    made = shared(graph)
     for size in (1, 4):
         symbols = dict.fromkeys(graph.symbols, size)
         rng = np.random.default_rng(size)
@@ -99,7 +99,7 @@ def test_an_infinite_weight_times_padding_is_no_number(place: tuple[int, int]) -
     x = np.ones((1, 16, 5, 6), np.float32)
     w = np.ones((32, 16, 3, 3), np.float32)
     w[3, 5, *place] = np.inf
-    (found,) = checked.run(compiled(graph), x, w)
+    (found,) = checked.run(shared(graph), x, w)
     np.testing.assert_array_equal(found, evaluate(graph, x, w)[0])
 
 

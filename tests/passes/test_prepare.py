@@ -15,7 +15,7 @@ from tensorkiln.dtypes import DType
 from tensorkiln.graph import Graph
 from tensorkiln.reference import evaluate
 from tests import checked
-from tests.compiled import compiled
+from tests.compiled import compiled, shared
 from tests.emulated import TARGET, Emulation
 from tests.filecheck import check_ir
 from tests.passes.modules import output
@@ -101,7 +101,7 @@ def test_a_program_with_bound_parameters_gives_what_the_reference_gives(name: st
     graph = graph_of(CASES[name][0])
     symbols = dict.fromkeys(graph.symbols, 17)
     arrays = arrays_for(graph, 17)
-    found = checked.run(compiled(graph), *arrays, threads=2, **symbols)  # also with its parameters bound
+    found = checked.run(shared(graph), *arrays, threads=2, **symbols)  # also with its parameters bound
     for one, other in zip(found, evaluate(graph, *arrays, **symbols), strict=True):
         np.testing.assert_allclose(one, other, 1e-5, 1e-5)
 
@@ -109,7 +109,7 @@ def test_a_program_with_bound_parameters_gives_what_the_reference_gives(name: st
 @pytest.mark.parametrize("name", CASES)
 def test_items_that_follow_from_parameters_alone_are_prepared(name: str) -> None:
     write, prepared, at_call = CASES[name]
-    program = compiled(graph_of(write)).program
+    program = shared(graph_of(write)).program
     assert len(program.prepare) == prepared
     assert len(program.schedule.items) == prepared + at_call
 

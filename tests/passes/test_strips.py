@@ -39,7 +39,7 @@ from tensorkiln.schedule import KernelItem, Vectorize
 from tensorkiln.target import Target
 from tests import checked
 from tests.bounds import accesses
-from tests.compiled import compiled, runs_here
+from tests.compiled import compiled, runs_here, shared
 from tests.filecheck import check_ir
 from tests.passes.modules import after, machine, output, realised
 
@@ -171,7 +171,8 @@ def wide(name: str) -> Graph:
 def test_64_bit_elements_are_read_inside_their_memory(name: str, target: str) -> None:
     graph = wide(name)
     arrays = draw(graph, 0)
-    np.testing.assert_array_equal(checked.run(compiled(graph, target), *arrays)[0], evaluate(graph, *arrays)[0])
+    made = shared(graph, target, texts=["translate"])
+    np.testing.assert_array_equal(checked.run(made, *arrays)[0], evaluate(graph, *arrays)[0])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int64"])
@@ -188,7 +189,7 @@ def test_64_bit_rows_of_any_width_are_whole(name: str, dtype: str) -> None:
 @pytest.mark.parametrize(("target", "register"), [(V3, 256), (V4, 512)])
 @pytest.mark.parametrize("name", WIDE)
 def test_masked_accesses_take_at_most_a_register(name: str, target: str, register: int) -> None:
-    text = compiled(wide(name), target, texts=["translate"]).dumps["translate"]
+    text = shared(wide(name), target, texts=["translate"]).dumps["translate"]
     bits = [int(lanes) * int(size) for lanes, size in MASKED.findall(optimised_ir(text, Target.parse(target)))]
     assert bits
     assert max(bits) <= register

@@ -9,7 +9,7 @@ import pytest
 from tensorkiln.expr import evaluate
 from tensorkiln.schedule import KernelItem
 from tensorkiln.spec import CompiledProgram
-from tests.compiled import compiled
+from tests.compiled import shared
 from tests.networks.schedules import check_edges, check_items
 from tests.passes.gpu.graphs import GRAPHS
 
@@ -24,21 +24,21 @@ def target(request: pytest.FixtureRequest) -> str:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_the_schedule_is_whole(name: str, target: str) -> None:
     graph = GRAPHS[name]()
-    program = compiled(graph, target).program
+    program = shared(graph, target).program
     check_items(program, len(graph.nodes))
     check_edges(program.schedule)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_the_record_survives_the_wire(name: str, target: str) -> None:
-    program = compiled(GRAPHS[name](), target).program
+    program = shared(GRAPHS[name](), target).program
     assert CompiledProgram.model_validate(json.loads(program.model_dump_json())) == program
 
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_both_targets_run_the_same_nodes_in_the_same_kernels(name: str) -> None:
     graph = GRAPHS[name]()
-    fused = [[item.ops for item in _kernels(compiled(graph, target).program)] for target in TARGETS]
+    fused = [[item.ops for item in _kernels(shared(graph, target).program)] for target in TARGETS]
     assert fused[0] == fused[1]
 
 
@@ -46,7 +46,7 @@ def test_both_targets_run_the_same_nodes_in_the_same_kernels(name: str) -> None:
 def test_a_launch_is_what_the_schedule_says(name: str, target: str) -> None:
     graph = GRAPHS[name]()
     symbols = dict.fromkeys(graph.symbols, 100)
-    program = compiled(graph, target).program
+    program = shared(graph, target).program
     for item in _kernels(program):
         kernel = program.kernels[item.kernel_id]
         launch = kernel.launch_dims(symbols)

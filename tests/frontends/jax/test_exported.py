@@ -18,7 +18,7 @@ from tensorkiln.expr import add, floordiv, floormod, maximum, mul, symbol
 from tensorkiln.frontends.jax import Exported, Tree, load, read_exported
 from tensorkiln.frontends.jax.dimensions import parse_dim
 from tensorkiln.frontends.jax.exported import MOST_ARGUMENTS
-from tensorkiln.frontends.jax.flat import FlatTable
+from tensorkiln.frontends.jax.flat import MOST_TABLES, Budget, FlatTable
 from tensorkiln.frontends.jax.tree import read_tree
 from tests.frontends.jax.functions import EXPORTED, FILES
 
@@ -100,8 +100,12 @@ def test_a_tree_that_names_its_parts_again_and_again_is_over_a_limit(levels: int
         builder.PrependUOffsetTRelativeSlot(1, children, 0)
         tree = builder.EndObject()
     builder.Finish(tree)
+    root = FlatTable.root(bytes(builder.Output()))
+    assert root.budget == Budget(MOST_TABLES)
+    # All its tables would be the same again and again.
+    root.budget.left = 5_000
     with pytest.raises(LimitExceededError) as caught:
-        read_tree(FlatTable.root(bytes(builder.Output())))
+        read_tree(root)
     assert caught.value.details["limit"] == limit
 
 

@@ -9,7 +9,7 @@ import pytest
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TensorProto, helper
 
 from tensorkiln.errors import InvalidGraphError, LimitExceededError, UnsupportedGraphError
-from tensorkiln.frontends.onnx import load
+from tensorkiln.frontends.onnx import load, scope
 from tensorkiln.reference import evaluate
 
 X = np.array([[1.0, -2.0, 3.0]], np.float32)
@@ -122,7 +122,10 @@ def test_a_function_that_calls_itself_is_refused() -> None:
         load(model(helper.make_node("Endless", ["x"], ["y"], domain="own"), functions=[endless]))
 
 
-def test_functions_that_unroll_without_end_meet_a_limit() -> None:
+def test_functions_that_unroll_without_end_meet_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert scope.MAX_RUN == 100_000
+    monkeypatch.setattr(scope, "MAX_RUN", 10_000)
+
     def doubling(level: int) -> FunctionProto:
         inner = f"F{level - 1}" if level else "Neg"
         domain = "own" if level else ""
@@ -133,7 +136,7 @@ def test_functions_that_unroll_without_end_meet_a_limit() -> None:
         return helper.make_function("own", f"F{level}", ["x"], ["y"], nodes, OPSETS)
 
     call = helper.make_node("F40", ["x"], ["y"], domain="own")
-    with pytest.raises(LimitExceededError, match="unroll to more than 100000 nodes"):
+    with pytest.raises(LimitExceededError, match="unroll to more than 10000 nodes"):
         load(model(call, functions=[doubling(level) for level in range(41)]))
 
 
