@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from typing import Final
 
@@ -76,8 +76,25 @@ class Leases:
         self._leases.pop(holder, None)
 
 
-async def send_heartbeats(over: asyncio.Event, every_s: float, send: Callable[[int], Awaitable[bool]]) -> None:
-    """Call `send` every `every_s` seconds with numbers from 1 on, until `over` is set or `send` returns False."""
+@asynccontextmanager
+async def heartbeats(
+    every_s: float, send: Callable[[int], Awaitable[bool]], end_s: float | None = None
+) -> AsyncGenerator[None]:
+    """Call `send` every `every_s` seconds during the block, with numbers from 1 on, until it returns False.
+
+    A heartbeat that is being written is awaited, up to `end_s` seconds, so that it does not replace a later record.
+    """
+    over = asyncio.Event()
+    sending = asyncio.create_task(_send_until(over, every_s, send))
+    try:
+        yield
+    finally:
+        over.set()
+        await asyncio.wait({sending}, timeout=end_s)
+        sending.cancel()
+
+
+async def _send_until(over: asyncio.Event, every_s: float, send: Callable[[int], Awaitable[bool]]) -> None:
     for number in count(1):
         with suppress(TimeoutError):
             await asyncio.wait_for(over.wait(), every_s)

@@ -65,10 +65,10 @@ class Engine:
         self._is_closing = False
         self.ending = Interruption()
         """Set at shutdown, to end the requests that still wait for an answer."""
-        store = open_store(settings.store_location)
+        store = open_store(settings.store)
         records, blobs = Records(store), Blobs(store)
         self.blobs = blobs
-        self.keyring = Keyring(settings.keys_directory)
+        self.keyring = Keyring(settings.keys)
         self.notary = notary = Notary(
             self.keyring, settings.worker, settings.require_isolation if compiler is None else "process"
         )

@@ -92,7 +92,7 @@ def serve_as_worker(settings: Settings, begun: ForkServers, socket_of_all: int, 
 def _serve(settings: Settings, begun: ForkServers, listener: Listener, place: int | None = None) -> int:
     """Serve; `place` is the number of this process, if several accept at the same socket."""
     give_back_large_blocks()
-    grace_s = settings.grace_s
+    grace_s = settings.shutdown_grace_s
     if grace_s < settings.answer_s:
         _log.warning(
             "answers may take longer than KILN_SHUTDOWN_GRACE_S; a shutdown would end them",

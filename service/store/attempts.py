@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final, Self
 
 from service import clock
-from service.lease import BEAT_S, Lease, Leases, send_heartbeats
+from service.lease import BEAT_S, Lease, Leases, heartbeats
 from service.process.periodic import Background
 from service.timeouts import ATTEMPTS
 from service.trust.notary import Notary
@@ -110,8 +110,7 @@ class Attempt:
         self._holder = clock.token_hex(16)
         self._has_crashed = False
         self._lease = Lease()
-        self._beating: asyncio.Task[None] | None = None
-        self._is_over = asyncio.Event()
+        self._beating = AsyncExitStack()
 
     def claim(self) -> Mapping[str, Any]:
         """The record that claims the place. The lease begins now."""
@@ -127,26 +126,20 @@ class Attempt:
         try:
             document = await problem
         finally:
-            await self._stop()
+            await self._beating.aclose()
         if await self._is_held():
             await self._crashes.write(self._path, self._key, document)
 
     async def __aenter__(self) -> Self:
-        self._beating = asyncio.create_task(send_heartbeats(self._is_over, BEAT_S, self._beat))
+        await self._beating.enter_async_context(heartbeats(BEAT_S, self._beat))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._has_crashed:
             return
-        await self._stop()
+        await self._beating.aclose()
         if not self._lease.is_over:
             self._crashes.release(self._path)
-
-    async def _stop(self) -> None:
-        """Stop the heartbeats. One that is being written is awaited, so that it does not replace a later record."""
-        self._is_over.set()
-        if self._beating is not None:
-            await asyncio.wait({self._beating})
 
     async def _is_held(self) -> bool:
         if not self._lease.is_over:

@@ -209,13 +209,13 @@ def main() -> int:
 async def _run(arguments: argparse.Namespace, settings: Settings, limits: Bounds | None) -> dict[str, object]:
     mark: Mark | None = None
     if arguments.purge_tenant is not None:
-        mark = tenant_data(Tenants(settings.identity_directory), arguments.purge_tenant, settings.salt)
+        mark = tenant_data(Tenants(settings.identity), arguments.purge_tenant, settings.salt)
     elif arguments.purge_build is not None:
         mark = build_data(arguments.purge_build)
-    store = open_store(arguments.store or settings.store_location, make=False)
-    keyring = Keyring(settings.keys_directory)
+    store = open_store(arguments.store or settings.store, make=False)
+    keyring = Keyring(settings.keys)
     if not arguments.lost_keys:
-        await require_signer(store, keyring.published(), settings.keys_directory)
+        await require_signer(store, keyring.published(), settings.keys)
     # The lowest level: each service requires its own, and compiles again what has less.
     notary = Notary(keyring, settings.worker, LEVELS[0])
     report = await scrub(store, notary, dry_run=arguments.dry_run, quarantine=arguments.quarantine)

@@ -32,7 +32,7 @@ def bounds(max_mib: int, max_age_h: float) -> Bounds | None:
 async def upkeep(settings: Settings) -> AsyncGenerator[None]:
     """Keep the store within its bounds, if any, and free of leftovers of killed processes, during the block."""
     limits = bounds(settings.store_max_mib, settings.store_max_age_h)
-    store = open_store(settings.store_location)
+    store = open_store(settings.store)
 
     async def once() -> None:
         evicted = await evict(store, limits or Bounds())
