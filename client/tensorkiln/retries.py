@@ -73,9 +73,6 @@ def _retry_after(header: str | None) -> float | None:
     return max((moment - datetime.now(UTC)).total_seconds(), 0.0)
 
 
-if TYPE_CHECKING:
-    import httpx2
-
 ATTEMPTS: Final = 5
 BACKOFF_INITIAL_S: Final = 0.1
 BACKOFF_MAX_S: Final = 1.0

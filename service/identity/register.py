@@ -61,6 +61,3 @@ class Register(Record):
     version: Literal[1] = 1
     keys: tuple[KeyRecord, ...] = ()
     tenants: dict[TenantName, TenantRecord] = Field(default_factory=dict[str, TenantRecord])
-
-    def key(self, identifier: str) -> KeyRecord | None:
-        return next((key for key in self.keys if key.id == identifier), None)

@@ -64,16 +64,13 @@ def traced(headers: Mapping[str, str]) -> Generator[str]:
         yield found
         return
     # Only this header: OpenTelemetry would log malformed parts of a `tracestate` verbatim.
-    token = context.attach(_W3C.extract({_HEADER: headers.get(_HEADER, "")}))
-    try:
+    with continuing(headers.get(_HEADER, "")):
         if trace_id() is None:
             trace_bits, span_bits = _RANDOM_BITS
             fresh = SpanContext(getrandbits(trace_bits) or 1, getrandbits(span_bits) or 1, False, TraceFlags(0))
+            # The end of the outer block detaches this one too.
             context.attach(trace.set_span_in_context(NonRecordingSpan(fresh)))
         yield trace_id() or ""
-    finally:
-        # Restores the context from before the first of the two attaches.
-        context.detach(token)
 
 
 @contextmanager
