@@ -21,7 +21,7 @@ from tensorkiln.errors import TensorkilnError
 from tensorkiln.reasons import reason
 from tensorkiln.user_directories import user_cache_directory
 
-from .identity.issuer import Issuer
+from .identity.register import Issuer
 from .process.memory_limit import ITSELF_MIB
 from .sandbox.control import Limits
 from .sandbox.levels import Level, Wall

@@ -16,10 +16,10 @@ from structlog.contextvars import bind_contextvars
 from service import clock
 from service.fairness.shares import is_fair
 from service.identity.caller import Caller, caller
-from service.lease import BEAT_S
 from service.observe.traces import traceparent
 from service.process.periodic import Background, Interruption, periodically
 from service.store.blobs import Blobs, Bodies
+from service.store.claims import BEAT_S
 from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import FullStoreError
 from service.wire.body import Body

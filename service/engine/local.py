@@ -10,13 +10,13 @@ from typing import Any, Final
 import structlog
 
 from service import clock
-from service.lease import LEASE_S
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
 from service.sandbox.reply import CompileHeader, require_tuning
 from service.sandbox.sandbox import Sandbox
 from service.store.attempts import MAX_CRASHES, Crash, Crashes
 from service.store.blobs import Blobs
+from service.store.claims import LEASE_S
 from service.store.programs import MEASURE, Entry, Miss, Programs
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError, UnavailableError, error_from_problem

@@ -18,8 +18,8 @@ from tensorkiln.errors import (
 )
 
 from .caller import LOCAL, Caller
-from .issuer import Issuer
 from .keyring import PREFIX, Keyring, parse_key
+from .register import Issuer
 
 if TYPE_CHECKING:
     from .tokens import Tokens

@@ -17,7 +17,7 @@ from service.engine.job import Job
 from service.fairness.queue_time import begin_queue_time
 from service.http.answers import CompileAnswer, JobAnswer, ended_at_once
 from service.http.body import read_body, until_disconnect
-from service.http.memory import held_by
+from service.http.middlewares import held_by
 from service.http.problems import respond
 from service.settings import Settings
 from service.wire.answers import Answer, Problem

@@ -18,7 +18,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from service.http.body import read_body
-from service.http.memory import held_by
+from service.http.middlewares import held_by
 from tensorkiln.errors import LimitExceededError, NotFoundError, UnavailableError, error_from_problem
 
 MOST_ANSWER_BYTES: Final = 8 << 20

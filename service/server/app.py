@@ -16,21 +16,20 @@ from service.fairness.shares import Shares
 from service.http import problems
 from service.http.answers import described
 from service.http.connections import most_connections
-from service.http.guard import Admission, Guard
-from service.http.memory import RequestMemory
+from service.http.middlewares import Admission, Guard, RequestMemory, Requests
 from service.http.openapi import document
 from service.identity.policy import DOCS_ASSETS, PUBLIC
-from service.observe.requests import Requests
 from service.observe.traces import TELEMETRY, recorded
 from service.process.memory_limit import MemoryLimit
-from service.routes import about, compile, jobs, mcp, pages, programs, questions, report
+from service.routes import about, compile, jobs, mcp, pages, programs, questions
 from service.settings import Settings
-from service.upkeep.upkeep import upkeep
+from service.store.evict import Bounds, upkeep
+from service.store.location import open_store
 
 from .fork_servers import ForkServers
 from .listen import authenticator
 
-_ROUTES: Final = (compile, jobs, questions, programs, report, about, mcp, pages)
+_ROUTES: Final = (compile, jobs, questions, programs, about, mcp, pages)
 """In the order of the OpenAPI document."""
 
 
@@ -52,7 +51,8 @@ def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
                 if not fork_servers.is_for_one:
                     app.state.capabilities()
                 app.state.engine = engine
-                async with upkeep(settings):
+                bounds = Bounds.of(settings.store_max_mib, settings.store_max_age_h)
+                async with upkeep(open_store(settings.store), bounds):
                     yield
             finally:
                 await engine.close()

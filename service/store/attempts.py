@@ -15,14 +15,13 @@ from hashlib import sha256
 from typing import Any, Final, Self
 
 from service import clock
-from service.lease import BEAT_S, Lease, Leases, heartbeats
 from service.process.periodic import Background
 from service.timeouts import ATTEMPTS
 from service.trust.notary import Notary
 from tensorkiln.errors import UnavailableError
 from tensorkiln.trust.verify import CLOCK_SKEW_S
 
-from .claims import Claims
+from .claims import BEAT_S, Claims, Lease, Leases, heartbeats
 from .records import Records
 
 MAX_CRASHES: Final = ATTEMPTS

@@ -17,13 +17,12 @@ import structlog
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from service import clock
-from service.lease import Leases
 from service.wire.answers import Phase, Problem
 from tensorkiln.errors import UnavailableError
 from tensorkiln.limits import MAX_BODY_BYTES
 from tensorkiln.trust.record import Sha256
 
-from .claims import Claims
+from .claims import Claims, Leases
 from .records import DamagedRecord, Records
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]

@@ -17,7 +17,6 @@ from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.roster import Role, Roster
 from service.engine.local import LocalEngine
 from service.engine.order import Made, OnProgress, Order, Wanted
-from service.lease import BEAT_S, LEASE_S, heartbeats
 from service.observe.traces import continuing
 from service.process.periodic import Background
 from service.readiness.readiness import Canary, Check, Failure, look_at_store
@@ -28,6 +27,7 @@ from service.sandbox.spawn import COMPILING
 from service.settings import Settings
 from service.store.attempts import Crashes
 from service.store.blobs import Blobs
+from service.store.claims import BEAT_S, LEASE_S, heartbeats
 from service.store.location import ObjectStore, open_store
 from service.store.programs import Entry, Programs
 from service.store.records import Records

@@ -16,8 +16,7 @@ from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
 from service import clock
-from service.lease import LEASE_S
-from service.store.claims import Claims
+from service.store.claims import LEASE_S, Claims
 from service.store.evict import ORDERS_FOLDER
 from service.store.records import Records
 from service.trust.notary import Notary
