@@ -36,13 +36,12 @@ _LEAST_MEMORY_MIB: Final = 256
 _NEAR: Final = 0.75
 """Least similarity of a misspelt name to a setting; a less similar one may belong to other software."""
 _OTHERS: Final = frozenset(
-    f"{_PREFIX}{name}"
-    for name in (
-        "API_KEY", "CACHE_DIR", "CACHE_MIB", "CONFIG_DIR", "MIN_ISOLATION", "OFFLINE", "PTXAS", "STARTUP_TIMEOUT_S",
-        "TIMEOUT_S", "TRUSTED_KEYS", "URL",
+    (
+        *("API_KEY", "CACHE_DIR", "CACHE_MIB", "CONFIG_DIR", "MIN_ISOLATION", "OFFLINE", "PTXAS", "STARTUP_TIMEOUT_S"),
+        *("TIMEOUT_S", "TRUSTED_KEYS", "URL"),
     )
-)  # fmt: skip
-"""Variables of the client, and of the assembler for CUDA targets."""
+)
+"""Variables of the client, and of the assembler for CUDA targets, without their prefix."""
 _FOLLOWS: Final = "default_factory_not_called"
 """The error of a setting whose default depends on one that is wrong itself."""
 _FIELD = re.compile(r'field "(\w+)"')
@@ -159,15 +158,13 @@ class Settings(BaseSettings):
 
 def misspelt(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that resemble a setting without being one, each with the nearest setting."""
-    known = {f"{_PREFIX}{field.upper()}" for field in Settings.model_fields} | _OTHERS
+    known = sorted({field.upper() for field in Settings.model_fields} | _OTHERS)
     # pydantic reads the names in any case.
-    strange = [name for name in environment if name.upper().startswith(_PREFIX) and name.upper() not in known]
-    endings = [name.removeprefix(_PREFIX) for name in sorted(known)]
-    near = {
-        name: get_close_matches(name.upper().removeprefix(_PREFIX), endings, n=1, cutoff=_NEAR)
-        for name in sorted(strange)
+    ours = {
+        name: name.upper().removeprefix(_PREFIX) for name in sorted(environment) if name.upper().startswith(_PREFIX)
     }
-    return {name: _PREFIX + found[0] for name, found in near.items() if found}
+    near = {name: get_close_matches(stated, known, n=1, cutoff=_NEAR) for name, stated in ours.items()}
+    return {name: _PREFIX + found[0] for name, found in near.items() if found and found[0] != ours[name]}
 
 
 def read_settings() -> Settings | None:

@@ -1,35 +1,46 @@
-"""Answers compile requests: repeats a stored answer, or makes a new one."""
+"""Answers requests: repeats a stored answer or makes a new one; and questions about a request, without compiling it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from service import clock
+from service.action import Action
 from service.fairness.queue_time import telling_queue_time
 from service.fairness.turns import Fairness
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
 from service.sandbox.frames import Message
+from service.store.nearest import Nearest, shown
+from service.store.programs import Miss, Programs
 from service.store.repeats import Repeat, Repeats
 from service.trust.notary import Notary, with_signatures
-from service.wire.answers import SAME_REQUEST
+from service.wire.answers import SAME_ACTION, SAME_REQUEST, Components, ExplainedAction, Explanation
 from service.wire.body import Body
-from tensorkiln.errors import CrashedError, InfrastructureError, RateLimitedError, TensorkilnError, error_from_problem
+from tensorkiln.errors import (
+    CrashedError,
+    InfrastructureError,
+    NotFoundError,
+    RateLimitedError,
+    TensorkilnError,
+    error_from_problem,
+)
 from tensorkiln.spec import CacheInfo
 from tensorkiln.trust import SignedRecord
 
-from .compiles import Compiled, Compiles
+from .compiles import NOT_READ, Compiled, Compiles, Tunings, differences_from, miss_of, missed
 from .flights import Flights
 from .order import OnProgress, Progress, Wanted
-from .reader import Prepared, Reader, believable, in_user_terms, rendered
+from .reader import Prepared, Reader, believable, described, in_user_terms, rendered, split
 
 KNOWN_S: Final = 10.0
 """Seconds after which the store is read again: crashes expire there, and an operator may remove them."""
 MAX_KNOWN: Final = 256
+T = TypeVar("T")
 
 
 class KnownCrashes:
@@ -57,13 +68,16 @@ class KnownCrashes:
 
 @dataclass(eq=False)
 class Answers:
-    """Answers compile requests. With `seals`, answers are stored to be repeated, else they are only kept in memory."""
+    """Answers requests. With `seals`, answers are stored to be repeated, else they are only kept in memory."""
 
     _reader: Reader
     _compiles: Compiles
     _repeats: Repeats
     _tenancy: Tenancy
     _fairness: Fairness
+    _programs: Programs
+    _nearest: Nearest
+    _tunings: Tunings
     _notary: Notary
     _seals: bool
     _flights: Flights[bytes, Progress] = field(default_factory=Flights[bytes, Progress], init=False)
@@ -96,6 +110,47 @@ class Answers:
                 return await self._flights.join(
                     flight, lambda on_progress: self._answer(body, key, on_progress), on_progress
                 )
+
+    async def split(self, body: Body) -> tuple[Body | TensorkilnError, ...]:
+        """The compile requests of a batch, each a body or its error, in their order."""
+        return await self._read(lambda: self._reader.run("split", body, split))
+
+    async def validate(self, body: Body) -> bytes:
+        """The body of the answer to a validation."""
+        return await self._read(lambda: self._reader.run("validate", body, described))
+
+    async def translate(self, body: Body) -> bytes:
+        """The body of the answer to a translation of a module, or of lines of the builder, to a graph."""
+        return await self._read(lambda: self._reader.run("translate", body, described))
+
+    async def explain(self, body: Body) -> bytes:
+        """The body that says whether a request would hit the cache; its caller needs the right to read programs."""
+        prepared = await self._read(lambda: self._reader.prepare(body))
+        hit = SAME_REQUEST if await self.repeat(body) is not None else SAME_ACTION
+        explained = (self._one(action, hit, with_dumps=prepared.dump_stages) for action in prepared.actions)
+        explanation = Explanation(actions=tuple(await asyncio.gather(*explained)))
+        return explanation.model_dump_json(by_alias=True).encode()
+
+    async def _read(self, read: Callable[[], Awaitable[T]]) -> T:
+        async with self._tenancy.reproducers():
+            with self._fairness.request():
+                return await read()
+
+    async def _one(self, asked: Action, hit: CacheInfo, *, with_dumps: bool) -> ExplainedAction:
+        reads_store = self._tenancy.reads_store
+        try:
+            action = (await self._tunings.settled(asked) if reads_store else None) or asked
+        except NotFoundError as error:
+            return _explained(asked, missed(error.message))
+        if not reads_store:
+            return _explained(action, NOT_READ)
+        found = await self._programs.find(action, with_dumps=with_dumps)
+        if not isinstance(found, Miss):
+            return _explained(action, hit, stored=True)
+        neighbour = None if found.reason else await self._nearest.to(action, self._tenancy.scope)
+        is_stored = with_dumps and not isinstance(await self._programs.find(action, with_dumps=False), Miss)
+        differences = differences_from(neighbour)
+        return _explained(action, miss_of(found, neighbour), stored=is_stored, differences=differences)
 
     async def close(self) -> None:
         await self._flights.close()
@@ -188,3 +243,8 @@ async def programs_of(prepared: Prepared, compiles: Compiles, on_progress: OnPro
     finally:
         # The error of a task refers to this frame by its traceback: the reference cycle would keep the graph alive.
         tasks.clear()
+
+
+def _explained(action: Action, cache: CacheInfo, *, stored: bool = False, **more: Any) -> ExplainedAction:
+    components = Components.model_validate(shown(action))
+    return ExplainedAction(digest=action.digest, components=components, stored=stored, cache=cache, **more)

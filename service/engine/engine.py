@@ -30,8 +30,7 @@ from tensorkiln.errors import NotFoundError, UnavailableError
 from tensorkiln.trust import LEVELS
 
 from .answers import Answers
-from .compiles import Compiles
-from .explain import Tunings
+from .compiles import Compiles, Tunings
 from .farm.engine import FarmEngine
 from .farm.ledger import Ledger
 from .farm.roster import Roster
@@ -39,7 +38,6 @@ from .job_work import JobWork
 from .jobs import Jobs
 from .local import LocalEngine
 from .order import CompileEngine
-from .questions import Questions
 from .reader import Reader
 from .submissions import Submissions
 
@@ -95,8 +93,8 @@ class Engine:
         epoch = f"{build().build_id}\n{settings.salt}"
         repeats = Repeats(records, blobs, epoch, settings.answer_memory_mib << 20, notary)
         seals = compiler is not None
-        self.answers = Answers(reading, self._compiles, repeats, tenancy, fairness, notary, seals)
-        self.questions = Questions(reading, fairness, tenancy, self.answers, programs, nearest, tunings)
+        stored = (programs, nearest, tunings)
+        self.answers = Answers(reading, self._compiles, repeats, tenancy, fairness, *stored, notary, seals)
         job_records, bodies = JobRecords(records), Bodies(blobs, lambda: tenancy.owner, memory_limit)
         intake = Shares(settings.intake_mib << 20)
         work = JobWork(self.answers.make, job_records, blobs, bodies, fairness.jobs, intake, memory_limit)

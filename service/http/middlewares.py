@@ -18,13 +18,12 @@ from structlog.contextvars import bind_contextvars
 from service.fairness.lane import Bounds, FairLane
 from service.fairness.shares import Held, Shares
 from service.fairness.turns import Turns
-from service.identity.authenticator import Authenticator
+from service.identity.authenticator import PUBLIC, Authenticator, check
 from service.identity.caller import LOCAL, Caller, acting_as
-from service.identity.policy import PUBLIC, check
 from service.identity.register import TenantRecord
 from service.observe import labels
 from service.observe.instruments import HTTP_IN_FLIGHT, HTTP_REQUESTS, HTTP_SECONDS
-from service.observe.traces import traced
+from service.observe.telemetry import traced
 from tensorkiln.errors import RateLimitedError, TensorkilnError, UnavailableError
 from tensorkiln.ignored_key import IGNORED, IGNORED_HEADER
 

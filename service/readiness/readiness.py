@@ -16,7 +16,7 @@ from service import clock
 from service.observe.instruments import READY
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
-from service.sandbox.reply import CompileHeader
+from service.sandbox.reply import CompileHeader, checked
 from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
 from service.store.evict import READINESS
@@ -113,7 +113,7 @@ class Canary:
         """Compile the graph. `Failure` when that fails."""
         with failing("a small graph is not compiled"):
             answer = await self._sandbox.run("trial", Message(), limits)
-            artifacts = CompileHeader.of(answer.header).artifacts
+            artifacts = checked(CompileHeader, answer.header).artifacts
         given = {name: sha256(content).hexdigest() for name, content in answer.parts.items()}
         if not artifacts or any(given.get(f"artifact:{digest}") != digest for digest in artifacts):
             raise Failure("a compile returns bytes that do not match its digests")

@@ -89,11 +89,8 @@ class Crashes(Background):
         """The heartbeat with the number `beat` by which `holder` keeps the place at `path`."""
         return self._notary.sealed("attempt", path, {_HOLDER: holder, "beat": beat})
 
-    def release(self, path: str) -> None:
-        """Give a place back, in the background."""
-        self.see_to(self._remove(path))
-
-    async def _remove(self, path: str) -> None:
+    async def release(self, path: str) -> None:
+        """Give a place back."""
         with suppress(UnavailableError):  # the lease ends anyway
             await self.records.delete(path)
 
@@ -138,7 +135,7 @@ class Attempt:
             return
         await self._beating.aclose()
         if not self._lease.is_over:
-            self._crashes.release(self._path)
+            self._crashes.see_to(self._crashes.release(self._path))
 
     async def _is_held(self) -> bool:
         if not self._lease.is_over:

@@ -17,7 +17,7 @@ from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.roster import Role, Roster
 from service.engine.local import LocalEngine
 from service.engine.order import Made, OnProgress, Order, Wanted
-from service.observe.traces import continuing
+from service.observe.telemetry import continuing
 from service.process.periodic import Background
 from service.readiness.readiness import Canary, Check, Failure, look_at_store
 from service.sandbox.connection import Spending

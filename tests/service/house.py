@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from service.engine.compiles import Compiles
-from service.engine.explain import Tunings
+from service.engine.compiles import Compiles, Tunings
 from service.engine.job_work import JobWork
 from service.engine.jobs import Jobs
 from service.engine.order import CompileEngine, OnProgress

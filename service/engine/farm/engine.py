@@ -17,7 +17,7 @@ import structlog
 from service import clock
 from service.engine.order import Made, OnProgress, Order, Wanted
 from service.fairness.queue_time import queue_time
-from service.observe.traces import traceparent
+from service.observe.telemetry import traceparent
 from service.process.periodic import Background, periodically
 from service.store.blobs import Blobs
 from service.store.claims import BEAT_S, LEASE_S, Lease
