@@ -9,22 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from service import clock
-from service.action import Action
 from service.fairness.queue_time import telling_queue_time
 from service.fairness.turns import Fairness
 from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
 from service.sandbox.frames import Message
-from service.store.nearest import Nearest, shown
-from service.store.programs import Miss, Programs
 from service.store.repeats import Repeat, Repeats
 from service.trust.notary import Notary, with_signatures
-from service.wire.answers import SAME_ACTION, SAME_REQUEST, Components, ExplainedAction, Explanation
+from service.wire.answers import SAME_ACTION, SAME_REQUEST, Explanation
 from service.wire.body import Body
 from tensorkiln.errors import (
     CrashedError,
     InfrastructureError,
-    NotFoundError,
     RateLimitedError,
     TensorkilnError,
     error_from_problem,
@@ -32,7 +28,7 @@ from tensorkiln.errors import (
 from tensorkiln.spec import CacheInfo
 from tensorkiln.trust import SignedRecord
 
-from .compiles import NOT_READ, Compiled, Compiles, Tunings, differences_from, miss_of, missed
+from .compiles import Compiled, Compiles
 from .flights import Flights
 from .order import OnProgress, Progress, Wanted
 from .reader import Prepared, Reader, believable, described, in_user_terms, rendered, split
@@ -75,9 +71,6 @@ class Answers:
     _repeats: Repeats
     _tenancy: Tenancy
     _fairness: Fairness
-    _programs: Programs
-    _nearest: Nearest
-    _tunings: Tunings
     _notary: Notary
     _seals: bool
     _flights: Flights[bytes, Progress] = field(default_factory=Flights[bytes, Progress], init=False)
@@ -127,7 +120,7 @@ class Answers:
         """The body that says whether a request would hit the cache; its caller needs the right to read programs."""
         prepared = await self._read(lambda: self._reader.prepare(body))
         hit = SAME_REQUEST if await self.repeat(body) is not None else SAME_ACTION
-        explained = (self._one(action, hit, with_dumps=prepared.dump_stages) for action in prepared.actions)
+        explained = (self._compiles.explain(each, hit, with_dumps=prepared.dump_stages) for each in prepared.actions)
         explanation = Explanation(actions=tuple(await asyncio.gather(*explained)))
         return explanation.model_dump_json(by_alias=True).encode()
 
@@ -135,22 +128,6 @@ class Answers:
         async with self._tenancy.reproducers():
             with self._fairness.request():
                 return await read()
-
-    async def _one(self, asked: Action, hit: CacheInfo, *, with_dumps: bool) -> ExplainedAction:
-        reads_store = self._tenancy.reads_store
-        try:
-            action = (await self._tunings.settled(asked) if reads_store else None) or asked
-        except NotFoundError as error:
-            return _explained(asked, missed(error.message))
-        if not reads_store:
-            return _explained(action, NOT_READ)
-        found = await self._programs.find(action, with_dumps=with_dumps)
-        if not isinstance(found, Miss):
-            return _explained(action, hit, stored=True)
-        neighbour = None if found.reason else await self._nearest.to(action, self._tenancy.scope)
-        is_stored = with_dumps and not isinstance(await self._programs.find(action, with_dumps=False), Miss)
-        differences = differences_from(neighbour)
-        return _explained(action, miss_of(found, neighbour), stored=is_stored, differences=differences)
 
     async def close(self) -> None:
         await self._flights.close()
@@ -243,8 +220,3 @@ async def programs_of(prepared: Prepared, compiles: Compiles, on_progress: OnPro
     finally:
         # The error of a task refers to this frame by its traceback: the reference cycle would keep the graph alive.
         tasks.clear()
-
-
-def _explained(action: Action, cache: CacheInfo, *, stored: bool = False, **more: Any) -> ExplainedAction:
-    components = Components.model_validate(shown(action))
-    return ExplainedAction(digest=action.digest, components=components, stored=stored, cache=cache, **more)

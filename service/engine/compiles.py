@@ -16,9 +16,9 @@ from service.identity.tenancy import Tenancy
 from service.observe.instruments import count_cache
 from service.process.periodic import Interruption
 from service.sandbox.connection import Spending
-from service.store.nearest import Nearest, Neighbour
+from service.store.nearest import Nearest, Neighbour, shown
 from service.store.programs import DAMAGED, MEASURE, Entry, Miss, Programs
-from service.wire.answers import SAME_ACTION, Difference
+from service.wire.answers import SAME_ACTION, Components, Difference, ExplainedAction
 from tensorkiln.errors import NotFoundError
 from tensorkiln.spec import CacheInfo
 
@@ -51,19 +51,52 @@ class Compiled:
         return [*self.entry.blobs, *([self.action.tuned] if self.action.is_tuned else [])]
 
 
-class Tunings:
-    """Resolves the option `tuned` of actions to the SHA-256 of stored measurements.
+@dataclass(eq=False)
+class Compiles:
+    """Finds programs in the store, and compiles missing ones; concurrent requests share one compile (single-flight).
 
-    These are the result of an action with `tuned` = MEASURE, and shared by callers with the same salt.
+    Each tenant waits for its own turn until one of them compiles: a refusal or delay affects only its own tenant.
     """
 
-    def __init__(self, tenancy: Tenancy, programs: Programs) -> None:
-        self._programs = programs
-        self._tenancy = tenancy
+    _engine: CompileEngine
+    _turns: Turns
+    _tenancy: Tenancy
+    _programs: Programs
+    _nearest: Nearest
+    _flights: Flights[Compiled, Progress] = field(default_factory=Flights[Compiled, Progress], init=False)
+    # Set when somebody's turn for the work has come; kept by those who wait for theirs.
+    _begun: WeakValueDictionary[Hashable, Interruption] = field(default_factory=WeakValueDictionary, init=False)
 
-    async def settled(self, action: Action) -> Action | None:
-        """The action with the stored measurements, or without any; None when they have to be made first.
+    async def program(self, wanted: Wanted, on_progress: OnProgress = lambda _: None) -> Compiled:
+        """Find or compile the program of `wanted`. CompileError when it fails. `on_progress` gets the stages."""
+        action = await self._settled(wanted.action)
+        if action is None:
+            measuring = replace(wanted, action=wanted.action.with_tuned(MEASURE), with_dumps=False, renaming=None)
+            measured = await self._program(measuring, on_progress)
+            action = wanted.action.with_tuned(measured.entry.program)
+        return await self._program(replace(wanted, action=action), on_progress)
 
+    async def explain(self, asked: Action, hit: CacheInfo, *, with_dumps: bool) -> ExplainedAction:
+        """What the caller would be told of the compile of an action: `hit` if its program is stored."""
+        reads_store = self._tenancy.reads_store
+        try:
+            action = (await self._settled(asked) if reads_store else None) or asked
+        except NotFoundError as error:
+            return _explained(asked, missed(error.message))
+        if not reads_store:
+            return _explained(action, NOT_READ)
+        found = await self._programs.find(action, with_dumps=with_dumps)
+        if not isinstance(found, Miss):
+            return _explained(action, hit, stored=True)
+        neighbour = None if found.reason else await self._nearest.to(action, self._tenancy.scope)
+        is_stored = with_dumps and not isinstance(await self._programs.find(action, with_dumps=False), Miss)
+        differences = differences_from(neighbour)
+        return _explained(action, miss_of(found, neighbour), stored=is_stored, differences=differences)
+
+    async def _settled(self, action: Action) -> Action | None:
+        """The action with the SHA-256 of stored measurements, or without any; None when they have to be made first.
+
+        They are the result of an action with `tuned` = MEASURE, and shared by callers with the same salt.
         NotFoundError when it requires or names measurements that are not stored; ForbiddenError when it is to measure,
         and the caller may not read the store.
         """
@@ -71,7 +104,7 @@ class Tunings:
             return action
         if action.tuned == MEASURE:
             self._tenancy.require_store()
-        found = await self._stored(action)
+        found = await self._measurements(action)
         if action.is_tuned and action.tuned != found:
             raise NotFoundError(
                 f"The measurements {action.tuned} are not of this graph, target and build, or were evicted; compile "
@@ -87,38 +120,11 @@ class Tunings:
             )
         return None if action.tuned == MEASURE else action.with_tuned(_OFF)
 
-    async def _stored(self, action: Action) -> str | None:
+    async def _measurements(self, action: Action) -> str | None:
         if not self._tenancy.reads_store:
             return None
         found = await self._programs.find(action.with_tuned(MEASURE), with_dumps=False)
         return found.program if isinstance(found, Entry) else None
-
-
-@dataclass(eq=False)
-class Compiles:
-    """Finds programs in the store, and compiles missing ones; concurrent requests share one compile (single-flight).
-
-    Each tenant waits for its own turn until one of them compiles: a refusal or delay affects only its own tenant.
-    """
-
-    _engine: CompileEngine
-    _turns: Turns
-    _tenancy: Tenancy
-    _programs: Programs
-    _nearest: Nearest
-    _tunings: Tunings
-    _flights: Flights[Compiled, Progress] = field(default_factory=Flights[Compiled, Progress], init=False)
-    # Set when somebody's turn for the work has come; kept by those who wait for theirs.
-    _begun: WeakValueDictionary[Hashable, Interruption] = field(default_factory=WeakValueDictionary, init=False)
-
-    async def program(self, wanted: Wanted, on_progress: OnProgress = lambda _: None) -> Compiled:
-        """Find or compile the program of `wanted`. CompileError when it fails. `on_progress` gets the stages."""
-        action = await self._tunings.settled(wanted.action)
-        if action is None:
-            measuring = replace(wanted, action=wanted.action.with_tuned(MEASURE), with_dumps=False, renaming=None)
-            measured = await self._program(measuring, on_progress)
-            action = wanted.action.with_tuned(measured.entry.program)
-        return await self._program(replace(wanted, action=action), on_progress)
 
     async def _program(self, wanted: Wanted, on_progress: OnProgress) -> Compiled:
         work = (wanted.action.digest, wanted.with_dumps, self._tenancy.equals)
@@ -225,3 +231,8 @@ def _apart(here: Any, there: Any) -> tuple[Any, Any]:
     if not isinstance(here, list | tuple) or not isinstance(there, list | tuple):
         return here, there
     return [each for each in here if each not in there], [each for each in there if each not in here]
+
+
+def _explained(action: Action, cache: CacheInfo, *, stored: bool = False, **more: Any) -> ExplainedAction:
+    components = Components.model_validate(shown(action))
+    return ExplainedAction(digest=action.digest, components=components, stored=stored, cache=cache, **more)

@@ -30,7 +30,7 @@ from tensorkiln.errors import NotFoundError, UnavailableError
 from tensorkiln.trust import LEVELS
 
 from .answers import Answers
-from .compiles import Compiles, Tunings
+from .compiles import Compiles
 from .farm.engine import FarmEngine
 from .farm.ledger import Ledger
 from .farm.roster import Roster
@@ -87,14 +87,13 @@ class Engine:
         self._readiness = Readiness(
             reader, compiler, store, settings, lambda: fairness.compiles.load().oldest_s, lacks_workers
         )
-        nearest, tunings = Nearest(records, programs.entry), Tunings(tenancy, programs)
-        self._compiles = Compiles(self._back_end, fairness.compiles, tenancy, programs, nearest, tunings)
+        nearest = Nearest(records, programs.entry)
+        self._compiles = Compiles(self._back_end, fairness.compiles, tenancy, programs, nearest)
         reading = Reader(reader, compiler or reader, settings.limits, fairness.short_tasks, tenancy, blobs)
         epoch = f"{build().build_id}\n{settings.salt}"
         repeats = Repeats(records, blobs, epoch, settings.answer_memory_mib << 20, notary)
         seals = compiler is not None
-        stored = (programs, nearest, tunings)
-        self.answers = Answers(reading, self._compiles, repeats, tenancy, fairness, *stored, notary, seals)
+        self.answers = Answers(reading, self._compiles, repeats, tenancy, fairness, notary, seals)
         job_records, bodies = JobRecords(records), Bodies(blobs, lambda: tenancy.owner, memory_limit)
         intake = Shares(settings.intake_mib << 20)
         work = JobWork(self.answers.make, job_records, blobs, bodies, fairness.jobs, intake, memory_limit)

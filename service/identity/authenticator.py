@@ -1,4 +1,7 @@
-"""Who sends a request, by its credential, and which paths a caller may use: one that is not listed requires `admin`."""
+"""Maps the credential of a request to its caller, and checks the scopes of the caller for the path.
+
+A path that is not listed requires `admin`.
+"""
 
 from __future__ import annotations
 
