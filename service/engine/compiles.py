@@ -25,7 +25,7 @@ from tensorkiln.spec import CacheInfo
 from .flights import Flights
 from .order import CompileEngine, OnProgress, Order, Progress, Rendered, Wanted
 
-_OFF, _PREFER, _REQUIRE = "off", "prefer", "require"
+_OFF, _REQUIRE = "off", "require"
 FIRST_REQUEST: Final = "first request"
 NOT_READ: Final = CacheInfo(status="miss", reason="the caller does not read the store")
 _SALT: Final = "salt"
