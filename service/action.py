@@ -68,13 +68,13 @@ class Action:
         return Action(ABI_VERSION, build_id, sha256(graph).hexdigest(), options, salt, SCHEMA_VERSION, target)
 
 
-def differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of the components that differ; a component that is an object is named down to its field."""
-    names: list[str] = []
+def differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """The components that differ, with both values; a component that is an object is named down to its field."""
+    found: dict[str, tuple[Any, Any]] = {}
     for name in sorted(left.keys() | right.keys()):
         mine, theirs = left.get(name), right.get(name)
         if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
-            names += [f"{name}.{inner}" for inner in differences(mine, theirs)]
+            found |= {f"{name}.{inner}": values for inner, values in differences(mine, theirs).items()}
         elif mine != theirs:
-            names.append(name)
-    return tuple(names)
+            found[name] = mine, theirs
+    return found

@@ -21,7 +21,7 @@ from tensorkiln.errors import TensorkilnError
 from tensorkiln.reasons import reason
 from tensorkiln.user_directories import user_cache_directory
 
-from .identity.issuer import Issuer
+from .identity.register import Issuer
 from .process.memory_limit import ITSELF_MIB
 from .sandbox.control import Limits
 from .sandbox.levels import Level, Wall
@@ -36,13 +36,14 @@ _LEAST_MEMORY_MIB: Final = 256
 _NEAR: Final = 0.75
 """Least similarity of a misspelt name to a setting; a less similar one may belong to other software."""
 _OTHERS: Final = frozenset(
-    f"{_PREFIX}{name}"
-    for name in (
-        "API_KEY", "CACHE_DIR", "CACHE_MIB", "CONFIG_DIR", "MIN_ISOLATION", "OFFLINE", "PTXAS", "STARTUP_TIMEOUT_S",
-        "TIMEOUT_S", "TRUSTED_KEYS", "URL",
+    (
+        *("API_KEY", "CACHE_DIR", "CACHE_MIB", "CONFIG_DIR", "MIN_ISOLATION", "OFFLINE", "PTXAS", "STARTUP_TIMEOUT_S"),
+        *("TIMEOUT_S", "TRUSTED_KEYS", "URL"),
     )
-)  # fmt: skip
-"""Variables of the client, and of the assembler for CUDA targets."""
+)
+"""Variables of the client, and of the assembler for CUDA targets, without their prefix."""
+_FOLLOWS: Final = "default_factory_not_called"
+"""The error of a setting whose default depends on one that is wrong itself."""
 _FIELD = re.compile(r'field "(\w+)"')
 
 
@@ -63,6 +64,7 @@ def _placed(path: Path) -> Path:
 
 Mib: TypeAlias = Annotated[int, Field(ge=0)]
 Hours: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Location: TypeAlias = Annotated[str, BeforeValidator(_unless_empty)]
 Directory: TypeAlias = Annotated[Path, BeforeValidator(_unless_empty), AfterValidator(_placed)]
 
 
@@ -72,8 +74,10 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="KILN_", frozen=True, extra="ignore", allow_inf_nan=False)
 
     home: Directory = Field(default_factory=user_cache_directory)
-    store: str = ""
-    keys: Directory | None = None
+    store: Location = Field(default_factory=lambda known: str(known["home"] / "store"))
+    """A path or a URL."""
+    keys: Directory = Field(default_factory=lambda known: known["home"] / "keys")
+    identity: Directory = Field(default_factory=lambda known: known["home"] / "identity")
     public_keys: Directory | None = None
     worker: str = Field(default_factory=platform.node, max_length=255)
     store_max_mib: Mib = 0
@@ -86,7 +90,6 @@ class Settings(BaseSettings):
     farm_width: int = Field(default=64, ge=1, le=10_000)
     farm_ahead: float = Field(default=2.0, ge=1.0)
     auth: Literal["auto", "off"] = "auto"
-    identity: Directory | None = None
     oidc: tuple[Issuer, ...] = ()
     tenant_concurrency: int = Field(default=0, ge=0)
     tenant_in_flight: int = Field(default=128, ge=0)
@@ -103,7 +106,10 @@ class Settings(BaseSettings):
     isolation: Wall = Wall.AUTO
     require_isolation: Level = Level.PROCESS
     shutdown_notice_s: float = Field(default=0.0, ge=0)
-    shutdown_grace_s: float | None = Field(default=None, ge=0)
+    shutdown_grace_s: float = Field(
+        default_factory=lambda known: longest_answer_s(known["compile_deadline_s"], known["queue_age_s"]), ge=0
+    )
+    """Seconds that running requests may take after SIGTERM."""
     disk_floor_mib: int = Field(default=2048, ge=0)
     ready_queue_age_s: float = Field(default=30.0, gt=0)
     metrics: Literal["admin", "public"] = "admin"
@@ -115,19 +121,6 @@ class Settings(BaseSettings):
         """Warn about misspelt variables, which would have no effect unnoticed."""
         for name, meant in misspelt(os.environ).items():
             logging.getLogger(__name__).warning("%s is not a setting; is %s meant?", name, meant)
-
-    @property
-    def store_location(self) -> str:
-        """Where the store is: a path or a URL."""
-        return self.store or str(self.home / "store")
-
-    @property
-    def keys_directory(self) -> Path:
-        return self.keys or self.home / "keys"
-
-    @property
-    def identity_directory(self) -> Path:
-        return self.identity or self.home / "identity"
 
     @property
     def width(self) -> int:
@@ -159,26 +152,19 @@ class Settings(BaseSettings):
         return longest_answer_s(self.compile_deadline_s, self.queue_age_s)
 
     @property
-    def grace_s(self) -> float:
-        """Seconds that running requests may take after SIGTERM."""
-        return self.answer_s if self.shutdown_grace_s is None else self.shutdown_grace_s
-
-    @property
     def limits(self) -> Limits:
         return Limits(self.compile_deadline_s, self.compile_memory_mib, self.compile_file_mib)
 
 
 def misspelt(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that resemble a setting without being one, each with the nearest setting."""
-    known = {f"{_PREFIX}{field.upper()}" for field in Settings.model_fields} | _OTHERS
+    known = sorted({field.upper() for field in Settings.model_fields} | _OTHERS)
     # pydantic reads the names in any case.
-    strange = [name for name in environment if name.upper().startswith(_PREFIX) and name.upper() not in known]
-    endings = [name.removeprefix(_PREFIX) for name in sorted(known)]
-    near = {
-        name: get_close_matches(name.upper().removeprefix(_PREFIX), endings, n=1, cutoff=_NEAR)
-        for name in sorted(strange)
+    ours = {
+        name: name.upper().removeprefix(_PREFIX) for name in sorted(environment) if name.upper().startswith(_PREFIX)
     }
-    return {name: _PREFIX + found[0] for name, found in near.items() if found}
+    near = {name: get_close_matches(stated, known, n=1, cutoff=_NEAR) for name, stated in ours.items()}
+    return {name: _PREFIX + found[0] for name, found in near.items() if found and found[0] != ours[name]}
 
 
 def read_settings() -> Settings | None:
@@ -206,7 +192,7 @@ def error_lines(error: TensorkilnError | OSError | SettingsError | ValidationErr
     """One line per error."""
     if isinstance(error, ValidationError):
         found = error.errors(include_url=False, include_input=False)  # which may be a secret
-        return [_setting(problem["loc"], reason(problem, subject="it")) for problem in found]
+        return [_setting(each["loc"], reason(each, subject="it")) for each in found if each["type"] != _FOLLOWS]
     if isinstance(error, SettingsError):
         field = _FIELD.search(str(error))
         return [_setting([field[1] if field else "*"], "It is not the JSON that it has to be")]

@@ -11,9 +11,9 @@ from urllib.request import getproxies
 
 import httpx2
 
-from .deadline import Deadline
 from .embedded import Address
 from .proxy_environment import environment_errors
+from .retries import Deadline
 
 T = TypeVar("T")
 

@@ -1,16 +1,17 @@
-"""Retries of requests: error answers, which failures are retried, and after how many seconds."""
+"""Deadlines of calls, and retries of requests: which failures are retried, and after how many seconds."""
 
 from __future__ import annotations
 
 import json
 import math
 import random
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from .deadline import Deadline
 from .errors import TensorkilnError, UnavailableError, error_from_problem
 
 if TYPE_CHECKING:
@@ -18,6 +19,29 @@ if TYPE_CHECKING:
 
 _RETRIED_STATUS: Final = frozenset({429, 502, 503, 504})
 _MAX_QUOTED: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A deadline at the time `at` of `time.monotonic`, set from a duration of `seconds`."""
+
+    seconds: float
+    at: float
+
+    @staticmethod
+    def after(seconds: float) -> Deadline:
+        """The deadline `seconds` from now."""
+        return Deadline(seconds, time.monotonic() + seconds)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds left, 0 after the deadline."""
+        return max(self.at - time.monotonic(), 0.0)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the deadline has passed."""
+        return time.monotonic() >= self.at
 
 
 class Refusal(Exception):
@@ -72,9 +96,6 @@ def _retry_after(header: str | None) -> float | None:
     moment = at if at.tzinfo else at.replace(tzinfo=UTC)
     return max((moment - datetime.now(UTC)).total_seconds(), 0.0)
 
-
-if TYPE_CHECKING:
-    import httpx2
 
 ATTEMPTS: Final = 5
 BACKOFF_INITIAL_S: Final = 0.1

@@ -12,11 +12,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from .coding import CODED_FROM_BYTES, coded
-from .deadline import Deadline
 from .embedded import Address
 from .errors import LimitExceededError, TensorkilnError, UnavailableError
 from .ignored_key import IGNORED, IGNORED_HEADER, warn_of_ignored_key
-from .retries import Refusal, Retries, backoff_s, refusal
+from .retries import Deadline, Refusal, Retries, backoff_s, refusal
 from .runner import LoopRunner
 from .tracing import request_span
 from .uncollected import uncollected

@@ -1,12 +1,12 @@
-"""Answers compile requests: repeats a stored answer, or makes a new one."""
+"""Answers requests: repeats a stored answer or makes a new one; and questions about a request, without compiling it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from service import clock
 from service.fairness.queue_time import telling_queue_time
@@ -16,20 +16,27 @@ from service.observe.instruments import count_cache
 from service.sandbox.frames import Message
 from service.store.repeats import Repeat, Repeats
 from service.trust.notary import Notary, with_signatures
-from service.wire.answers import SAME_REQUEST
+from service.wire.answers import SAME_ACTION, SAME_REQUEST, Explanation
 from service.wire.body import Body
-from tensorkiln.errors import CrashedError, InfrastructureError, RateLimitedError, TensorkilnError, error_from_problem
+from tensorkiln.errors import (
+    CrashedError,
+    InfrastructureError,
+    RateLimitedError,
+    TensorkilnError,
+    error_from_problem,
+)
 from tensorkiln.spec import CacheInfo
 from tensorkiln.trust import SignedRecord
 
 from .compiles import Compiled, Compiles
 from .flights import Flights
 from .order import OnProgress, Progress, Wanted
-from .reader import Prepared, Reader, believable, in_user_terms, rendered
+from .reader import Prepared, Reader, believable, described, in_user_terms, rendered, split
 
 KNOWN_S: Final = 10.0
 """Seconds after which the store is read again: crashes expire there, and an operator may remove them."""
 MAX_KNOWN: Final = 256
+T = TypeVar("T")
 
 
 class KnownCrashes:
@@ -57,7 +64,7 @@ class KnownCrashes:
 
 @dataclass(eq=False)
 class Answers:
-    """Answers compile requests. With `seals`, answers are stored to be repeated, else they are only kept in memory."""
+    """Answers requests. With `seals`, answers are stored to be repeated, else they are only kept in memory."""
 
     _reader: Reader
     _compiles: Compiles
@@ -96,6 +103,31 @@ class Answers:
                 return await self._flights.join(
                     flight, lambda on_progress: self._answer(body, key, on_progress), on_progress
                 )
+
+    async def split(self, body: Body) -> tuple[Body | TensorkilnError, ...]:
+        """The compile requests of a batch, each a body or its error, in their order."""
+        return await self._read(lambda: self._reader.run("split", body, split))
+
+    async def validate(self, body: Body) -> bytes:
+        """The body of the answer to a validation."""
+        return await self._read(lambda: self._reader.run("validate", body, described))
+
+    async def translate(self, body: Body) -> bytes:
+        """The body of the answer to a translation of a module, or of lines of the builder, to a graph."""
+        return await self._read(lambda: self._reader.run("translate", body, described))
+
+    async def explain(self, body: Body) -> bytes:
+        """The body that says whether a request would hit the cache; its caller needs the right to read programs."""
+        prepared = await self._read(lambda: self._reader.prepare(body))
+        hit = SAME_REQUEST if await self.repeat(body) is not None else SAME_ACTION
+        explained = (self._compiles.explain(each, hit, with_dumps=prepared.dump_stages) for each in prepared.actions)
+        explanation = Explanation(actions=tuple(await asyncio.gather(*explained)))
+        return explanation.model_dump_json(by_alias=True).encode()
+
+    async def _read(self, read: Callable[[], Awaitable[T]]) -> T:
+        async with self._tenancy.reproducers():
+            with self._fairness.request():
+                return await read()
 
     async def close(self) -> None:
         await self._flights.close()

@@ -31,7 +31,6 @@ from tensorkiln.trust import LEVELS
 
 from .answers import Answers
 from .compiles import Compiles
-from .explain import Tunings
 from .farm.engine import FarmEngine
 from .farm.ledger import Ledger
 from .farm.roster import Roster
@@ -39,7 +38,6 @@ from .job_work import JobWork
 from .jobs import Jobs
 from .local import LocalEngine
 from .order import CompileEngine
-from .questions import Questions
 from .reader import Reader
 from .submissions import Submissions
 
@@ -65,10 +63,10 @@ class Engine:
         self._is_closing = False
         self.ending = Interruption()
         """Set at shutdown, to end the requests that still wait for an answer."""
-        store = open_store(settings.store_location)
+        store = open_store(settings.store)
         records, blobs = Records(store), Blobs(store)
         self.blobs = blobs
-        self.keyring = Keyring(settings.keys_directory)
+        self.keyring = Keyring(settings.keys)
         self.notary = notary = Notary(
             self.keyring, settings.worker, settings.require_isolation if compiler is None else "process"
         )
@@ -89,14 +87,13 @@ class Engine:
         self._readiness = Readiness(
             reader, compiler, store, settings, lambda: fairness.compiles.load().oldest_s, lacks_workers
         )
-        nearest, tunings = Nearest(records, programs.entry), Tunings(tenancy, programs)
-        self._compiles = Compiles(self._back_end, fairness.compiles, tenancy, programs, nearest, tunings)
+        nearest = Nearest(records, programs.entry)
+        self._compiles = Compiles(self._back_end, fairness.compiles, tenancy, programs, nearest)
         reading = Reader(reader, compiler or reader, settings.limits, fairness.short_tasks, tenancy, blobs)
         epoch = f"{build().build_id}\n{settings.salt}"
         repeats = Repeats(records, blobs, epoch, settings.answer_memory_mib << 20, notary)
         seals = compiler is not None
         self.answers = Answers(reading, self._compiles, repeats, tenancy, fairness, notary, seals)
-        self.questions = Questions(reading, fairness, tenancy, self.answers, programs, nearest, tunings)
         job_records, bodies = JobRecords(records), Bodies(blobs, lambda: tenancy.owner, memory_limit)
         intake = Shares(settings.intake_mib << 20)
         work = JobWork(self.answers.make, job_records, blobs, bodies, fairness.jobs, intake, memory_limit)

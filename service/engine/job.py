@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -121,16 +121,3 @@ def _place(identifier: str) -> tuple[int, float]:
     if found is None:
         return 0, 0
     return int(found[1]), math.inf if found[2] is None else int(found[2])
-
-
-async def follow(job: Job, last: str, is_closing: asyncio.Event) -> AsyncGenerator[Event]:
-    """The events of a job after `last`, until its end or the service's; until now, if no task works on it here."""
-    while True:
-        # Read before the events, so that none is missed.
-        changed, is_over = job.changed, job.is_over
-        for event in job.events_after(last):
-            last = event.id
-            yield event
-        if is_over or job.task is None or job.is_abandoned or is_closing.is_set():
-            return
-        await changed.wait()

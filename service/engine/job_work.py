@@ -14,7 +14,7 @@ from service.fairness.queue_time import begin_queue_time, queue_time
 from service.fairness.shares import Shares
 from service.fairness.turns import Turns
 from service.identity.caller import Caller, acting_as
-from service.observe.traces import continuing
+from service.observe.telemetry import continuing
 from service.process.memory_limit import MemoryLimit
 from service.store.blobs import Blobs, Bodies
 from service.store.job_records import JobRecord, JobRecords

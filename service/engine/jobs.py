@@ -16,16 +16,16 @@ from structlog.contextvars import bind_contextvars
 from service import clock
 from service.fairness.shares import is_fair
 from service.identity.caller import Caller, caller
-from service.lease import BEAT_S
-from service.observe.traces import traceparent
+from service.observe.telemetry import traceparent
 from service.process.periodic import Background, Interruption, periodically
 from service.store.blobs import Blobs, Bodies
+from service.store.claims import BEAT_S
 from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import FullStoreError
 from service.wire.body import Body
 from tensorkiln.errors import LostWorkerError, NotFoundError, RateLimitedError, UnavailableError
 
-from .job import Job, follow
+from .job import Job
 from .job_work import DEFECT, MAX_ATTEMPTS, JobWork, kept
 
 TELL_S: Final = 0.5
@@ -169,11 +169,16 @@ class Jobs:
         """The events of a job after the one with the id `last`, until the job ends or this service shuts down."""
         job = await self.find(identifier)
         while True:
-            async for event in follow(job, last, self.is_closing):
+            # Read before the events, so that none is missed.
+            changed, is_over = job.changed, job.is_over
+            for event in job.events_after(last):
                 last = event.id
                 yield event
-            if job.is_over or self.is_closing.is_set():
+            if is_over or self.is_closing.is_set():
                 return
+            if job.task is not None and not job.is_abandoned:
+                await changed.wait()
+                continue
             # The job is at another service, which writes its progress periodically.
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.is_closing.wait(), TELL_S)

@@ -10,13 +10,13 @@ from typing import Any, Final
 import structlog
 
 from service import clock
-from service.lease import LEASE_S
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
-from service.sandbox.reply import CompileHeader, require_tuning
+from service.sandbox.reply import CompileHeader, checked, invalid, require_tuning
 from service.sandbox.sandbox import Sandbox
 from service.store.attempts import MAX_CRASHES, Crash, Crashes
 from service.store.blobs import Blobs
+from service.store.claims import LEASE_S
 from service.store.programs import MEASURE, Entry, Miss, Programs
 from tensorkiln.compiler_build import build
 from tensorkiln.errors import CrashedError, TensorkilnError, UnavailableError, error_from_problem
@@ -133,15 +133,15 @@ class LocalEngine:
 
     async def _store(self, answer: Message, besides: Collection[str]) -> Entry:
         """Store the bytes of a compile. CrashedError when a stated digest is wrong, or a part in `besides` missing."""
-        made = CompileHeader.of(answer.header)
+        made = checked(CompileHeader, answer.header)
         stated = {f"artifact:{digest}": digest for digest in made.artifacts}
         stated |= {f"dump:{stage}": digest for stage, digest in made.stages.items()}
         parts = answer.parts
         if not parts.keys() >= {"program", *stated, *besides}:
-            raise CrashedError("The compile named bytes that it does not give.", details={"stage": "return"})
+            raise invalid("It names bytes that it does not give.")
         program, *digests = await asyncio.gather(*(self._blobs.put(parts[name]) for name in ("program", *stated)))
         if digests != list(stated.values()):
-            raise CrashedError("The compile named a digest that its bytes do not have.", details={"stage": "return"})
+            raise invalid("It names a digest that its bytes do not have.")
         entry = Entry(program, made.artifacts, made.stages, made.seconds)
         if not await self._blobs.holds(entry.blobs):
             raise UnavailableError("The store lost the program that was written to it; send the request again.")

@@ -13,7 +13,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from service.action import Action
 from service.fairness.turns import Turns
@@ -21,23 +21,21 @@ from service.identity.tenancy import Tenancy
 from service.sandbox.connection import Spending
 from service.sandbox.control import Limits
 from service.sandbox.frames import FrameError, Message
-from service.sandbox.reply import error_of
+from service.sandbox.reply import checked, error_of, invalid
 from service.sandbox.sandbox import Sandbox
 from service.store.blobs import INLINE_BYTES, Blobs
 from service.wire.body import MAX_BATCH, MAX_TARGETS, NODE, Body, in_terms_of_source
 from tensorkiln.compiler_build import build
-from tensorkiln.errors import CrashedError, TensorkilnError
+from tensorkiln.errors import TensorkilnError
 from tensorkiln.options import CompileOptions
 from tensorkiln.target import Target
 
 from .reproducer import needs_reproducer, with_reproducer
 
-_Model = TypeVar("_Model", bound=BaseModel)
 _MOST_PLACE: Final = 512
 """Maximum characters of the place that a node was translated from."""
 _PROGRAMS: Final = (b'{"programs":[', b"]}")
 _OBJECT: Final = (b"{", b"}")
-_RETURN: Final = {"stage": "return"}
 _MODULE: Final = b'"stablehlo"'
 """Occurs in every body with a StableHLO module instead of a graph."""
 T = TypeVar("T")
@@ -84,7 +82,7 @@ class Prepared:
     @classmethod
     def from_message(cls, message: Message, salt: str) -> Self:
         """What the task `prepare` answered to a request of a caller with this salt."""
-        header = _header(_PreparedHeader, message.header)
+        header = checked(_PreparedHeader, message.header)
         graph, renaming = _part(message, "graph"), _part(message, "renaming")
         _check(CompileOptions, {**header.options, "dump_stages": header.dump_stages})
         for target in header.targets:
@@ -101,12 +99,12 @@ def described(message: Message) -> bytes:
 
 def split(message: Message) -> tuple[Body | TensorkilnError, ...]:
     """The compile requests of a batch, each a body or its error, in their order."""
-    refused = _header(_SplitHeader, message.header).refused
+    refused = checked(_SplitHeader, message.header).refused
     parts = message.parts
     count = len(refused) + len(parts)
     positions = [str(position) for position in range(count)]
     if not 0 < count <= MAX_BATCH or {*refused, *parts} != {*positions}:
-        raise _crashed("Its requests are not numbered from 0 on.")
+        raise invalid("Its requests are not numbered from 0 on.")
     return tuple(
         _refusal(refused[at]) if at in refused else Body(parts[at], sha256(parts[at]).hexdigest()) for at in positions
     )
@@ -124,12 +122,9 @@ def believable(answer: bytes) -> bytes:
 
 def in_user_terms(error: TensorkilnError, renaming: bytes) -> TensorkilnError:
     """The same error with the user's node indices, or places in the source. CrashedError when `renaming` is invalid."""
-    try:
-        known = _Renaming.model_validate_json(renaming)
-    except ValidationError as invalid:
-        raise _invalid(invalid) from None
+    known = checked(_Renaming, renaming)
     if known.placed and max(known.placed) >= len(known.places):
-        raise _crashed("It names a place in the module that is not in its own list.")
+        raise invalid("It names a place in the module that is not in its own list.")
     if known.placed:
         about_nodes = any(NODE.match(pointer) for pointer in error.pointers)
         told = in_terms_of_source(error, [known.places[at] for at in known.placed], known.field)
@@ -144,30 +139,23 @@ def in_user_terms(error: TensorkilnError, renaming: bytes) -> TensorkilnError:
     return type(error)(rename(error.message), pointers=pointers, details=error.details)
 
 
-def _header(model: type[_Model], header: Mapping[str, Any]) -> _Model:
-    try:
-        return model.model_validate(header)
-    except ValidationError as error:
-        raise _invalid(error) from None
-
-
 def _check(model: type[BaseModel], content: Mapping[str, Any]) -> None:
     """CrashedError unless `model` reads `content` and writes the same."""
-    found = _header(model, content).model_dump(mode="json")
+    found = checked(model, content).model_dump(mode="json")
     if found != content:
-        raise _crashed("It describes an action otherwise than the service does.")
+        raise invalid("It describes an action otherwise than the service does.")
 
 
 def _part(message: Message, name: str) -> bytes:
     if name not in message.parts:
-        raise _crashed(f"It has no {name}.")
+        raise invalid(f"It has no {name}.")
     return message.parts[name]
 
 
 def _shaped(answer: bytes, ends: tuple[bytes, bytes]) -> bytes:
     """`answer` itself, if it has these `ends`. Only its requester reads it: it is not parsed, only extended."""
     if not (answer.startswith(ends[0]) and answer.endswith(ends[1])):
-        raise _crashed("It is not the JSON that it should be.")
+        raise invalid("It is not the JSON that it should be.")
     return answer
 
 
@@ -175,16 +163,7 @@ def _refusal(problem: dict[str, Any]) -> TensorkilnError:
     try:
         return error_of(problem)
     except FrameError as error:
-        raise _crashed(f"{error}.") from None
-
-
-def _invalid(error: ValidationError) -> CrashedError:
-    what = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
-    return _crashed(f"It is wrong at {what[:64]!r}.")
-
-
-def _crashed(what: str) -> CrashedError:
-    return CrashedError(f"The process that read the request gave an invalid answer. {what}", details=_RETURN)
+        raise invalid(f"{error}.") from None
 
 
 @dataclass(eq=False)

@@ -57,10 +57,9 @@ class FairQueue(Generic[T]):
         self._most_running = most_running
         self._flows: dict[str, _Flow[T]] = {}
         self._now = 0.0
-        self._length = 0
 
     def __len__(self) -> int:
-        return self._length
+        return sum(len(flow.queue) for flow in self._flows.values())
 
     def push(self, share: Share, cost: float, item: T) -> Waiting[T]:
         waiting = Waiting(share, cost, item)
@@ -69,7 +68,6 @@ class FairQueue(Generic[T]):
         if not flow.queue:
             flow.time = max(flow.time, self._now)
         flow.queue.append(waiting)
-        self._length += 1
         return waiting
 
     def pop(self) -> Waiting[T] | None:
@@ -79,7 +77,6 @@ class FairQueue(Generic[T]):
             return None
         flow = min(ready, key=lambda flow: flow.time)
         waiting = flow.queue.popleft()
-        self._length -= 1
         self._now = max(self._now, flow.time)
         flow.time += waiting.cost / flow.weight
         flow.running += 1
@@ -98,7 +95,6 @@ class FairQueue(Generic[T]):
         if flow is None or waiting not in flow.queue:
             return
         flow.queue.remove(waiting)
-        self._length -= 1
         self._forget_idle()
 
     def heaviest(self, share: Share, cost: float) -> Waiting[T] | None:
@@ -127,7 +123,7 @@ class FairQueue(Generic[T]):
         return not self._most_running or flow.running < self._most_running
 
     def _forget_idle(self) -> None:
-        if not self._length and not any(flow.running for flow in self._flows.values()):
+        if not any(flow.queue or flow.running for flow in self._flows.values()):
             # The end of a busy period: all debts are cancelled.
             self._now = max((flow.time for flow in self._flows.values()), default=self._now)
         self._flows = {

@@ -20,7 +20,7 @@ from tensorkiln.errors import RequestError, TensorkilnError, UnavailableError
 from tensorkiln.limits import MAX_BODY_BYTES
 
 from .coded_bodies import coding_of, decoded, too_long
-from .memory import held_by
+from .middlewares import held_by
 
 LEAST_RATE: Final = 64 << 10
 """Bytes per second at which a body must arrive after its first KILN_ARRIVAL_S seconds."""

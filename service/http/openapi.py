@@ -10,7 +10,7 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from service.identity.policy import PUBLIC
+from service.identity.authenticator import PUBLIC
 from service.wire.answers import Problem
 from tensorkiln.errors import (
     ExpiredCredentialError,

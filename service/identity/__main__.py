@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if settings is None:
         return 1
     try:
-        lines = parsed.command(Keyring(settings.identity_directory), parsed)
+        lines = parsed.command(Keyring(settings.identity), parsed)
     except TensorkilnError as error:
         print(error, file=sys.stderr)
         return 1

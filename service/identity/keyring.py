@@ -156,7 +156,7 @@ class Keyring:
         """Revoke a key. NotFoundError when there is no such key."""
         with self._writing():
             register = self.register
-            record = register.key(identifier)
+            record = self._by_id.get(identifier)
             if record is None:
                 raise NotFoundError(f"There is no key {identifier}.")
             revoked = record.model_copy(update={"revoked": record.revoked or _now()})

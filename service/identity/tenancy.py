@@ -123,20 +123,20 @@ class Access:
     async def grant(self, caller: Caller, digests: Iterable[str]) -> None:
         """Let the tenant of `caller` read these digests, and `caller` itself if it lacks `CACHE_READ`."""
         wanted = list(dict.fromkeys(digests))
-        folders = [_of_tenant(caller.namespace)]
+        folders = [_folder("tenant", caller.namespace)]
         if not caller.may(Scope.CACHE_READ):
-            folders.append(_of_caller(caller.tenant, caller.name))
+            folders.append(_folder("caller", caller.tenant, caller.name))
         await self._grant([right_of(folder, digest) for folder in folders for digest in wanted])
 
     async def grant_alone(self, caller: Caller, digest: str) -> None:
         """Let only `caller` read this digest."""
-        await self._grant([right_of(_of_caller(caller.tenant, caller.name), digest)])
+        await self._grant([right_of(_folder("caller", caller.tenant, caller.name), digest)])
 
     async def allows(self, caller: Caller, digest: str) -> bool:
         """Whether `caller` may read this digest, stored or not."""
-        if caller.is_local or await self._has(right_of(_of_caller(caller.tenant, caller.name), digest)):
+        if caller.is_local or await self._has(right_of(_folder("caller", caller.tenant, caller.name), digest)):
             return True
-        return caller.may(Scope.CACHE_READ) and await self._has(right_of(_of_tenant(caller.namespace), digest))
+        return caller.may(Scope.CACHE_READ) and await self._has(right_of(_folder("tenant", caller.namespace), digest))
 
     async def _grant(self, rights: Iterable[str]) -> None:
         # An older right may have been evicted together with its blob, which may be stored again by now.
@@ -161,17 +161,9 @@ class Access:
 
 def folders_of(tenant: str, names: Iterable[str]) -> frozenset[str]:
     """The folders with the rights of a tenant that has its own store, and of its callers with these names."""
-    return frozenset((_of_tenant(tenant), *(_of_caller(tenant, name) for name in names)))
+    return frozenset((_folder("tenant", tenant), *(_folder("caller", tenant, name) for name in names)))
 
 
-def _of_tenant(namespace: str) -> str:
-    return _folder(f"tenant {namespace}")
-
-
-def _of_caller(tenant: str, name: str) -> str:
-    return _folder(f"caller {tenant} {name}")
-
-
-def _folder(owner: str) -> str:
-    """A name for the owner's folder in the store, whatever characters the owner's name has."""
-    return sha256(owner.encode()).hexdigest()[:32]
+def _folder(*owner: str) -> str:
+    """A name for the folder of a tenant or a caller in the store, whatever characters the owner's name has."""
+    return sha256(" ".join(owner).encode()).hexdigest()[:32]

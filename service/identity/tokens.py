@@ -23,8 +23,7 @@ from service import clock
 from tensorkiln.errors import ExpiredCredentialError, ForbiddenError, InvalidCredentialError, UnavailableError
 
 from .caller import Caller
-from .issuer import Issuer, Rule
-from .register import TENANT_PATTERN, TenantRecord
+from .register import TENANT_PATTERN, Issuer, Rule, TenantRecord
 
 FRESH_S: Final = 600.0
 """Keys older than this are fetched again before they are used, unless that takes longer than PATIENCE_S."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
 from typing import Final
@@ -16,7 +16,7 @@ from service import clock
 from service.observe.instruments import READY
 from service.sandbox.control import Limits
 from service.sandbox.frames import Message
-from service.sandbox.reply import CompileHeader
+from service.sandbox.reply import CompileHeader, checked
 from service.sandbox.sandbox import Sandbox
 from service.settings import Settings
 from service.store.evict import READINESS
@@ -31,7 +31,6 @@ _log = structlog.get_logger()
 LIMITS: Final = Limits(deadline_s=5.0, memory_mib=256, file_mib=1)
 AT_START: Final = Limits(deadline_s=60.0, memory_mib=256, file_mib=1)
 """For the first check of a service, which is slow on a machine where much starts at once."""
-_WHAT: Final = "a small graph is not compiled"
 CHECKS: Final = ("canary", "store", "disk", "queue")
 EVERY_S: Final = 10.0
 """Least seconds between two checks of the compiler, or of the store."""
@@ -39,24 +38,29 @@ _START_S: Final = AT_START.deadline_s + 10.0
 _MIB: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Exception):
     """Why a part fails: for everybody, and for the operator. `in_part`: the service may start nevertheless."""
 
-    summary: str
-    reason: str
-    in_part: bool = False
+    def __init__(self, summary: str, reason: str = "", *, in_part: bool = False) -> None:
+        self.summary = summary
+        self.reason = reason or summary
+        self.in_part = in_part
 
-    @staticmethod
-    def of(what: str, error: TensorkilnError, *, in_part: bool = False) -> Failure:
-        """The failure of `what` because of `error`."""
-        return Failure(f"{what} ({error.code})", f"{what}: {error.message}", in_part)
+
+@contextmanager
+def failing(what: str) -> Generator[None]:
+    """Raise an error of the block as a `Failure`: everybody sees its code, the operator its message."""
+    try:
+        yield
+    except TensorkilnError as error:
+        is_full = isinstance(error, FullStoreError)
+        raise Failure(f"{what} ({error.code})", f"{what}: {error.message}", in_part=is_full) from None
 
 
 class Check:
-    """`look` returns why the part `name` fails, or None; the result is valid for `good_for_s` seconds."""
+    """`look` raises a `Failure` when the part `name` fails; its outcome is valid for `good_for_s` seconds."""
 
-    def __init__(self, name: str, look: Callable[[], Awaitable[Failure | None]], good_for_s: float = 0.0) -> None:
+    def __init__(self, name: str, look: Callable[[], Awaitable[None]], good_for_s: float = 0.0) -> None:
         self.name = name
         self._look = look
         self._good_for_s = good_for_s
@@ -71,8 +75,7 @@ class Check:
         if done:
             return looking.result()
         READY.labels(self.name).set(0)
-        slow = f"there is no result after {patience_s:g} s"
-        return Failure(slow, slow)
+        return Failure(f"there is no result after {patience_s:g} s")
 
     async def close(self) -> None:
         """Cancel a running check."""
@@ -88,12 +91,15 @@ class Check:
         return self._looking
 
     async def _verdict(self) -> Failure | None:
-        failure = await self._look()
-        self._ended_at = clock.monotonic()
-        READY.labels(self.name).set(failure is None)
-        if failure is not None:
+        failed: Failure | None = None
+        try:
+            await self._look()
+        except Failure as failure:
             _log.error("a check of readiness failed", check=self.name, reason=failure.reason)
-        return failure
+            failed = failure
+        self._ended_at = clock.monotonic()
+        READY.labels(self.name).set(failed is None)
+        return failed
 
 
 class Canary:
@@ -103,31 +109,23 @@ class Canary:
         self._sandbox = sandbox
         self._first: tuple[str, ...] = ()
 
-    async def look(self, limits: Limits = LIMITS) -> Failure | None:
-        """Compile the graph; return why that fails, or None."""
-        try:
+    async def look(self, limits: Limits = LIMITS) -> None:
+        """Compile the graph. `Failure` when that fails."""
+        with failing("a small graph is not compiled"):
             answer = await self._sandbox.run("trial", Message(), limits)
-            artifacts = CompileHeader.of(answer.header).artifacts
-        except TensorkilnError as error:
-            return Failure.of(_WHAT, error)
+            artifacts = checked(CompileHeader, answer.header).artifacts
         given = {name: sha256(content).hexdigest() for name, content in answer.parts.items()}
         if not artifacts or any(given.get(f"artifact:{digest}") != digest for digest in artifacts):
-            wrong = "a compile returns bytes that do not match its digests"
-            return Failure(wrong, wrong)
+            raise Failure("a compile returns bytes that do not match its digests")
         self._first = self._first or artifacts
         if artifacts != self._first:
             wrong = "a small graph is compiled to other bytes than before"
-            return Failure(wrong, f"{wrong}: {', '.join(artifacts)} in place of {', '.join(self._first)}")
-        return None
+            raise Failure(wrong, f"{wrong}: {', '.join(artifacts)} in place of {', '.join(self._first)}")
 
 
-async def _ping(sandbox: Sandbox, limits: Limits) -> Failure | None:
-    """Fork a process; return why that fails, or None."""
-    try:
+async def _ping(sandbox: Sandbox, limits: Limits) -> None:
+    with failing("no process is forked"):
         await sandbox.run("ping", Message(), limits)
-    except TensorkilnError as error:
-        return Failure.of("no process is forked", error)
-    return None
 
 
 class Readiness:
@@ -148,17 +146,20 @@ class Readiness:
         self._limits = AT_START
         looks = (*([] if compiler is None else [Canary(compiler).look]), partial(_ping, reader))
 
-        async def forked() -> Failure | None:
-            failures = await asyncio.gather(*(look(self._limits) for look in looks))
-            return next(filter(None, failures), None)
+        async def forked() -> None:
+            outcomes = await asyncio.gather(*(look(self._limits) for look in looks), return_exceptions=True)
+            for error in filter(None, outcomes):
+                raise error
 
         here = Check("canary", forked, EVERY_S)
 
-        async def there() -> Failure | None:
-            lack = lacks_workers() if lacks_workers is not None else ""
-            return await here.failure() or (Failure(lack, lack) if lack else None)
+        async def there() -> None:
+            if (failure := await here.failure()) is not None:
+                raise failure
+            if lacks_workers is not None and (lack := lacks_workers()):
+                raise Failure(lack)
 
-        stored = Check("store", StoreLook(Records(store)).look, EVERY_S)
+        stored = Check("store", partial(look_at_store, Records(store)), EVERY_S)
         self._vital = (here, stored)
         canary = here if lacks_workers is None else Check("canary", there)
         disk = Check("disk", partial(_disk, store, settings.disk_floor_mib))
@@ -195,44 +196,31 @@ class Readiness:
             await check.close()
 
 
-class StoreLook:
-    """Checks that the store accepts what is written, and keeps it."""
-
-    def __init__(self, records: Records) -> None:
-        self._records = records
-        # Random, so that services that share a store do not read each other's record.
-        self._path = f"{READINESS}{clock.token_hex(8)}"
-
-    async def look(self) -> Failure | None:
-        """Write, read and delete a record; return why that fails, or None."""
-        written = {"value": clock.token_hex(16)}
-        try:
-            await self._records.put(self._path, written)
-            kept = await self._records.get(self._path) == written
-            await self._records.delete(self._path)
-        except TensorkilnError as error:
-            is_full = isinstance(error, FullStoreError)
-            return Failure.of("the store refuses writes", error, in_part=is_full)
-        lost = "the store loses writes"
-        return None if kept else Failure(lost, lost)
+async def look_at_store(records: Records) -> None:
+    """Write, read and delete a record. `Failure` when the store does not accept it, or does not keep it."""
+    # Random, so that services that share a store do not read each other's record.
+    path, written = f"{READINESS}{clock.token_hex(8)}", {"value": clock.token_hex(16)}
+    with failing("the store refuses writes"):
+        await records.put(path, written)
+        kept = await records.get(path) == written
+        await records.delete(path)
+    if not kept:
+        raise Failure("the store loses writes")
 
 
-async def _disk(store: ObjectStore, floor_mib: int) -> Failure | None:
+async def _disk(store: ObjectStore, floor_mib: int) -> None:
     if store.root is None:
-        return None
+        return
     try:
         free = (await asyncio.to_thread(shutil.disk_usage, store.root)).free // _MIB
     except OSError as error:
-        return Failure("the disk of the store cannot be seen", f"the disk of the store cannot be seen: {error}")
-    if free >= floor_mib:
-        return None
-    low = f"{free} MiB are free on the disk of the store, and KILN_DISK_FLOOR_MIB is {floor_mib}"
-    return Failure(low, low)
+        unseen = "the disk of the store cannot be seen"
+        raise Failure(unseen, f"{unseen}: {error}") from None
+    if free < floor_mib:
+        raise Failure(f"{free} MiB are free on the disk of the store, and KILN_DISK_FLOOR_MIB is {floor_mib}")
 
 
-async def _queue(oldest_s: Callable[[], float], bound_s: float) -> Failure | None:
+async def _queue(oldest_s: Callable[[], float], bound_s: float) -> None:
     waited_s = oldest_s()
-    if waited_s <= bound_s:
-        return None
-    late = f"a compile has waited for {waited_s:.0f} s, and KILN_READY_QUEUE_AGE_S is {bound_s:g}"
-    return Failure(late, late)
+    if waited_s > bound_s:
+        raise Failure(f"a compile has waited for {waited_s:.0f} s, and KILN_READY_QUEUE_AGE_S is {bound_s:g}")

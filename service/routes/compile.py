@@ -17,7 +17,7 @@ from service.engine.job import Job
 from service.fairness.queue_time import begin_queue_time
 from service.http.answers import CompileAnswer, JobAnswer, ended_at_once
 from service.http.body import read_body, until_disconnect
-from service.http.memory import held_by
+from service.http.middlewares import held_by
 from service.http.problems import respond
 from service.settings import Settings
 from service.wire.answers import Answer, Problem
@@ -194,7 +194,7 @@ async def batch(request: Request, engine: EngineOf, key: IdempotencyKey = None) 
     Every job in the answer is accepted for good, also when the client leaves before it reads the answer.
     """
     body = await read_body(request)
-    wanted = await until_disconnect(request, engine.questions.split(body), engine.ending)
+    wanted = await until_disconnect(request, engine.answers.split(body), engine.ending)
     del body  # its parts take as much memory
     keys = [None if key is None else f"{key}.{position}" for position in range(len(wanted))]
     answer = BatchAnswer(jobs=tuple([await _submitted(engine, *each) for each in zip(wanted, keys, strict=True)]))

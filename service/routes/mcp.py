@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
@@ -18,7 +18,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from service.http.body import read_body
-from service.http.memory import held_by
+from service.http.middlewares import held_by
 from tensorkiln.errors import LimitExceededError, NotFoundError, UnavailableError, error_from_problem
 
 MOST_ANSWER_BYTES: Final = 8 << 20
@@ -102,18 +102,13 @@ class InnerRequests:
                 actual=length,
             )
         if statuses not in ([200], [202]):
-            raise error_from_problem(_problem(bytes(answer), statuses))
+            problem: Any = None
+            with suppress(ValueError):
+                problem = json.loads(answer)
+            if not isinstance(problem, dict):
+                raise UnavailableError(f"The service answered {statuses} without a problem document.")
+            raise error_from_problem(problem)
         return bytes(answer)
-
-
-def _problem(answer: bytes, statuses: list[int]) -> Mapping[str, Any]:
-    try:
-        problem = json.loads(answer)
-    except ValueError:
-        problem = None
-    if not isinstance(problem, dict):
-        return UnavailableError(f"The service answered {statuses} without a problem document.").to_problem()
-    return problem
 
 
 class Exchange(Response):

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import JSONResponse
 
-from service.identity.policy import EXPLORE, PAGES, START
+from service.identity.authenticator import EXPLORE, PAGES, START
 from tensorkiln.report.page import content_security_policy
 
 from .engine_of import Known, unchanged

@@ -29,7 +29,7 @@ async def explain(request: Request, engine: EngineOf) -> Response:
 
     Nothing is compiled.
     """
-    return await _answered(request, engine, engine.questions.explain)
+    return await _answered(request, engine, engine.answers.explain)
 
 
 @router.post(
@@ -41,7 +41,7 @@ async def explain(request: Request, engine: EngineOf) -> Response:
 )
 async def validate(request: Request, engine: EngineOf) -> Response:
     """What was inferred about a valid graph; an invalid one is answered with its error."""
-    return await _answered(request, engine, engine.questions.validate)
+    return await _answered(request, engine, engine.answers.validate)
 
 
 @router.post(
@@ -53,7 +53,7 @@ async def validate(request: Request, engine: EngineOf) -> Response:
 )
 async def translate(request: Request, engine: EngineOf) -> Response:
     """The graph of the module's main function, which is compiled like any other."""
-    return await _answered(request, engine, engine.questions.translate)
+    return await _answered(request, engine, engine.answers.translate)
 
 
 async def _answered(request: Request, engine: EngineOf, ask: Callable[[Body], Coroutine[Any, Any, bytes]]) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -36,6 +36,7 @@ _OF_THE_SERVICE: Final = frozenset({"reproducer", "attempts", "cached", "queue_m
 """Details that only the service may set, because it acts on them: access to reproducers, earlier attempts."""
 MOST_TUNING_BYTES: Final = 64 << 20
 """Enough for the record of a program with the most kernels allowed, four candidates each."""
+Model = TypeVar("Model", bound=BaseModel)
 _Seconds = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 _Digest = Annotated[str, StringConstraints(strict=True, pattern=SHA256_PATTERN)]
 
@@ -122,24 +123,24 @@ class CompileHeader(BaseModel):
     stages: dict[str, _Digest]
     seconds: dict[str, _Seconds]
 
-    @staticmethod
-    def of(header: Mapping[str, Any]) -> CompileHeader:
-        """Parse the header of an answer. CrashedError when it is invalid."""
-        try:
-            return CompileHeader.model_validate(header)
-        except ValidationError as error:
-            what = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
-            raise CrashedError(
-                f"The compile answered with an invalid header, at {what[:64]!r}.", details={"stage": "return"}
-            ) from None
+
+def checked(model: type[Model], content: Mapping[str, Any] | bytes) -> Model:
+    """Parse a part of an answer, an object or its JSON. CrashedError when it is invalid."""
+    try:
+        return model.model_validate_json(content) if isinstance(content, bytes) else model.model_validate(content)
+    except ValidationError as error:
+        what = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
+        raise invalid(f"It is wrong at {what[:64]!r}.") from None
+
+
+def invalid(what: str) -> CrashedError:
+    """The error of a task with an invalid answer."""
+    return CrashedError(f"The process gave an invalid answer. {what}", details={"stage": "return"})
 
 
 def require_tuning(answer: Message) -> None:
     """Raise CrashedError unless the part `program` is a `Tuning` record and the answer has no artifacts or stages."""
-    content, made = answer.parts.get("program", b""), CompileHeader.of(answer.header)
-    try:
-        if len(content) > MOST_TUNING_BYTES or made.artifacts or made.stages:
-            raise ValueError
-        Tuning.model_validate_json(content)
-    except ValueError:
-        raise CrashedError("The compile answered with invalid measurements.", details={"stage": "return"}) from None
+    content, made = answer.parts.get("program", b""), checked(CompileHeader, answer.header)
+    if len(content) > MOST_TUNING_BYTES or made.artifacts or made.stages:
+        raise invalid("It has too many measurements, or more than that.")
+    checked(Tuning, content)

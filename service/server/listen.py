@@ -78,7 +78,7 @@ def _remove_stale(path: Path) -> None:
 
 def authenticator(settings: Settings) -> Authenticator:
     """The authenticator of these settings. UnavailableError when the keyring cannot be used."""
-    return Authenticator(Keyring(settings.identity_directory), settings.oidc, is_off=settings.auth == "off")
+    return Authenticator(Keyring(settings.identity), settings.oidc, is_off=settings.auth == "off")
 
 
 def require_private_address(settings: Settings, host: str, uds: str | None) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 
 import structlog
 
-from service.observe.log import configure_log
+from service.observe.telemetry import configure_log
 from service.settings import Settings
 
 from .listen import BACKLOG, READY, Listener, listen, require_private_address

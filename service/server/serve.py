@@ -1,4 +1,4 @@
-"""Run the service until SIGTERM or Ctrl-C."""
+"""The application, and its run until SIGTERM or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,23 +8,38 @@ import os
 import signal
 import socket
 import time
-from contextlib import closing
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
+from functools import cache, partial
 from math import ceil
+from operator import attrgetter
 from typing import Final
 
 import structlog
 import uvicorn
 from fastapi import FastAPI
+from fastapi_offline import FastAPIOffline
 
-from service.http.connections import HEAD_BYTES, SAFE_HEADERS, connections
-from service.observe.log import configure_log
-from service.process.memory_limit import give_back_large_blocks
+from service.engine.engine import Engine
+from service.fairness.shares import Shares
+from service.http import problems
+from service.http.answers import described
+from service.http.connections import HEAD_BYTES, SAFE_HEADERS, connections, most_connections
+from service.http.middlewares import Admission, Guard, RequestMemory, Requests
+from service.http.openapi import document
+from service.identity.authenticator import DOCS_ASSETS, PUBLIC
+from service.observe.telemetry import TELEMETRY, configure_log, recorded
+from service.process.memory_limit import MemoryLimit, give_back_large_blocks
+from service.routes import about, compile, jobs, mcp, pages, programs, questions
 from service.settings import Settings
+from service.store.evict import Bounds, upkeep
+from service.store.location import open_store
 
-from .app import create_app
 from .fork_servers import ForkServers
-from .listen import BACKLOG, READY, Listener, listen, require_private_address
+from .listen import BACKLOG, READY, Listener, authenticator, listen, require_private_address
 
+_ROUTES: Final = (compile, jobs, questions, programs, about, mcp, pages)
+"""In the order of the OpenAPI document."""
 # The exit status after SIGINT, as shells have it.
 _INTERRUPTED: Final = 130
 # Seconds until a second Ctrl-C is noticed.
@@ -35,15 +50,64 @@ _LET_GO_S: Final = 3
 _log = structlog.get_logger()
 
 
+def create_app(settings: Settings, begun: ForkServers | None = None) -> FastAPI:
+    """The service with these settings. Its fork servers, which may have `begun` already, start and end with it."""
+    fork_servers = begun or ForkServers()
+    authentication = authenticator(settings)
+    memory_limit = MemoryLimit(settings.memory_cap_mib)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
+        reader, compiler = fork_servers.sandboxes(settings)
+        engine = Engine(
+            settings, reader, compiler, authentication.keyring, memory_limit, is_private=fork_servers.is_for_one
+        )
+        with recorded(settings.tracing):
+            try:
+                app.state.capabilities = cache(partial(described, settings, await engine.start()))
+                if not fork_servers.is_for_one:
+                    app.state.capabilities()
+                app.state.engine = engine
+                bounds = Bounds.of(settings.store_max_mib, settings.store_max_age_h)
+                async with upkeep(open_store(settings.store), bounds):
+                    yield
+            finally:
+                await engine.close()
+
+    app = FastAPIOffline(
+        redoc_url=None,
+        static_url=DOCS_ASSETS,
+        title="tensorkiln",
+        lifespan=lifespan,
+        redirect_slashes=False,
+        telemetry=TELEMETRY,
+        # The operations of the document have the names of their functions.
+        generate_unique_id_function=attrgetter("name"),
+    )
+    app.state.settings = settings
+    app.state.place = None
+    app.state.memory_limit = memory_limit
+    # Each stream is a connection; half of the connections are left for other requests.
+    app.state.streams = Shares(most_connections() // 2, "streams", "streams of events")
+    app.add_middleware(RequestMemory, most=settings.intake_mib << 20)
+    public = PUBLIC | ({about.METRICS} if settings.metrics == "public" else set())
+    app.add_middleware(Admission, tenant=authentication.keyring.tenant, public=public)
+    app.add_middleware(Guard, authenticator=authentication, public=public)
+    app.add_middleware(Requests)
+    problems.install(app)
+    for module in _ROUTES:
+        app.include_router(module.router)
+    app.openapi = lambda: document(app)
+    return app
+
+
 class _Server(uvicorn.Server):
     """Prints when it is ready, and reports not ready before it stops. Errors at the start of `app` are raised."""
 
-    def __init__(self, config: uvicorn.Config, app: FastAPI, address: str, *, notice_s: float, grace_s: float) -> None:
+    def __init__(self, config: uvicorn.Config, app: FastAPI, address: str) -> None:
         super().__init__(config)
         self._app = app
         self._address = address
-        self._notice_s = notice_s
-        self._grace_s = grace_s
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         with self.capture_signals():
@@ -57,14 +121,14 @@ class _Server(uvicorn.Server):
         print(f"{READY} {self._address}", flush=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        engine = self._app.state.engine
+        engine, settings = self._app.state.engine, self._app.state.settings
         engine.announce_end()
-        end = time.monotonic() + self._notice_s
+        end = time.monotonic() + settings.shutdown_notice_s
         while time.monotonic() < end and not self.force_exit:
             await asyncio.sleep(_LOOK_EVERY_S)
         engine.drain()
         # Before uvicorn cuts connections off: requests that still wait are answered that they can be retried.
-        letting_go = asyncio.get_running_loop().call_later(self._grace_s, engine.ending.set)
+        letting_go = asyncio.get_running_loop().call_later(settings.shutdown_grace_s, engine.ending.set)
         await super().shutdown(sockets)
         letting_go.cancel()
         if self.force_exit:
@@ -92,7 +156,7 @@ def serve_as_worker(settings: Settings, begun: ForkServers, socket_of_all: int, 
 def _serve(settings: Settings, begun: ForkServers, listener: Listener, place: int | None = None) -> int:
     """Serve; `place` is the number of this process, if several accept at the same socket."""
     give_back_large_blocks()
-    grace_s = settings.grace_s
+    grace_s = settings.shutdown_grace_s
     if grace_s < settings.answer_s:
         _log.warning(
             "answers may take longer than KILN_SHUTDOWN_GRACE_S; a shutdown would end them",
@@ -116,7 +180,7 @@ def _serve(settings: Settings, begun: ForkServers, listener: Listener, place: in
         ws="none",
         timeout_graceful_shutdown=ceil(grace_s) + _LET_GO_S,
     )
-    server = _Server(config, app, listener.address, notice_s=settings.shutdown_notice_s, grace_s=grace_s)
+    server = _Server(config, app, listener.address)
     # uvicorn raises the signal again once it has stopped: by then there is nothing left to do.
     signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     try:

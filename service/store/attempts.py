@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final, Self
 
 from service import clock
-from service.lease import BEAT_S, Lease, Leases, send_heartbeats
 from service.process.periodic import Background
 from service.timeouts import ATTEMPTS
 from service.trust.notary import Notary
 from tensorkiln.errors import UnavailableError
 from tensorkiln.trust.verify import CLOCK_SKEW_S
 
-from .claims import Claims
+from .claims import BEAT_S, Claims, Lease, Leases, heartbeats
 from .records import Records
 
 MAX_CRASHES: Final = ATTEMPTS
@@ -90,11 +89,8 @@ class Crashes(Background):
         """The heartbeat with the number `beat` by which `holder` keeps the place at `path`."""
         return self._notary.sealed("attempt", path, {_HOLDER: holder, "beat": beat})
 
-    def release(self, path: str) -> None:
-        """Give a place back, in the background."""
-        self.see_to(self._remove(path))
-
-    async def _remove(self, path: str) -> None:
+    async def release(self, path: str) -> None:
+        """Give a place back."""
         with suppress(UnavailableError):  # the lease ends anyway
             await self.records.delete(path)
 
@@ -110,8 +106,7 @@ class Attempt:
         self._holder = clock.token_hex(16)
         self._has_crashed = False
         self._lease = Lease()
-        self._beating: asyncio.Task[None] | None = None
-        self._is_over = asyncio.Event()
+        self._beating = AsyncExitStack()
 
     def claim(self) -> Mapping[str, Any]:
         """The record that claims the place. The lease begins now."""
@@ -127,26 +122,20 @@ class Attempt:
         try:
             document = await problem
         finally:
-            await self._stop()
+            await self._beating.aclose()
         if await self._is_held():
             await self._crashes.write(self._path, self._key, document)
 
     async def __aenter__(self) -> Self:
-        self._beating = asyncio.create_task(send_heartbeats(self._is_over, BEAT_S, self._beat))
+        await self._beating.enter_async_context(heartbeats(BEAT_S, self._beat))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._has_crashed:
             return
-        await self._stop()
+        await self._beating.aclose()
         if not self._lease.is_over:
-            self._crashes.release(self._path)
-
-    async def _stop(self) -> None:
-        """Stop the heartbeats. One that is being written is awaited, so that it does not replace a later record."""
-        self._is_over.set()
-        if self._beating is not None:
-            await asyncio.wait({self._beating})
+            self._crashes.see_to(self._crashes.release(self._path))
 
     async def _is_held(self) -> bool:
         if not self._lease.is_over:

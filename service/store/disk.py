@@ -159,7 +159,8 @@ class Disk:
             return open(path, "xb")
 
     def _sync(self, path: Path) -> None:
-        _fsync(path)
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
         self._keep(path.parent)
 
     def _keep(self, folder: Path) -> None:
@@ -199,14 +200,6 @@ def _read(path: Path) -> bytes:
             raise FileNotFoundError(f"{path} is not a file")
         with open(descriptor, "rb", closefd=False) as file:
             return file.read()
-    finally:
-        os.close(descriptor)
-
-
-def _fsync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -1,20 +1,25 @@
 """Keeps a store within its bounds: evicts the least recently used first, without breaking what stays.
 
-And removes what killed services leave there: unfinished files, and old heartbeats and orders.
+And removes what killed services leave there: unfinished files, and old heartbeats and orders. A service does both
+periodically.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import stat
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
 from typing import Final
 
+import structlog
+
 from service import clock
+from service.process.periodic import Background, periodically
 
 from .attempts import FOLDER as CRASHES
 from .attempts import REMEMBERED_S
@@ -39,15 +44,25 @@ READINESS: Final = "readiness/"
 ORDERS_FOLDER: Final = "farm/"
 MEMBERS_FOLDER: Final = "members/"
 """The heartbeats of the members of a farm."""
+EVERY_S: Final = 600.0
+UNBOUNDED_EVERY_S: Final = 1800.0
+"""For a store without bounds: a round reads all records, and leftovers do no harm for a while."""
 _ABANDONED_S: Final = {OWNERS_FOLDER: LEFT_S, READINESS: LEFT_S, MEMBERS_FOLDER: LEFT_S, ORDERS_FOLDER: ORDER_LEFT_S}
+
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Bytes that a store may hold, and seconds that a record may be unused; None is no bound."""
+    """Bytes that a store may hold, and seconds that a record may be unused."""
 
-    max_bytes: int | None = None
-    max_age_s: float | None = None
+    max_bytes: float = math.inf
+    max_age_s: float = math.inf
+
+    @staticmethod
+    def of(max_mib: int, max_age_h: float) -> Bounds:
+        """The bounds that settings state, in MiB and hours; 0 is no bound."""
+        return Bounds(max_mib << 20 or math.inf, max_age_h * 3600 or math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +120,8 @@ def _chosen(inventory: Inventory, bounds: Bounds, now: float) -> list[str]:
     for path, item in sorted(inventory.records.items(), key=lambda entry: (used[entry[0]], entry[0])):
         if path in kept:
             continue
-        age = now - used[path]
-        is_old = path.startswith(CRASHES) or (bounds.max_age_s is not None and age > bounds.max_age_s)
-        if not is_old and (bounds.max_bytes is None or held <= bounds.max_bytes):
+        is_old = path.startswith(CRASHES) or now - used[path] > bounds.max_age_s
+        if not is_old and held <= bounds.max_bytes:
             continue
         chosen.append(path)
         digest = path.rpartition("/")[2]
@@ -179,3 +193,24 @@ async def abandoned(store: ObjectStore) -> int:
             if item.used < clock.time() - left_s:
                 removed += await remove(store, item)
     return removed
+
+
+@asynccontextmanager
+async def upkeep(store: ObjectStore, bounds: Bounds) -> AsyncGenerator[None]:
+    """Keep the store within its bounds, if any, and free of leftovers of killed processes, during the block."""
+
+    async def once() -> None:
+        evicted = await evict(store, bounds)
+        files = await asyncio.to_thread(unfinished, store)
+        await asyncio.to_thread(remove_unfinished, files)
+        signs = await abandoned(store)
+        if evicted.records or evicted.blobs or evicted.rights or files or signs:
+            _log.info("the store was maintained", **asdict(evicted), unfinished=len(files), signs=signs)
+
+    is_bounded, keeping = bounds != Bounds(), Background()
+    every_s = EVERY_S if is_bounded else UNBOUNDED_EVERY_S
+    keeping.see_to(periodically("keep up the store", every_s, once, at_once=is_bounded))
+    try:
+        yield
+    finally:
+        await keeping.end()

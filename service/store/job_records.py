@@ -17,18 +17,16 @@ import structlog
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from service import clock
-from service.lease import Leases
 from service.wire.answers import Phase, Problem
 from tensorkiln.errors import UnavailableError
 from tensorkiln.limits import MAX_BODY_BYTES
 from tensorkiln.trust.record import Sha256
 
-from .claims import Claims
+from .claims import Claims, Leases
 from .records import DamagedRecord, Records
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENDED: Final[frozenset[State]] = frozenset({"done", "failed", "cancelled"})
-MAX_OPEN: Final = 100_000
 ENDED_FOLDER: Final = "jobs/ended/"
 OPEN_FOLDER: Final = "jobs/open/"
 PROGRESS_FOLDER: Final = "jobs/progress/"
@@ -181,7 +179,7 @@ class JobRecords:
         raise UnavailableError(f"The store neither writes nor reads the end of job {record.id}.")
 
     async def opened(self) -> list[str]:
-        return await self._records.names(OPEN_FOLDER.removesuffix("/"), MAX_OPEN)
+        return await self._records.names(OPEN_FOLDER.removesuffix("/"))
 
     async def orphan(self, job: str, owner: str) -> JobRecord | None:
         """Take over an open job of a lost service, or one that `owner` has abandoned; None when that cannot be."""
@@ -271,8 +269,7 @@ class JobRecords:
         await self._records.delete(f"{OPEN_FOLDER}{record.id}")
         await self._records.delete(f"{PROGRESS_FOLDER}{record.id}")
         if record.attempt > 1:
-            claims = await self._records.names(_CLAIMS, MAX_OPEN)
-            for claim in claims:
+            for claim in await self._records.names(_CLAIMS):
                 if claim.startswith(record.id):
                     await self._records.delete(f"{_CLAIMS}/{claim}")
 

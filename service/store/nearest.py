@@ -47,11 +47,10 @@ _ENTRIES: Final = TypeAdapter(tuple[_Entry, ...])
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A program by its action digest, its components as `shown` has them, and the names of those that differ."""
+    """A program by its action digest, and the components that differ from those of an action, as `shown` has both."""
 
     digest: str
-    components: Mapping[str, Any]
-    differs: tuple[str, ...]
+    differs: Mapping[str, tuple[Any, Any]]
 
 
 def shown(action: Action) -> dict[str, Any]:
@@ -102,7 +101,7 @@ class Nearest(Background):
 
     async def _first(self, action: Action, entries: Iterable[_Entry], path: str) -> Neighbour | None:
         mine = shown(action)
-        near = [Neighbour(each.digest, each.components, differences(mine, each.components)) for each in entries]
+        near = [Neighbour(each.digest, differences(mine, each.components)) for each in entries]
         gone: list[str] = []
         found: Neighbour | None = None
         for each in sorted(near, key=lambda neighbour: len(neighbour.differs))[:_MAX_LOOKS]:

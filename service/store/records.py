@@ -81,7 +81,7 @@ class Records:
         with explained("The store does not remove a record"), suppress(FileNotFoundError):
             await self._store.delete(path)
 
-    async def names(self, directory: str, most: int) -> list[str]:
+    async def names(self, directory: str, most: int = 100_000) -> list[str]:
         """The last parts of the paths of up to `most` records in a directory."""
         with explained("The store does not list its records"), suppress(FileNotFoundError):
             return (await self._store.names(directory))[:most]

@@ -43,7 +43,7 @@ def main() -> int:
         return 1
     # Keys of another directory must not be published to the services of the farm.
     shown = None if arguments.keys else settings.public_keys
-    keyring = Keyring(arguments.keys or settings.keys_directory, public_directory=shown)
+    keyring = Keyring(arguments.keys or settings.keys, public_directory=shown)
     try:
         if arguments.command == "rotate":
             keyring.rotate(round(arguments.overlap_days * DAY_S))

@@ -51,7 +51,7 @@ class Notary:
         key = self._keyring.signer()
         record = ActionRecord(
             action=action.digest,
-            request=RequestedAction.model_validate(_public_components(action)),
+            request=_requested(action),
             program=program,
             artifacts=tuple(sorted(set(artifacts))),
             stages=dict(stages),
@@ -164,12 +164,12 @@ def _bound(kind: Sealed, place: str, content: Mapping[str, Any]) -> bytes:
 
 def matches(record: ActionRecord, action: Action) -> bool:
     """Whether every component that the record names equals that of `action`."""
-    requested = RequestedAction.model_validate(_public_components(action))
-    return record.request == requested and record.build_id == action.build_id
+    return record.request == _requested(action) and record.build_id == action.build_id
 
 
-def _public_components(action: Action) -> dict[str, Any]:
-    return {name: value for name, value in action.components.items() if name not in ("build_id", "salt")}
+def _requested(action: Action) -> RequestedAction:
+    public = {name: value for name, value in action.components.items() if name not in ("build_id", "salt")}
+    return RequestedAction.model_validate(public)
 
 
 def with_signatures(answer: bytes, signatures: Iterable[str]) -> bytes:

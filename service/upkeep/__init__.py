@@ -1,1 +1,1 @@
-"""Maintenance of a store: eviction, verification, and purging of a build or a tenant."""
+"""Maintenance of a store by a command: verification, and purging of a build or a tenant."""

@@ -45,7 +45,6 @@ from tensorkiln.trust.keys import KeySet
 from tensorkiln.trust.record import Sha256
 
 from .purge import Mark, build_data, purge, tenant_data
-from .upkeep import bounds
 
 JUDGED: Final = (*RECORDS, *HISTORY, OPEN_FOLDER, PROGRESS_FOLDER, OWNERS_FOLDER, RIGHTS)
 """Folders of the records that can be judged."""
@@ -193,12 +192,12 @@ def main() -> int:
     if settings is None:
         return 2
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
-    limits = bounds(
+    bounds = Bounds.of(
         settings.store_max_mib if arguments.max_mib is None else arguments.max_mib,
         settings.store_max_age_h if arguments.max_age_h is None else arguments.max_age_h,
     )
     try:
-        report = asyncio.run(_run(arguments, settings, limits))
+        report = asyncio.run(_run(arguments, settings, bounds))
     except (UnavailableError, RequestError) as error:
         print(error, file=sys.stderr)
         return 2
@@ -206,25 +205,24 @@ def main() -> int:
     return 0 if report["clean"] else 1
 
 
-async def _run(arguments: argparse.Namespace, settings: Settings, limits: Bounds | None) -> dict[str, object]:
+async def _run(arguments: argparse.Namespace, settings: Settings, bounds: Bounds) -> dict[str, object]:
     mark: Mark | None = None
     if arguments.purge_tenant is not None:
-        mark = tenant_data(Tenants(settings.identity_directory), arguments.purge_tenant, settings.salt)
+        mark = tenant_data(Tenants(settings.identity), arguments.purge_tenant, settings.salt)
     elif arguments.purge_build is not None:
         mark = build_data(arguments.purge_build)
-    store = open_store(arguments.store or settings.store_location, make=False)
-    keyring = Keyring(settings.keys_directory)
+    store = open_store(arguments.store or settings.store, make=False)
+    keyring = Keyring(settings.keys)
     if not arguments.lost_keys:
-        await require_signer(store, keyring.published(), settings.keys_directory)
+        await require_signer(store, keyring.published(), settings.keys)
     # The lowest level: each service requires its own, and compiles again what has less.
     notary = Notary(keyring, settings.worker, LEVELS[0])
     report = await scrub(store, notary, dry_run=arguments.dry_run, quarantine=arguments.quarantine)
     answer: dict[str, object] = {"clean": report.is_clean, **asdict(report), "purged": None, "evicted": None}
     if mark is not None:
         answer["purged"] = asdict(await purge(store, mark, dry_run=arguments.dry_run))
-        limits = limits or Bounds()
-    if limits is not None and not arguments.dry_run:
-        answer["evicted"] = asdict(await evict(store, limits))
+    if (mark is not None or bounds != Bounds()) and not arguments.dry_run:
+        answer["evicted"] = asdict(await evict(store, bounds))
     return answer
 
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import make_wsgi_app, start_http_server
 
-from service.observe.log import configure_log
-from service.observe.traces import recorded
+from service.observe.telemetry import configure_log, recorded
 from service.sandbox.cgroups import move_into_leaf
 from service.settings import Settings, read_settings
 from tensorkiln.errors import UnavailableError

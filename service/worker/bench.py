@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from os import getpid
 from typing import Any, Final
 
@@ -17,10 +17,9 @@ from service.engine.farm.ledger import Ledger, Result, State, Task
 from service.engine.farm.roster import Role, Roster
 from service.engine.local import LocalEngine
 from service.engine.order import Made, OnProgress, Order, Wanted
-from service.lease import BEAT_S, LEASE_S, send_heartbeats
-from service.observe.traces import continuing
+from service.observe.telemetry import continuing
 from service.process.periodic import Background
-from service.readiness.readiness import Canary, Check, StoreLook
+from service.readiness.readiness import Canary, Check, Failure, look_at_store
 from service.sandbox.connection import Spending
 from service.sandbox.control import Limits
 from service.sandbox.sandbox import Sandbox
@@ -28,6 +27,7 @@ from service.sandbox.spawn import COMPILING
 from service.settings import Settings
 from service.store.attempts import Crashes
 from service.store.blobs import Blobs
+from service.store.claims import BEAT_S, LEASE_S, heartbeats
 from service.store.location import ObjectStore, open_store
 from service.store.programs import Entry, Programs
 from service.store.records import Records
@@ -135,8 +135,7 @@ class Bench:
         self._settings = settings
         self._keyring = keyring
         self._sandbox = sandbox
-        records = Records(store)
-        self._store_look = StoreLook(records)
+        self._records = records = Records(store)
         self._look_every_s = LOOK_EVERY_S[store.root is not None]
         self._blobs = Blobs(store)
         self._notary = Notary(keyring, settings.worker, "process")
@@ -159,16 +158,18 @@ class Bench:
             # Compiling is the whole task of a worker: it has nothing to give way to.
             gives_way=False,
         )
-        keyring = Keyring(settings.keys_directory, public_directory=settings.public_keys)
-        return Bench(settings, open_store(settings.store_location), keyring, sandbox)
+        keyring = Keyring(settings.keys, public_directory=settings.public_keys)
+        return Bench(settings, open_store(settings.store), keyring, sandbox)
 
     async def start(self) -> None:
         """Check the key and the store, start the fork server, and start heartbeats. UnavailableError if one fails."""
         self._keyring.publish()
         self._keyring.signer()
-        failure = await self._store_look.look()
-        if failure is not None and not failure.in_part:
-            raise UnavailableError(failure.reason)
+        try:
+            await look_at_store(self._records)
+        except Failure as failure:
+            if not failure.in_part:
+                raise UnavailableError(failure.reason) from None
         self._notary.isolation = (await self._sandbox.start()).level
         await self._heartbeat.start()
 
@@ -237,16 +238,11 @@ class Bench:
         news: list[Mapping[str, Any]] = []
         cost = Spending()
         making = asyncio.create_task(self._make(task, action, cost, news.append))
-        over = asyncio.Event()
-        heartbeats = asyncio.create_task(self._send_heartbeats(task, news, making, over))
-        try:
-            await asyncio.wait({making})
-        finally:
-            making.cancel()
-            over.set()
-            # A heartbeat that is cancelled may still be written, after the result.
-            await asyncio.wait({heartbeats}, timeout=_END_S)
-            heartbeats.cancel()
+        async with self._heartbeats(task, news, making):
+            try:
+                await asyncio.wait({making})
+            finally:
+                making.cancel()
         is_known, wanted = await asyncio.gather(cost.settled(_END_S), self._ledger.find(task.id))
         if making.cancelled() or wanted != task:
             # Leave the claim if another attempt is open: it may be of another worker.
@@ -275,10 +271,10 @@ class Bench:
         wanted = Wanted(action, graph, task.with_dumps)
         return await engine.make(Order(wanted, {}, task.replaces, cost), on_progress)
 
-    async def _send_heartbeats(
-        self, task: Task, news: list[Mapping[str, Any]], making: asyncio.Task[Made], over: asyncio.Event
-    ) -> None:
-        """Send heartbeats until the order is cancelled or `over`. An order that ends before the first needs none."""
+    def _heartbeats(
+        self, task: Task, news: list[Mapping[str, Any]], making: asyncio.Task[Made]
+    ) -> AbstractAsyncContextManager[None]:
+        """Heartbeats of an order. The one after the order is cancelled cancels `making`, too."""
 
         async def send(beat: int) -> bool:
             if await self._ledger.find(task.id) != task:
@@ -287,4 +283,4 @@ class Bench:
             await self._ledger.beat(task, State(self._name, beat, tuple(news)))
             return True
 
-        await send_heartbeats(over, _HEARTBEAT_S, send)
+        return heartbeats(_HEARTBEAT_S, send, _END_S)

@@ -141,4 +141,4 @@ def test_the_maker_of_keys_writes_where_the_service_reads(file: str, name: str, 
     environment = {**os.environ, "KILN_HOME": str(tmp_path)}
     made = subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
-    assert Keyring(Settings(home=tmp_path).identity_directory).register.keys[0].last4 == made.stdout.strip()[-4:]
+    assert Keyring(Settings(home=tmp_path).identity).register.keys[0].last4 == made.stdout.strip()[-4:]

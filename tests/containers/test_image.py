@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from hatch_build import FOLDERS as MOVED
-from service.server.app import create_app
+from service.server.serve import create_app
 from service.settings import Settings
 from tensorkiln_server.__main__ import COMMANDS
 from tests.snippets import ROOT

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.server.app import create_app
+from service.server.serve import create_app
 from service.settings import Settings
 from tests.snippets import ROOT
 from tests.timeouts import Timeouts, stop_s

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.lease import BEAT_S
+from service.store.claims import BEAT_S
 from tests.farm.topology import Farm
 from tests.faults.size import FULL, sized
 

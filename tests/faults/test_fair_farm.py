@@ -11,7 +11,7 @@ import pytest
 
 from service.identity.caller import Scope
 from service.identity.keyring import Keyring
-from service.lease import BEAT_S
+from service.store.claims import BEAT_S
 from tests.farm.topology import Farm
 from tests.faults.requests import HTTP, slow_body
 from tests.faults.size import figures

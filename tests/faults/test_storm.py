@@ -15,7 +15,7 @@ import httpx2
 import numpy as np
 import pytest
 
-from service.lease import LEASE_S
+from service.store.claims import LEASE_S
 from tensorkiln import Client
 from tensorkiln.graph import Graph
 from tests.farm.topology import Farm

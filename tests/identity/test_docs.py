@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from service.identity.caller import Scope
-from service.identity.issuer import Issuer
+from service.identity.register import Issuer
 from tensorkiln.errors import AuthError, RateLimitedError
 from tests.service.server import Server
 from tests.snippets import ROOT, blocks, run_commands, shown_commands

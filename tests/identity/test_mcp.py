@@ -12,7 +12,7 @@ from fastapi import Request
 from service.identity.caller import Scope
 from service.routes import mcp
 from service.routes.mcp import MOST_BYTES
-from service.server.app import create_app
+from service.server.serve import create_app
 from service.settings import Settings
 from tensorkiln.errors import LimitExceededError
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from service.http.memory import PIECE, RequestMemory
+from service.http.middlewares import PIECE, RequestMemory
 from service.identity.caller import EVERYTHING, Caller, acting_as
 from tests.settled import settled
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from service.identity.authenticator import PUBLIC
 from service.identity.caller import Scope
 from service.identity.keyring import new_key
-from service.identity.policy import PUBLIC
-from service.server.app import create_app
+from service.server.serve import create_app
 from service.settings import Settings
 from tests.identity.guarded import GUARDED, Guarded, artifacts, program, refusal
 from tests.service.bodies import compile_body, encoded, graph

@@ -16,8 +16,7 @@ from joserfc.jwk import ECKey, RSAKey
 from pydantic import ValidationError
 
 from service.identity.caller import Scope
-from service.identity.issuer import Issuer
-from service.identity.register import TenantRecord
+from service.identity.register import Issuer, TenantRecord
 from service.identity.tokens import FRESH_S, MAX_LEFT_S, REFRESH_S, STALE_S, Jwks, Tokens
 from tensorkiln.errors import ExpiredCredentialError, ForbiddenError, InvalidCredentialError, UnavailableError
 from tests.clocks import HandClock, going_by

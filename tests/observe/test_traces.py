@@ -64,8 +64,8 @@ def test_without_tracing_nothing_of_it_is_imported() -> None:
         "try: Client('http://127.0.0.1:1', timeout_s=1).capabilities()\n"
         "except UnavailableError: pass\n"
         "assert not any(name.startswith('opentelemetry') for name in sys.modules)\n"
-        "import service.server.app, service.settings, service.observe.watch\n"
-        "service.server.app.create_app(service.settings.Settings())\n"
+        "import service.server.serve, service.settings, service.observe.watch\n"
+        "service.server.serve.create_app(service.settings.Settings())\n"
         "assert not any(name.startswith('opentelemetry.sdk') for name in sys.modules)\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)

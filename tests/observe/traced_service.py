@@ -16,8 +16,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from service.observe.log import configure_log
-from service.server.app import create_app
+from service.observe.telemetry import configure_log
+from service.server.serve import create_app
 from service.settings import Settings
 from tensorkiln import Client
 from tests.service.bodies import graph

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import service
-from service.identity.policy import EXPLORE, PAGES, START
+from service.identity.authenticator import EXPLORE, PAGES, START
 from service.routes.pages import LINKS, POLICY, explore_policy
 from tensorkiln.report.page import content_security_policy
 from tests.identity.guarded import Guarded, refusal

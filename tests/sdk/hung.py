@@ -26,7 +26,7 @@ def hung_server(home: Path) -> Generator[Server]:
 
 def opened(server: Server) -> frozenset[str]:
     """The jobs of a service that are not over. Of a file that is being written the name has a # in it."""
-    names = (path.name for path in (server.home / "store" / "jobs" / "open").iterdir())
+    names = (path.name for path in (server.home / "store" / "jobs" / "open").glob("*"))
     return frozenset(name for name in names if "#" not in name)
 
 

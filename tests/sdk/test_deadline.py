@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from service.server.app import create_app
+from service.server.serve import create_app
 from service.settings import Settings
 from tensorkiln import AsyncClient, Client
 from tensorkiln.embedded import Address

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from service.server.app import create_app
+from service.server.serve import create_app
 from service.settings import Settings
 from tensorkiln import Client
 from tensorkiln.errors import (

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from service.engine.compiles import Compiles
-from service.engine.explain import Tunings
 from service.engine.job_work import JobWork
 from service.engine.jobs import Jobs
 from service.engine.order import CompileEngine, OnProgress
@@ -67,7 +66,7 @@ def compiles_by(engine: CompileEngine, lane: FairLane, home: Path, records: Reco
     """Compiles of the tenants of this home by an engine, which have turns in a lane."""
     keyring = Keyring(home / "identity")
     tenancy, nearest = Tenancy(keyring, records, ""), Nearest(records, programs.entry)
-    return Compiles(engine, Turns(lane, keyring.tenant), tenancy, programs, nearest, Tunings(tenancy, programs))
+    return Compiles(engine, Turns(lane, keyring.tenant), tenancy, programs, nearest)
 
 
 class House:

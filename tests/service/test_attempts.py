@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from service.lease import LEASE_S
 from service.store.attempts import MAX_CRASHES, REMEMBERED_S, Attempt, Crash, Crashes
+from service.store.claims import LEASE_S
 from service.store.records import Records
 from service.trust.keyring import KeyFile, Keyring, write_key
 from service.trust.notary import Notary

@@ -27,8 +27,8 @@ from tests.trust.stores import action
 
 
 def ledger_of(settings: Settings) -> Ledger:
-    notary = Notary(Keyring(settings.keys_directory), "service", "process")
-    return Ledger(Records(open_store(settings.store_location)), notary)
+    notary = Notary(Keyring(settings.keys), "service", "process")
+    return Ledger(Records(open_store(settings.store)), notary)
 
 
 async def test_an_order_of_another_build_comes_to_an_error_that_stays(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ async def test_an_order_taken_back_leaves_nothing(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(spawn, "start", start_failing())
     settings = Settings(home=tmp_path)
     ledger = ledger_of(settings)
-    graph = await Blobs(open_store(settings.store_location)).put(failing(encoded(compile_body()), "hang"))
+    graph = await Blobs(open_store(settings.store)).put(failing(encoded(compile_body()), "hang"))
     wanted = replace(action(1), build_id=build().build_id, graph=graph)
     task = Task("task", 1, wanted.components, False, False, 60.0)
     await ledger.open(task)

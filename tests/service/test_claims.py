@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from service.lease import LEASE_S
-from service.store.claims import Claims
+from service.store.claims import LEASE_S, Claims
 from service.store.location import open_store
 from service.store.records import Records
 from tensorkiln.errors import UnavailableError

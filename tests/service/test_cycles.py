@@ -12,7 +12,7 @@ import pytest
 from fastapi import FastAPI
 
 from service.sandbox import spawn
-from service.server.app import create_app
+from service.server.serve import create_app
 from service.settings import Settings
 from tests.service.bodies import compile_body, encoded, graph
 from tests.service.failing import failing, start_failing

@@ -10,7 +10,7 @@ from itertools import pairwise
 import httpx2
 import pytest
 
-from service.server.app import create_app
+from service.server.serve import create_app
 from service.settings import Settings
 from tensorkiln.errors import CallError, DeviceError, JobCancelledError, TensorkilnError, UntrustedArtifactError
 from tests.identity.guarded import Guarded

@@ -20,9 +20,9 @@ from service.engine.order import Made, OnProgress, Order, Wanted
 from service.fairness.lane import Bounds, FairLane
 from service.fairness.queue_time import begin_queue_time
 from service.identity.caller import LOCAL, acting_as
-from service.lease import BEAT_S, LEASE_S
 from service.process.periodic import periodically
 from service.store.blobs import Blobs
+from service.store.claims import BEAT_S, LEASE_S
 from service.store.location import ObjectStore, open_store
 from service.store.programs import Entry, Programs
 from service.store.records import Records

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.identity.caller import LOCAL
-from service.lease import LEASE_S
+from service.store.claims import LEASE_S
 from service.store.job_records import Event, JobRecord, JobRecords
 from service.store.location import open_store
 from service.store.records import Records

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from jsonschema import Draft202012Validator
 
 from service.http.openapi import answers as shown_answers
-from service.server.app import create_app
+from service.server.serve import create_app
 from service.settings import Settings
 from service.wire.body import MAX_BATCH, MAX_TARGETS
 from tensorkiln import Graph
@@ -88,7 +88,7 @@ def test_its_page_loads_nothing_from_elsewhere(server: Server) -> None:
     for path in loaded:
         assert path.startswith("/")
         assert server.http.get(path).status_code == 200
-    assert server.http.get("/docs/assets/../../service/server/app.py").status_code == 404
+    assert server.http.get("/docs/assets/../../service/server/serve.py").status_code == 404
     assert server.http.get("/docs/assets/%2e%2e/core.py").status_code == 404
 
 

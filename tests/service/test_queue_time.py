@@ -17,7 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from service.engine.flights import Flights
 from service.fairness.queue_time import QueueTime, begin_queue_time, queue_time
-from service.http.guard import PER_PASS, Admission
+from service.http.middlewares import PER_PASS, Admission
 from service.identity.caller import LOCAL, Caller, acting_as
 from service.identity.register import TenantRecord
 from tests.service.bodies import compile_body, encoded, graph

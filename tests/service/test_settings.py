@@ -102,7 +102,7 @@ def test_an_empty_directory_is_one_that_is_not_set(user: Path, monkeypatch: pyte
     for name in ("HOME", "STORE", "KEYS", "PUBLIC_KEYS", "IDENTITY"):
         monkeypatch.setenv(f"KILN_{name}", "")
     assert Settings() == unset
-    assert unset.identity_directory == user / ".cache" / "kiln" / "identity"
+    assert unset.identity == user / ".cache" / "kiln" / "identity"
 
 
 @pytest.mark.parametrize(
@@ -137,10 +137,10 @@ def test_a_tilde_is_the_home_directory(user: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(f"KILN_{name}", f"~/{name.lower()}")
     settings = Settings()
     assert settings.home == resolve_settings().home == user / "home"
-    assert settings.identity_directory == user / "identity"
-    assert settings.keys_directory == user / "keys"
+    assert settings.identity == user / "identity"
+    assert settings.keys == user / "keys"
     assert settings.public_keys == user / "public_keys"
-    open_store(settings.store_location)
+    open_store(settings.store)
     assert (user / "store").is_dir()
 
 
@@ -170,14 +170,14 @@ def test_the_time_outs_rise_up_to_that_of_a_shutdown_whatever_the_deadline_and_t
     # A compile that began as late as it may, crashes late, and is begun again, ends before its answer is given up.
     assert queue_s + ATTEMPTS * (compile_s + OVERDUE_S) < timeouts.answer_s
     settings = Settings(compile_deadline_s=compile_s, queue_age_s=queue_s)
-    assert settings.answer_s <= settings.grace_s < stop_s(settings.shutdown_notice_s, settings.grace_s)
+    assert settings.answer_s <= settings.shutdown_grace_s < stop_s(0, settings.shutdown_grace_s)
 
 
 def test_timeouts_of_proxies_and_clients_fit_the_defaults() -> None:
     settings = Settings()
     timeouts = Timeouts.of(settings.compile_deadline_s, settings.queue_age_s)
     assert timeouts.client_s <= client_settings.TIMEOUT_S
-    assert timeouts.lets_finish(settings.grace_s)
+    assert timeouts.lets_finish(settings.shutdown_grace_s)
     assert SSE_COMMENT_S * 2 < QUIET_S
     assert ATTEMPTS == MAX_CRASHES
 
@@ -186,8 +186,8 @@ def test_the_documents_state_the_time_outs_and_how_long_a_service_takes_to_stop(
     settings, text = Settings(), (ROOT / "docs" / "operations.md").read_text()
     rows = re.findall(r"^\| .* \| .* \| (\d+) s \|$", text, re.MULTILINE)
     assert [float(row) for row in rows] == list(astuple(Timeouts.of(settings.compile_deadline_s, settings.queue_age_s)))
-    assert f"the longest answer, {Settings().grace_s:g} |" in text
-    assert f"`preStop` pause): {stop_s(0, Settings().grace_s):g} s by default" in text
+    assert f"the longest answer, {Settings().shutdown_grace_s:g} |" in text
+    assert f"`preStop` pause): {stop_s(0, Settings().shutdown_grace_s):g} s by default" in text
 
 
 def test_no_answer_is_held_back_longer_than_a_proxy_waits(server: Server) -> None:

@@ -81,9 +81,9 @@ def test_tasks_that_read_or_write_are_not_believed_either(with_engine: Callable[
             # Two targets, whose programs no compile puts into one answer; a renaming is used for an error alone.
             asked = compile_body(wire, [V3, "cpu:x86-64-v2"])
             if kind == "validate":
-                error = await refused(lie, engine.questions.validate(body({"graph": wire})))
+                error = await refused(lie, engine.answers.validate(body({"graph": wire})))
             elif kind == "split":
-                error = await refused(lie, engine.questions.split(body({"requests": [asked]})))
+                error = await refused(lie, engine.answers.split(body({"requests": [asked]})))
             elif lie == "a_renaming_of_nothing":
                 await refused(lie, engine.answers.compile(body(json.loads(failing(encoded(asked), "refuse")))))
                 continue
@@ -91,7 +91,7 @@ def test_tasks_that_read_or_write_are_not_believed_either(with_engine: Callable[
                 error = await refused(lie, engine.answers.compile(body(asked)))
             assert await engine.blobs.holds([error.details["reproducer"]])
             if kind == "prepare":
-                await refused(lie, engine.questions.explain(body(asked)))
+                await refused(lie, engine.answers.explain(body(asked)))
             elif kind == "render":
                 await refused(lie, engine.answers.compile(body(asked)))
         assert (await engine.answers.compile(body(compile_body(target=[V3, "cpu:x86-64-v2"])))).startswith(

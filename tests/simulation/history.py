@@ -11,7 +11,7 @@ from itertools import count
 from random import Random
 from typing import Final
 
-from service.lease import LEASE_S
+from service.store.claims import LEASE_S
 from tensorkiln.errors import UnavailableError
 
 from .compiler import Compiler, Kind, graph

@@ -15,7 +15,7 @@ from prometheus_client import REGISTRY
 from service.clock import Clock
 from service.engine.farm.ledger import generation
 from service.engine.farm.roster import Role, Roster
-from service.lease import LEASE_S
+from service.store.claims import LEASE_S
 from service.store.location import ObjectStore, open_store
 from service.store.records import Records
 from service.trust.keyring import Keyring, write_key

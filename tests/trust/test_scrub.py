@@ -10,14 +10,12 @@ from typing import Any
 
 import pytest
 
-from service.settings import Settings
 from service.store.attempts import REMEMBERED_S
-from service.store.evict import GRACE_S, LEFT_S, READINESS, Bounds, evict
+from service.store.evict import GRACE_S, LEFT_S, READINESS, Bounds, evict, upkeep
 from service.store.job_records import JobRecord, JobRecords
 from service.trust.keyring import Keyring
 from service.trust.notary import Notary
 from service.upkeep.scrub import scrub
-from service.upkeep.upkeep import upkeep
 from tensorkiln.trust import SignedRecord
 from tests.service.test_store import flip
 from tests.trust.conftest import Scrubbed
@@ -136,12 +134,10 @@ async def test_reads_during_an_eviction_find_all_or_nothing(stocked: Stocked) ->
         assert await stocked.is_whole(await stocked.save(number))
 
 
-@pytest.mark.parametrize("max_age_h", ["0", "1000"])
-async def test_upkeep_removes_only_leftovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_age_h: str) -> None:
-    monkeypatch.setenv("KILN_HOME", str(tmp_path))
-    monkeypatch.setenv("KILN_STORE_MAX_AGE_H", max_age_h)
+@pytest.mark.parametrize("max_age_h", [0, 1000])
+async def test_upkeep_removes_only_leftovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_age_h: int) -> None:
     for name in ("EVERY_S", "UNBOUNDED_EVERY_S"):
-        monkeypatch.setattr(f"service.upkeep.upkeep.{name}", 0.02)
+        monkeypatch.setattr(f"service.store.evict.{name}", 0.02)
     stocked = Stocked.at(tmp_path / "store")
     jobs = JobRecords(stocked.records)
     wanted = await stocked.save(1)
@@ -160,7 +156,7 @@ async def test_upkeep_removes_only_leftovers(tmp_path: Path, monkeypatch: pytest
         named[-1].write_bytes(b"half")
     for path in left:
         age(path, OLD_S)
-    async with asyncio.timeout(30), upkeep(Settings()):
+    async with asyncio.timeout(30), upkeep(stocked.store, Bounds.of(0, max_age_h)):
         while any(path.exists() for path in left):
             await asyncio.sleep(0.01)
     assert all(path.exists() for path in staying)
@@ -257,13 +253,11 @@ async def test_a_malformed_record_needs_nothing_and_goes_like_any(stocked: Stock
 
 
 async def test_a_service_evicts_beside_malformed_records(stocked: Stocked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KILN_HOME", str(stocked.root.parent))
-    monkeypatch.setenv("KILN_STORE_MAX_AGE_H", "1")
-    monkeypatch.setattr("service.upkeep.upkeep.EVERY_S", 0.02)
+    monkeypatch.setattr("service.store.evict.EVERY_S", 0.02)
     await write(stocked)
     wanted = await stocked.save(1)
     age(stocked.path(wanted), 2 * HOUR_S)
-    async with asyncio.timeout(30), upkeep(Settings()):
+    async with asyncio.timeout(30), upkeep(stocked.store, Bounds.of(0, 1)):
         while stocked.path(wanted).exists():
             await asyncio.sleep(0.01)
 

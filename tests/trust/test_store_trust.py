@@ -60,7 +60,7 @@ async def test_a_record_that_is_not_as_it_was_signed_is_no_hit(stocked: Stocked,
     # Sealed as every record is: what gives it away is the signature alone.
     await stocked.records.put(path, {"signed": forged})
     found = await stocked.programs.find(wanted, with_dumps=False)
-    # Why it is one is told by what else is stored: see service.engine.explain.
+    # Why it is one is told by what else is stored: see service.engine.compiles.
     assert found == Miss("")
     if name != "another build":
         assert await stocked.programs.entry(wanted.digest) is None

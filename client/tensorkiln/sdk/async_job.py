@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from typing import Final
 
-from ..deadline import Deadline
 from ..errors import JobCancelledError, TensorkilnError, UnavailableError, error_from_problem
+from ..retries import Deadline
 from ..spec import CompiledProgram
 from ..transport import Transport
 from .answers import read

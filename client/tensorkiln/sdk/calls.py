@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from ..deadline import Deadline
 from ..errors import RequestError
 from ..graph import Graph
 from ..request import GraphSource, WrittenGraph, validate_body
+from ..retries import Deadline
 from ..stablehlo import StableHlo
 from ..uncollected import uncollected
 from .asked import NATIVE, Asked, OptionsSource, Targets, TargetSource, options_of

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,10 +17,10 @@ import structlog
 from service import clock
 from service.engine.order import Made, OnProgress, Order, Wanted
 from service.fairness.queue_time import queue_time
-from service.lease import BEAT_S, LEASE_S, Lease
-from service.observe.traces import traceparent
+from service.observe.telemetry import traceparent
 from service.process.periodic import Background, periodically
 from service.store.blobs import Blobs
+from service.store.claims import BEAT_S, LEASE_S, Lease
 from service.store.programs import Entry, Miss, Programs
 from tensorkiln.errors import LostWorkerError, UnavailableError, UntrustedArtifactError, error_from_problem
 
@@ -37,8 +38,9 @@ class Pending:
         self.order = order
         self.task = task
         self.result: asyncio.Future[Result | None] = asyncio.get_running_loop().create_future()
-        self._queue_time, self._is_waiting = queue_time(), False
-        self._set_waiting(True)
+        # Until a worker has it, it waits and does not run.
+        self._waiting = ExitStack()
+        self._waiting.enter_context(queue_time().with_more(waiting=1, running=-1))
         self._on_progress = on_progress
         self.worker = ""
         self.refused = self._reported = 0
@@ -51,7 +53,7 @@ class Pending:
 
     def claimed_by(self, worker: str) -> None:
         if not self.worker:
-            self._set_waiting(False)
+            self._waiting.close()
             self.worker = worker
             self.lease.renew()
             self._begun_at = self.lease.renewed_at
@@ -82,19 +84,12 @@ class Pending:
     def finish(self, result: Result | None) -> None:
         """Set the result, unless the order was cancelled meanwhile."""
         if not self.result.done():
-            self._set_waiting(False)
+            self._waiting.close()
             self.result.set_result(result)
 
     def abandon(self) -> None:
-        self._set_waiting(False)
+        self._waiting.close()
         self.result.cancel()
-
-    def _set_waiting(self, yes: bool) -> None:
-        """Count time as waiting for a worker, or as running."""
-        if yes != self._is_waiting:
-            self._is_waiting = yes
-            change = 1 if yes else -1
-            self._queue_time.change(waiting=change, running=-change)
 
 
 MAX_ATTEMPTS: Final = 5

@@ -16,8 +16,7 @@ from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
 from service import clock
-from service.lease import LEASE_S
-from service.store.claims import Claims
+from service.store.claims import LEASE_S, Claims
 from service.store.evict import ORDERS_FOLDER
 from service.store.records import Records
 from service.trust.notary import Notary
@@ -28,7 +27,6 @@ from tensorkiln.trust.encoding import canonical_json
 Stated: TypeAlias = Literal["claim", "result"]
 
 _FOLDERS: Final[Mapping[Stated, str]] = {"claim": "claims", "result": "done"}
-_MOST: Final = 100_000
 _PROTOCOL: Final = 7
 """The version of what services and workers write for each other. Members with another version ignore it."""
 
@@ -110,7 +108,7 @@ class Ledger:
 
     async def opened(self) -> list[str]:
         """The ids of the open tasks, the oldest first."""
-        return await self._records.names(_path("open"), _MOST)
+        return await self._records.names(_path("open"))
 
     async def find(self, task: str) -> Task | None:
         content = await self._records.get(_path("open", task))
@@ -163,7 +161,7 @@ class Ledger:
 
     async def claimed(self) -> list[str]:
         """The tasks that have a claim, verified or not."""
-        return await self._records.names(_path("claims"), _MOST)
+        return await self._records.names(_path("claims"))
 
     async def release(self, task: str) -> None:
         """Remove the result and the claim of a task, so that a worker can take it again."""
@@ -184,7 +182,7 @@ class Ledger:
 
     async def finished(self) -> list[str]:
         """The tasks that have a result, verified or not."""
-        return await self._records.names(_path("done"), _MOST)
+        return await self._records.names(_path("done"))
 
     async def result(self, task: Task) -> Result | None:
         """The result of a task; None if it has no valid one."""

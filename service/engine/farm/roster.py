@@ -11,7 +11,7 @@ import math
 from typing import Final, Literal, TypeAlias
 
 from service import clock
-from service.lease import Leases
+from service.store.claims import Leases
 from service.store.evict import MEMBERS_FOLDER
 from service.store.inventory import items
 from service.store.location import ObjectStore

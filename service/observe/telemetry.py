@@ -1,13 +1,19 @@
-"""Traces by OpenTelemetry: propagation of the trace context, and the export of spans where its SDK is installed."""
+"""The log, as JSON lines on the standard error, each with its trace, tenant and job; and traces by OpenTelemetry.
+
+The trace context is propagated, and spans are exported where the SDK of OpenTelemetry is installed.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Generator, Mapping
+import sys
+from collections.abc import Generator, Mapping, MutableMapping
 from contextlib import contextmanager
 from random import getrandbits
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import structlog
 from opentelemetry import context, trace
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -31,6 +37,34 @@ TELEMETRY: Final[TelemetryConfig] = {
     "exclude": lambda scope: scope.get("path") in _PROBES,
 }
 """The telemetry of FastAPI: only spans of requests, where there is a tracer."""
+
+
+def configure_log(level: str) -> None:
+    """Log everything from `level` on (debug, info, warning, error)."""
+    processors: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        _add_trace,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso"),
+        structlog.processors.format_exc_info,
+    ]
+    render = structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[*processors, render],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+    )
+    # For uvicorn and asyncio.
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(render, foreign_pre_chain=processors))
+    logging.basicConfig(level=max(logging.WARNING, logging.getLevelNamesMapping()[level.upper()]), handlers=[handler])
+
+
+def _add_trace(logger: Any, method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    found = trace_id()
+    if found is not None:
+        line["trace"] = found
+    return line
 
 
 def trace_id() -> str | None:
@@ -64,16 +98,13 @@ def traced(headers: Mapping[str, str]) -> Generator[str]:
         yield found
         return
     # Only this header: OpenTelemetry would log malformed parts of a `tracestate` verbatim.
-    token = context.attach(_W3C.extract({_HEADER: headers.get(_HEADER, "")}))
-    try:
+    with continuing(headers.get(_HEADER, "")):
         if trace_id() is None:
             trace_bits, span_bits = _RANDOM_BITS
             fresh = SpanContext(getrandbits(trace_bits) or 1, getrandbits(span_bits) or 1, False, TraceFlags(0))
+            # The end of the outer block detaches this one too.
             context.attach(trace.set_span_in_context(NonRecordingSpan(fresh)))
         yield trace_id() or ""
-    finally:
-        # Restores the context from before the first of the two attaches.
-        context.detach(token)
 
 
 @contextmanager
