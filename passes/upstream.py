@@ -34,7 +34,7 @@ NAME = "none"
 SCALAR = 2.0
 """Cycles of a scalar operation, or of moving a 32-bit element."""
 
-BUFFERIZATION = ("inline", "one-shot-bufferize")
+BUFFERIZATION = ("inline{default-pipeline=}", "one-shot-bufferize")
 
 
 def strategies(item: Callable[[str, M], KernelItem], names: Callable[[F], Mapping[str, ir.Value]]) -> Strategies[M, F]:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from itertools import product
 
+import numpy as np
 import pytest
 
+from tensorkiln.build import Builder, scatter
 from tensorkiln.dtypes import DType
 from tensorkiln.reference import evaluate
 from tests.compiled import program, unscheduled
@@ -67,3 +69,17 @@ def test_the_linalg_of_a_network_is_what_the_reference_computes(name: str, dtype
 @pytest.mark.parametrize("name", ON_A_GPU)
 def test_the_linalg_of_a_network_is_lowered_for_a_gpu(name: str, symbolic: bool) -> None:
     for_each_of(EXAMPLES, chain_for(name, DType.FLOAT32, symbolic), in_the_emulator)
+
+
+@pytest.mark.parametrize("reduction", ["none", "add"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_scatter_begins_with_a_copy_in_its_result(axis: int, reduction: str) -> None:
+    b = Builder("scatter")
+    rows = b.symbol("rows", 1, 8)
+    indices, updates, into = b.input("int32", (2, 3)), b.input("float32", (2, 3)), b.input("float32", (rows, 3))
+    b.output(scatter(indices, updates, axis, into=into, reduction=reduction))
+    arrays = np.array([[2, 0, 9], [2, -1, 1]], np.int32), np.arange(6, dtype=np.float32).reshape(2, 3)
+    for size in (2, 5):
+        given = (*arrays, np.full((size, 3), 7, np.float32))
+        (found,) = program(unscheduled(b.graph()))(*given, rows=size)
+        np.testing.assert_array_equal(found, evaluate(b.graph(), *given, rows=size)[0])

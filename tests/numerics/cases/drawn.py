@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from zlib import crc32
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, seed, settings, strategies
 from hypothesis.strategies import SearchStrategy
 
 from .sketch import Case
@@ -29,8 +30,8 @@ def parametrize(
 def for_each_of(count: int, cases: SearchStrategy[Case], check: Callable[[Case], None]) -> None:
     """`check` so many of the cases that hypothesis draws.
 
-    The first that it draws is always the simplest, of one element, which says little: that one is left out unless there
-    is no other. Where every run draws the same, a strategy that is given again is not drawn from again.
+    The first that it draws would be the simplest, of one element, which says little: that one is left out. Where every
+    run draws the same, a strategy that is given again is not drawn from again.
     """
     if not settings().derandomize:
         _draw(count, cases, check)
@@ -55,19 +56,12 @@ def _drawn(count: int, cases: SearchStrategy[Case]) -> tuple[Case, ...]:
 
 
 def _draw(count: int, cases: SearchStrategy[Case], check: Callable[[Case], None]) -> None:
-    simplest: list[Case] = []
-    others = 0
-
+    # Hypothesis begins with the simplest of all: that is no case, and takes no time.
     @settings(max_examples=count + 1)
-    @given(cases)
-    def checks(case: Case) -> None:
-        nonlocal others
-        if simplest:
-            others += 1
+    @given(strategies.none() | cases)
+    def checks(case: Case | None) -> None:
+        if case is not None:
             check(case)
-        else:
-            simplest.append(case)
 
-    checks()
-    if not others:
-        check(simplest[0])
+    # Its own number, for which it would read and digest these lines, is the same for all strategies: so would ranks be.
+    (seed(crc32(repr(cases).encode()))(checks) if settings().derandomize else checks)()

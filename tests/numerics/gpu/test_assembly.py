@@ -54,7 +54,9 @@ def test_a_kernel_is_assembled_without_spills(kind: str, dtype: DType, arch: str
             declared = shared_arrays(compilation.artifacts[str(kernel.artifact)].decode())[kernel.entry]
             assert kernel.resources is not None
             reserved = kernel.resources.shared_memory_bytes
-            assert sum(declared.values()) == kernel.static_shared_bytes == reserved, (kernel.entry, declared)
+            assert sum(declared.values()) == reserved, (kernel.entry, declared)
+            # LLVM drops an array of which nothing is read: a product over one element passes nothing on.
+            assert reserved in (0, kernel.static_shared_bytes), kernel.entry
             assert kernel.resources.spill_bytes == 0
             assert 0 < (kernel.resources.registers or 0) <= 255
 
