@@ -34,9 +34,8 @@ class BackEnd:
 
     `listing` returns the artifacts as assembler text, given the whole LLVM IR. It takes a number for each line of the
     LLVM IR, and returns the number for each line of the text. `launch` gives the launch parameters of a schedule,
-    `machine` is the machine model. `prepares_loops` if the target's runtimes run once what the body of a loop prepares.
-    `assemble` turns an artifact into device code; None if that was not requested, or is
-    not needed.
+    `machine` is the machine model. `prepares_loops` says whether the target's runtimes run once what the body of a loop
+    prepares. `assemble` turns an artifact into device code; None if that was not requested, or is not needed.
     """
 
     pipeline: tuple[Stage, ...]

@@ -123,7 +123,10 @@ def _abi(parts: ProgramParts, inner: Sequence[CompiledProgram]) -> int:
 
 
 def _inside(program: CompiledProgram) -> CompiledProgram:
-    """The program as it is inside of another one: without constraints, and with parameters only for `prepare`."""
+    """The program as it is inside of another one: without constraints, and without parameters if nothing is prepared.
+
+    Runtimes of older versions refuse parameters inside.
+    """
     inputs = program.inputs
     if not program.prepare:
         inputs = tuple(binding.model_copy(update={"is_parameter": False}) for binding in inputs)
@@ -331,14 +334,14 @@ class _Compiler:
         condition, body = loop.fields["condition"], loop.fields["body"]
         fixed: Vars = body.input_vars[carried:] if self.back_end.prepares_loops else ()
         regions: tuple[tuple[Region, int, Vars], ...] = ((condition, 0, ()), (body, carried, fixed))
-        for region, carried, parameters in regions:
-            key = _key(region, carried)
+        for region, count, parameters in regions:
+            key = _key(region, count)
             if key in self.inside:
                 continue
             if not self.inside:
                 self.on_stage(INNER)
             graph = Graph.of_region(region, self.request.graph.symbols, parameters)
-            request = replace(self.request, graph=graph, carried=carried)
+            request = replace(self.request, graph=graph, carried=count)
             compiler = _Compiler(request, self.back_end, lambda _: None, self.pool, self.emissions)
             with _pointing(loop.pointer):
                 self.inside[key] = _Inside(compiler, compiler.lower(), loop.pointer)

@@ -75,9 +75,7 @@ class ProgramParts:
 
     def add_code(self, code_of: Mapping[str, str]) -> None:
         """Name the artifact of each kernel: `code_of` maps the name of its function to the artifact's SHA-256."""
-        self.kernels = [
-            kernel.model_copy(update={"artifact": code_of[kernel.entry or kernel.name]}) for kernel in self.kernels
-        ]
+        self.kernels = [kernel.model_copy(update={"artifact": code_of[str(kernel.entry)]}) for kernel in self.kernels]
 
     def add_assembly(self, assembly: Assembly, digest: str) -> None:
         """Add the assembled code of the kernels in it, and the resources of each."""

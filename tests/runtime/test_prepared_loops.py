@@ -155,8 +155,25 @@ def test_a_changed_value_is_no_parameter_of_a_body() -> None:
         loop = next(item["operation"] for item in record["schedule"]["items"] if item["operation"]["op"] == "loop")
         inputs = record["inner"][loop["body" if number else "condition"]]["inputs"]
         inputs[1 if number else 2]["is_parameter"] = True
-        with pytest.raises(ValueError, match="has a parameter that it changes, or its condition has one"):
+        with pytest.raises(ValueError, match="has a parameter that it changes, or its condition prepares values"):
             CompiledProgram.model_validate(record)
+
+
+def test_the_condition_of_a_loop_prepares_nothing() -> None:
+    b = Builder("constant")
+    x, turns = b.input("float32", (WIDTH,)), b.input("int32")
+
+    def goes_on(i: Tensor, _x: Tensor, turns: Tensor) -> Tensor:
+        table = i.builder.constant(arrays()[2])
+        return (i < turns) & ((build.exp(table) @ build.tanh(table)).sum() < 1e6)
+
+    b.output(*while_loop(goes_on, lambda i, x, _: [i + 1, x + 1.0], [b.constant(0), x], [turns]))
+    record = compiled(b.graph()).program.model_dump(mode="json")
+    (loop,) = (item["operation"] for item in record["schedule"]["items"] if item["operation"]["op"] == "loop")
+    record["inner"][loop["condition"]]["prepare"] = [0]
+    record["abi"] = 4
+    with pytest.raises(ValueError, match="its condition prepares values"):
+        CompiledProgram.model_validate(record)
 
 
 def test_prepared_loops_need_their_abi() -> None:

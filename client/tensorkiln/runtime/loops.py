@@ -223,7 +223,7 @@ def inner_loops(items: Sequence[Any]) -> list[Loop]:
 def block_bytes(
     own: int, loops: Sequence[Loop], blocks: Mapping[int, int], carried: Callable[[Loop], Sequence[int]]
 ) -> int:
-    """Bytes of a block: `own` bytes, then room for the largest of its loops."""
+    """Bytes of a block: `own` bytes, then room for the largest of its loops, none of which prepares values."""
     rooms = [room_of(blocks[loop.condition], blocks[loop.body], carried(loop)).size for loop in loops]
     return round_up(own, ROOM_ALIGNMENT) + max(rooms) if rooms else own
 

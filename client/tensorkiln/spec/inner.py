@@ -53,7 +53,8 @@ def check_inner(program: AnyProgram) -> None:
     """ValueError when a loop refers to a missing inner program, or to one with other inputs or outputs than the loop.
 
     Inner programs have the target of the outer program and a subset of its symbols. They have no name, digest, stages,
-    constraints or tuning. Only the body of a loop has parameters and `prepare`: inputs that the loop does not change.
+    constraints or tuning. The body of a loop may have `prepare`, and its parameters are inputs that the loop does not
+    change; the condition has neither.
     """
     loops = [item.operation for item in program.schedule.items if isinstance(item.operation, Loop)]
     if bool(loops) != bool(program.inner) or (program.inner and program.abi < ABI_OF_LOOPS):
@@ -68,14 +69,15 @@ def check_inner(program: AnyProgram) -> None:
         for number in (loop.condition, loop.body):
             if number >= len(program.inner):
                 raise ValueError(f"loop {loop.loop_id} runs program {number} of {len(program.inner)}")
-        body, fixed = program.inner[loop.body], len(loop.output_vars)
-        if any(binding.is_parameter for binding in (*program.inner[loop.condition].inputs, *body.inputs[:fixed])):
-            raise ValueError(f"loop {loop.loop_id} has a parameter that it changes, or its condition has one")
-        if program.inner[loop.condition].in_place:
+        condition, body = program.inner[loop.condition], program.inner[loop.body]
+        changed = body.inputs[: len(loop.output_vars)]
+        if condition.prepare or any(binding.is_parameter for binding in (*condition.inputs, *changed)):
+            raise ValueError(f"loop {loop.loop_id} has a parameter that it changes, or its condition prepares values")
+        if condition.in_place:
             raise ValueError(f"the condition of loop {loop.loop_id} replaces its inputs in place")
         if program.abi < ABI_IN_PLACE and (_reuses(loop, program.buffers) or body.in_place):
             raise ValueError(f"loop {loop.loop_id} of a program of the ABI {program.abi} updates values in place")
-        _check_loop(loop, program.buffers, program.inner[loop.condition], body)
+        _check_loop(loop, program.buffers, condition, body)
 
 
 def _reuses(loop: Loop, buffers: Sequence[Buffer]) -> bool:

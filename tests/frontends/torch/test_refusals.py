@@ -62,7 +62,11 @@ def test_dropout_between_recurrent_layers_is_refused() -> None:
     def change(record: Record) -> None:
         given = {each["name"]: each["arg"] for each in nodes(record)[-1]["inputs"]}
         given["dropout"]["as_float"], given["train"]["as_bool"] = 0.5, True
+        given["num_layers"]["as_int"] = layers
 
+    layers = 1
+    assert load(changed("rnn_many", change, family="recurrent")).outputs
+    layers = 2
     with pytest.raises(UnsupportedGraphError, match="dropout between recurrent layers"):
         load(changed("rnn_many", change, family="recurrent"))
 

@@ -29,8 +29,8 @@ def recurrence(
     """The outputs of all steps, (steps, batch, hidden), and the states after the last one.
 
     `entered` is (steps, batch, gates), each state (batch, …). `lengths`, int64 of the shape (batch, 1), are those of
-    shorter sequences: after its end a sequence keeps its state, and its output is 0. `step` makes a step that reads
-    these `weights`: a loop has its own.
+    shorter sequences: after its end a sequence keeps its state, and its output is 0. `step` makes a step of
+    the `weights` as it sees them: in the body of a loop, they are inputs of that body.
     """
     length = entered.shape[0]
     if isinstance(length, int) and length <= UNROLLED:

@@ -39,7 +39,10 @@ class _Weights:
         return [self.over, *bias, *([] if self.projection is None else [self.projection])]
 
     def recurrent(self, read: Sequence[Tensor]) -> tuple[Callable[[Tensor], Tensor], Tensor | None]:
-        """What the output of the step before adds to the gates, and the projection, both of the weights `read`."""
+        """What the output of the step before adds to the gates, and the projection.
+
+        `read` are the weights of `self.read` as the step sees them: in a loop, they are inputs of its body.
+        """
         over, *others = read
         bias = None if self.biases is None else others.pop(0)
         return lambda state: _affine(state, over, bias), others[0] if others else None
@@ -97,8 +100,11 @@ def _rnn_cell(activation: Callable[[Tensor], Tensor]) -> _Cell:
 
 
 def _direction(
-    x: Tensor, states: Sequence[Tensor], weights: _Weights, cell: _Cell, is_reversed: bool
+    call: Call, x: Tensor, states: Sequence[Tensor], weights: _Weights, cell: _Cell, is_reversed: bool
 ) -> tuple[Tensor, list[Tensor]]:
+    """The outputs of one direction of a layer, and its last states."""
+    if x.shape[0] == 0:
+        call.fail("a sequence of 0 steps has no last state")
     entered = weights.enter(x)
     return recurrence(entered, states, weights.read, lambda read: cell(weights, read), is_reversed=is_reversed)
 
@@ -107,21 +113,19 @@ def _stacked(cell: _Cell, states: int) -> Operator:
     """The operator of all layers of a module: the outputs of the last layer, then the last states of all of them."""
 
     def layers(call: Call) -> list[Tensor]:
-        if call.flag("train") and call.number("dropout") > 0:
+        if call.flag("train") and call.number("dropout") > 0 and call.integer("num_layers") > 1:
             # torch's decomposition leaves it out.
             call.fail("dropout between recurrent layers in training is not supported: call eval() before the export")
         directions = 2 if call.flag("bidirectional") else 1
         weights = _weights(call, call.integer("num_layers") * directions)
         x = build.moveaxis(call.tensor("input"), 0, 1) if call.flag("batch_first") else call.tensor("input")
-        if x.shape[0] == 0:
-            call.fail("a sequence of 0 steps has no last state")
         given = call.tensors("hx") if states > 1 else [call.tensor("hx")]
         last: list[list[Tensor]] = [[] for _ in range(states)]
         for layer in range(0, len(weights), directions):
             outputs: list[Tensor] = []
             for place in range(layer, layer + directions):
                 own = [each[place] for each in given]
-                output, after = _direction(x, own, weights[place], cell, place > layer)
+                output, after = _direction(call, x, own, weights[place], cell, place > layer)
                 outputs.append(output)
                 for kept, state in zip(last, after, strict=True):
                     kept.append(state)
@@ -152,12 +156,10 @@ def _layer(call: Call) -> list[Tensor]:
     if call.integer("mode") != LSTM_MODE or call.integers("batch_sizes", []) or call.flag("batch_first"):
         call.fail("only an LSTM over whole sequences, with the steps on the first axis, is supported")
     x = call.tensor("input")
-    if x.shape[0] == 0:
-        call.fail("a sequence of 0 steps has no last state")
     biases = (call.tensor("weight2"), call.tensor("weight3")) if call.flag("has_biases") else None
     weights = _Weights(call.tensor("weight0"), call.tensor("weight1"), biases)
     states = [call.tensor(name).reshape([x.shape[1], call.integer("hidden_size")]) for name in ("hx_", "cx_")]
-    output, last = _direction(x, states, weights, _lstm_cell, call.flag("reverse"))
+    output, last = _direction(call, x, states, weights, _lstm_cell, call.flag("reverse"))
     shaped = [
         each.reshape(call.result_shape(place)) if call.is_read(place) else each
         for place, each in enumerate(last, start=1)
