@@ -12,6 +12,7 @@ from tensorkiln.runtime.call_sizes import MOST_TEMPORARIES, Argument, ArraySizes
 from tensorkiln.runtime.host_launch import HostLaunch, host_launches
 from tensorkiln.runtime.layout import lay_out
 from tensorkiln.runtime.loaded import LoadedProgram
+from tensorkiln.runtime.loops import InnerPlans
 from tensorkiln.runtime.memory import ALIGNMENT, address_of
 from tensorkiln.runtime.plan import Plan, make_plan
 
@@ -29,7 +30,7 @@ def planned(loaded: LoadedProgram, threads: int, symbols: Mapping[str, int]) -> 
     return make_plan(lay_out(outline, values), specs, constants, host_launches(loaded.kernels, threads), _no_loops)
 
 
-def _no_loops(number: int) -> Plan[HostLaunch]:
+def _no_loops(number: int) -> InnerPlans[Plan[HostLaunch]]:
     raise AssertionError(f"program {number} is inside of none")
 
 
