@@ -34,6 +34,8 @@ NAME = "none"
 SCALAR = 2.0
 """Cycles of a scalar operation, or of moving a 32-bit element."""
 
+# Canonicalization, which inlining runs otherwise, folds the copy that a scatter into initial values begins with. Then
+# bufferization allocates the copy: it may not write to an input.
 BUFFERIZATION = ("inline{default-pipeline=}", "one-shot-bufferize")
 
 

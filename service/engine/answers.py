@@ -18,13 +18,7 @@ from service.store.repeats import Repeat, Repeats
 from service.trust.notary import Notary, with_signatures
 from service.wire.answers import SAME_ACTION, SAME_REQUEST, Explanation
 from service.wire.body import Body
-from tensorkiln.errors import (
-    CrashedError,
-    InfrastructureError,
-    RateLimitedError,
-    TensorkilnError,
-    error_from_problem,
-)
+from tensorkiln.errors import CrashedError, InfrastructureError, RateLimitedError, TensorkilnError, error_from_problem
 from tensorkiln.spec import CacheInfo
 from tensorkiln.trust import SignedRecord
 

@@ -63,5 +63,5 @@ def _draw(count: int, cases: SearchStrategy[Case], check: Callable[[Case], None]
         if case is not None:
             check(case)
 
-    # Its own number, for which it would read and digest these lines, is the same for all strategies: so would ranks be.
+    # By default the seed is a digest of this function, the same for all strategies: they would draw the same shapes.
     (seed(crc32(repr(cases).encode()))(checks) if settings().derandomize else checks)()

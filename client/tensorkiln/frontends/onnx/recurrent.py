@@ -76,7 +76,7 @@ def _product(x: Tensor, weights: Tensor, scale: Tensor | None) -> Tensor:
 def _apart(x: Tensor, size: int) -> list[Tensor]:
     count = x.shape[-1]
     assert isinstance(count, int), "weights are of known shapes"
-    return [x[..., place : place + size] for place in range(0, count, size)]
+    return list(build.split(x, [size] * (count // size), -1))
 
 
 def _elu(alpha: float) -> Activation:

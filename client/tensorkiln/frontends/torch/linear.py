@@ -43,10 +43,14 @@ def _summed_batches(call: Call) -> Tensor:
     return _with_input(call, found)
 
 
-def _linear(call: Call) -> Tensor:
-    found = build.matmul(call.tensor("input"), call.tensor("weight").transpose())
-    bias = call.optional("bias")
+def affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The product of `x` and the rows of a weight, and a bias if there is one."""
+    found = build.matmul(x, weight.transpose())
     return found if bias is None else found + bias
+
+
+def _linear(call: Call) -> Tensor:
+    return affine(call.tensor("input"), call.tensor("weight"), call.optional("bias"))
 
 
 def _dot(call: Call) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -10,6 +10,7 @@ from ... import build
 from ...build import Tensor
 from ..composed.recurrence import Step, recurrence
 from .call import Call, Operator
+from .linear import affine
 
 LSTM_MODE: Final = 2
 """torch's number of the LSTM mode, the only mode of `mkldnn_rnn_layer`."""
@@ -30,7 +31,7 @@ class _Weights:
 
     def enter(self, x: Tensor) -> Tensor:
         """What the inputs of all steps add to their gates."""
-        return _affine(x, self.into, None if self.biases is None else self.biases[0])
+        return affine(x, self.into, None if self.biases is None else self.biases[0])
 
     @property
     def read(self) -> list[Tensor]:
@@ -45,22 +46,17 @@ class _Weights:
         """
         over, *others = read
         bias = None if self.biases is None else others.pop(0)
-        return lambda state: _affine(state, over, bias), others[0] if others else None
+        return lambda state: affine(state, over, bias), others[0] if others else None
 
 
 _Cell: TypeAlias = "Callable[[_Weights, Sequence[Tensor]], Step]"
 """Makes the step of a cell that reads these weights."""
 
 
-def _affine(x: Tensor, weights: Tensor, bias: Tensor | None) -> Tensor:
-    product = build.matmul(x, weights.transpose())
-    return product if bias is None else product + bias
-
-
-def _apart(gates: Tensor, count: int) -> Iterator[Tensor]:
-    width = gates.shape[-1]
+def _apart(gates: Tensor, count: int) -> tuple[Tensor, ...]:
+    width = gates.shape[1]
     assert isinstance(width, int), "weights are of known shapes"
-    return (gates[:, width // count * place : width // count * (place + 1)] for place in range(count))
+    return build.split(gates, [width // count] * count, 1)
 
 
 def _lstm_cell(weights: _Weights, read: Sequence[Tensor]) -> Step:
@@ -72,7 +68,7 @@ def _lstm_cell(weights: _Weights, read: Sequence[Tensor]) -> Step:
         enter, forget, new, leave = _apart(entered + recurrent(state), 4)
         cells = build.sigmoid(forget) * cells + build.sigmoid(enter) * build.tanh(new)
         state = build.sigmoid(leave) * build.tanh(cells)
-        return [state if projection is None else _affine(state, projection, None), cells]
+        return [state if projection is None else affine(state, projection, None), cells]
 
     return step
 

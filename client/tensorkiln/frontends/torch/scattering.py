@@ -71,11 +71,16 @@ def _updates(call: Call) -> Tensor:
 
 def _put(call: Call, updates: Tensor, how: str, into: Tensor | None = None) -> Tensor:
     """Scatter into `into`, or into the call's tensor."""
-    x, index = call.tensor() if into is None else into, call.tensor("index").cast(DType.INT64)
-    if not x.shape:
+    return _placed(call, call.tensor("index"), updates, how, call.tensor() if into is None else into)
+
+
+def _placed(call: Call, index: Tensor, updates: Tensor, how: str, into: Tensor) -> Tensor:
+    """Scatter to positions along the axis, one for each update; a scalar is one element."""
+    index, updates = index.cast(DType.INT64), updates.cast(into.dtype)
+    if not into.shape:
         one = [1]
-        return put(x.reshape(one), index.reshape(one), updates.cast(x.dtype).reshape(one), 0, how).reshape([])
-    return put(x, index, updates.cast(x.dtype), call.axis(x), how)
+        return put(into.reshape(one), index.reshape(one), updates.reshape(one), 0, how).reshape([])
+    return put(into, index, updates, call.axis(into), how)
 
 
 def _index_add(call: Call) -> Tensor:
@@ -84,14 +89,11 @@ def _index_add(call: Call) -> Tensor:
 
 
 def _put_slices(call: Call, updates: Tensor, how: str, into: Tensor) -> Tensor:
-    """Scatter slices along the axis to the positions in `index`; a scalar is one element."""
-    index, updates = call.tensor("index").cast(DType.INT64), updates.cast(into.dtype)
-    if not into.shape:
-        one = [1]
-        return put(into.reshape(one), index.reshape(one), updates.reshape(one), 0, how).reshape([])
-    axis = call.axis(into)
-    column = index.reshape([-1, *(1,) * (into.rank - 1 - axis)]).expand(updates.shape)
-    return put(into, column, updates, axis, how)
+    """Scatter slices along the axis to the positions in `index`."""
+    index = call.tensor("index")
+    if into.shape:
+        index = index.reshape([-1, *(1,) * (into.rank - 1 - call.axis(into))]).expand(updates.shape)
+    return _placed(call, index, updates, how, into)
 
 
 def _put_flat(call: Call) -> Tensor:
