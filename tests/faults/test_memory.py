@@ -142,6 +142,8 @@ def test_refused_bodies_of_57_mib_leave_nothing(case: str, server: Server, size:
         before = resident_mib(server.pid)
         forget_peak(server.pid)
         statuses = Counter(senders.map(send, range(size(8, 200))))
+        # On a slow machine each of a few may meet the others' bodies: one more comes alone.
+        statuses[send(0)] += 1
         grown = peak_mib(server.pid) - before
         left, seconds = left_mib(server.pid)
         print(f"{case}: {grown:.0f} MiB more, {left:.0f} MiB after {seconds:.1f} s, {dict(statuses)}")
