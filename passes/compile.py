@@ -202,13 +202,15 @@ class _Compiler:
         back_end: BackEnd,
         on_stage: Callable[[str], None],
         pool: Executor | None,
-        emissions: _Emissions | None = None,
+        around: _Compiler | None = None,
     ) -> None:
+        """`around` compiles the graph with the loop that this graph is inside of."""
         self.request = request
         self.back_end = back_end
         self.on_stage = on_stage
         self.pool = pool
-        self.emissions = _Emissions(back_end.emit, pool) if emissions is None else emissions
+        self.emissions = _Emissions(back_end.emit, pool) if around is None else around.emissions
+        self.context = new_context() if around is None else around.context
         self.records: list[StageRecord] = []
         self.dumps: dict[str, str] = {}
         self.inside: dict[str, _Inside] = {}
@@ -227,9 +229,8 @@ class _Compiler:
 
     def _lower(self) -> _Lowered:
         request = self.request
-        context = new_context()
         with self._timed("from-graph"):
-            module = from_graph(request.graph, context, request.carried)
+            module = from_graph(request.graph, self.context, request.carried)
             boundary.require("from-graph", module, boundary.KILN)
             verify(module, "from-graph")
         self._dump("from-graph", module)
@@ -342,7 +343,7 @@ class _Compiler:
                 self.on_stage(INNER)
             graph = Graph.of_region(region, self.request.graph.symbols, parameters)
             request = replace(self.request, graph=graph, carried=count)
-            compiler = _Compiler(request, self.back_end, lambda _: None, self.pool, self.emissions)
+            compiler = _Compiler(request, self.back_end, lambda _: None, self.pool, self)
             with _pointing(loop.pointer):
                 self.inside[key] = _Inside(compiler, compiler.lower(), loop.pointer)
 

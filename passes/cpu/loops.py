@@ -15,10 +15,11 @@ from passes.emit.sweep_emission import emit_result, emit_sweep, registers_of
 from passes.loops.body import KernelBody, Stage
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import Index
+from passes.loops.substitution import over
 from passes.scalar.registers import stored_type
 from passes.schedule.choice import Choice, Scratch
 from passes.schedule.cost import Cost, Evaluate
-from passes.schedule.nests import axes_of, nests_of, recorded_nests
+from passes.schedule.nests import Nest, axes_of, nests_of, recorded_nests
 from passes.schedule.record import at_once, kernel_item, on_processors, placed
 from passes.schedule.rows_at_once import rows_at_once
 from passes.schedule.sum_blocks import TOTAL, sums_of, totals_of
@@ -46,7 +47,7 @@ from .cost import nest_cycles
 from .frame import Frame
 from .machine import Machine
 from .row_ahead import emit_beside, streams_beside
-from .rows import for_each_row, for_rows_at_once
+from .rows import LINE, for_each_row, for_rows_at_once, span_of
 
 NAME = "loops"
 
@@ -113,9 +114,10 @@ def _recorded(loop: Loop, block: set[str], sizes: Mapping[str, tuple[Dim, ...]])
     return size
 
 
-def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
+def realise(shared: KernelBody, item: KernelItem, frame: Frame) -> None:
     """Emit the work-groups of the frame; its buffers are the body's operands, except those that live in registers."""
-    body = with_rows(body, _rows_of(body, item))
+    rows = _rows_of(shared, item)
+    body = with_rows(shared, rows)
     nests = recorded_nests(body, item)
     in_registers = [number for number in locals_of(body) if row_size(body, number) == 1]
     given = iter(frame.buffers)
@@ -158,6 +160,9 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
                 for nest in nests[number]:
                     emit(nest.stage, nest.loops, here, nest.strip)
 
+    if _is_one_loop(body, nests, rows):
+        _emit_as_one_loop(emit, shared, body, rows[0], frame, item.context.upcasted)
+        return
     if together == 1:
         for_each_row(
             frame,
@@ -182,6 +187,27 @@ def realise(body: KernelBody, item: KernelItem, frame: Frame) -> None:
         emit_stages(here, 1)
 
     for_rows_at_once(frame, body.space, body.rows, item.context.upcasted, together, reduce, finish)
+
+
+def _is_one_loop(body: KernelBody, nests: Sequence[Sequence[Nest]], rows: Rows) -> bool:
+    """Whether the kernel is one map along one loop that is cut into pieces: the pieces of a frame follow each other."""
+    if len(body.stages) != 1 or len(rows) != 1 or rows[0] <= 0 or locals_of(body):
+        return False
+    (own,) = nests[0] if len(nests[0]) == 1 else (None,)
+    return own is not None and own.stage is body.stages[0] and own.strip is None and own.stage.combine is None
+
+
+def _emit_as_one_loop(
+    emit: StageEmitter, shared: KernelBody, body: KernelBody, size: int, frame: Frame, per_group: int
+) -> None:
+    """Emit all pieces of a frame, of `size` points each, as one loop: LLVM takes half as long for it as for a nest."""
+    (whole,), space = shared.rows, body.space
+    with span_of(frame, space, extent_of(body.rows), per_group) as (span, index):
+        first = expr.mul(span.begin, size)
+        points = expr.sub(expr.minimum(expr.mul(span.end, size), whole.extent), first)
+        place = expr.add(first, space.add(LINE, points))
+        line = Loop(LINE, points)
+        emit(over(shared, shared.stages[0], (line,), {whole.name: place}), (line,), index)
 
 
 def _beside(body: KernelBody, sweeps: Sequence[Sweep]) -> dict[int, Stage]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dialect.mlir import func, ir
+from passes.codegen.vectorised import SCALAR
 from passes.origins import shared
 
 INTERNAL = "#llvm.linkage<internal>"
@@ -35,13 +36,20 @@ def shared_function(
     name: str,
     arguments: Sequence[ir.Type],
     define: Callable[[Sequence[ir.Value]], None],
+    *,
+    stays_scalar: bool = False,
 ) -> str:
-    """Define the function `name` in `module` if needed, and return its name; memref arguments do not alias."""
+    """Define the function `name` in `module` if needed, and return its name; memref arguments do not alias.
+
+    LLVM does not vectorise the loops of a function that `stays_scalar`.
+    """
     if _has_function(module, name):
         return name
     with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), shared():
         function = internal_function(name, arguments, "private")
     function.attributes["llvm.no_inline"] = ir.UnitAttr.get()
+    if stays_scalar:
+        function.attributes["llvm.passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get(SCALAR)])
     block = function.add_entry_block()
     with ir.InsertionPoint(block), shared():
         define(list(block.arguments))

@@ -13,14 +13,14 @@ from .frame import Frame
 from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
-    scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True, version=6),
+    scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True, version=7),
     chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=13),
     contraction.NAME: Strategy(
-        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=14
+        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=15
     ),
     winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise, version=2),
-    transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise, version=4),
-    loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=14),
+    transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise, version=5),
+    loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=15),
 }
 UNSCHEDULED: Strategies[Machine, Frame] = upstream.strategies(
     lambda name, _: kernel_item(name, (), on_processors(1)),
