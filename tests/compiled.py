@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any, Final
 from unittest import mock
 
+from dialect.kiln import new_context
 from dialect.mlir import ir
 from passes import compile as compile_module
 from passes import stage_text
@@ -23,6 +25,9 @@ from tensorkiln.program import Program
 from tensorkiln.target import Target, missing_features
 from tests.bounds import Realised, accesses
 
+MOST_COMPILES: Final = 64
+"""Compiles in a context. Creating one takes a tenth of a small compile; it keeps all types and constants of its graphs.
+"""
 EVERY: Final = ("every",)
 """Instead of stages: all of them."""
 
@@ -62,9 +67,9 @@ def with_texts(request: CompileRequest, *stages: str) -> Compilation:
     With EVERY there are those of all stages, with their origins and with assembly, and a compile takes twice as long.
     """
     if not stages:
-        return compile_request(request)
+        return _compile(request)
     if stages == EVERY:
-        return compile_request(replace(request, options=request.options.model_copy(update={"dump_stages": True})))
+        return _compile(replace(request, options=request.options.model_copy(update={"dump_stages": True})))
     texts: dict[str, list[str]] = {name: [] for name in stages}
     unpatched = compile_module.back_end_of
 
@@ -87,7 +92,7 @@ def with_texts(request: CompileRequest, *stages: str) -> Compilation:
         return text
 
     with mock.patch.multiple(compile_module, back_end_of=keeping, to_llvm_ir=translated):
-        made = compile_request(request)
+        made = _compile(request)
     programs = _programs(made)
     assert all(len(found) == len(programs) for found in texts.values()), "every program has each of these stages"
     dumps = {id(each): {name: found[at] for name, found in texts.items()} for at, each in enumerate(programs)}
@@ -96,6 +101,28 @@ def with_texts(request: CompileRequest, *stages: str) -> Compilation:
         return replace(each, dumps=dumps[id(each)], inner=tuple(map(told, each.inner)))
 
     return told(made)
+
+
+class _Contexts(threading.local):
+    """The context of each thread, and the compiles that are left for it."""
+
+    context: ir.Context | None = None
+    left: int = 0
+
+
+_CONTEXTS: Final = _Contexts()
+
+
+def _compile(request: CompileRequest) -> Compilation:
+    with mock.patch.object(compile_module, "new_context", _context):
+        return compile_request(request)
+
+
+def _context() -> ir.Context:
+    if _CONTEXTS.context is None or _CONTEXTS.left == 0:
+        _CONTEXTS.context, _CONTEXTS.left = new_context(), MOST_COMPILES
+    _CONTEXTS.left -= 1
+    return _CONTEXTS.context
 
 
 def _programs(made: Compilation) -> Sequence[Compilation]:
