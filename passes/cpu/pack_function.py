@@ -26,7 +26,7 @@ from .packing import Source
 from .shared_functions import shared_function
 
 SKIPS = 2
-"""Distance of bytes of a run that one load takes with those between them."""
+"""Distance of the elements of a run that one load takes with those between them: bytes, and words that stride."""
 MASKED_BYTES = 32
 """Bytes of the narrowest vector with masked load instructions."""
 
@@ -82,7 +82,9 @@ def pack(
     layout = "x".join(map(str, panels.layout))
     transposes = source.is_transposed and panels.together == 1
     how = "transposed" if transposes else f"{forms}_{inner}"
-    skips = source.dtype.itemsize == panels.masked == 1 and source.step == SKIPS
+    size = source.dtype.itemsize
+    is_masked = panels.masked == 1 if size == 1 else size == WORD_BITS // 8 and size * panels.lanes >= MASKED_BYTES
+    skips = is_masked and source.step == SKIPS
     how += "_skipping" * skips
     name = f"pack_{source.dtype}_{panels.dtype}_{layout}_{how}_{panels.lanes}"
     if panels.together > 1:
@@ -109,6 +111,7 @@ class _PackFunction:
         self.names = {"outer_count": outer, "entries": entries, "padded": padded, "start": start}
         self.source, self.panels, self.lanes, self.step = source, panels, panels.entries, step
         self.word = ir.IntegerType.get_signless(WORD_BITS)
+        self.inner: list[ir.Value] = []
         # LLVM makes a branch of each element that no load can mask.
         self.is_narrow = source.itemsize < panels.masked
         self.is_wide = source.itemsize >= WORD_BITS // 8
@@ -126,13 +129,27 @@ class _PackFunction:
         self._vectors(rest, symbol("outer_count"), index)
 
     def _vectors(self, first: Dim, last: Dim, index: IndexEmitter) -> None:
-        """Copy the inner elements of these outer ones, a vector at a time."""
-        outer = self.panels.outer
-        with loop("outer", first, expr.floordiv(last, outer), 1, index) as here:
-            places = [expr.add(expr.mul(symbol("outer"), outer), number) for number in range(outer)]
-            parts = [[self._part(table, place, here) for table in self.outer_tables] for place in places]
+        """Copy the inner elements of these outer ones, a vector at a time.
+
+        Where inner elements have tables, a vector of theirs is copied for all outer elements, before the next one.
+        """
+        count = expr.floordiv(last, self.panels.outer)
+        if self.inner_tables:
+            with loop("place", 0, symbol("padded"), self.lanes, index) as place:
+                self.inner = [self._inner(table, place) for table in self.inner_tables]
+                with loop("outer", first, count, 1, place) as here:
+                    self._store([self._vector(each, here) for each in self._parts(here)], symbol("outer"), here)
+            return
+        with loop("outer", first, count, 1, index) as here:
+            parts = self._parts(here)
             with loop("place", 0, symbol("padded"), self.lanes, here) as place:
                 self._store([self._vector(each, place) for each in parts], symbol("outer"), place)
+
+    def _parts(self, index: IndexEmitter) -> list[list[ir.Value]]:
+        """The entries in all tables of each outer element in a packed one."""
+        outer = self.panels.outer
+        places = [expr.add(expr.mul(symbol("outer"), outer), number) for number in range(outer)]
+        return [[self._part(table, place, index) for table in self.outer_tables] for place in places]
 
     def _squares(self, count: Dim, index: IndexEmitter) -> None:
         """Copy `count` outer elements, a vector of them at a time; padding of the last tile may repeat an element."""
@@ -161,10 +178,10 @@ class _PackFunction:
         Narrow elements are widened before that: a register holds a whole row then. `is_in` has the lanes whose outer
         elements follow the first contiguously; the caller ensures that all do.
         """
-        lanes, element = self.lanes, stored_type(self.source)
-        kind = ir.VectorType.get([lanes], element)
+        lanes = self.lanes
+        kind = ir.VectorType.get([lanes], stored_type(self.source))
         flags = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
-        zero = vector.BroadcastOp(kind, arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)).result
+        zero = _zeros(kind)
         named = index.inside({"part": arith.index_cast(ir.IndexType.get(), part)})
         rows: list[ir.Value] = []
         for lane in range(lanes):
@@ -185,14 +202,12 @@ class _PackFunction:
             self._store_packed(packed, expr.add(symbol("square"), number), index)
 
     def _vector(self, parts: Sequence[ir.Value], index: IndexEmitter) -> ir.Value:
-        lanes, element = self.lanes, stored_type(self.source)
-        kind = ir.VectorType.get([lanes], element)
-        flags = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
+        kind = ir.VectorType.get([self.lanes], stored_type(self.source))
+        flags = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
         mask = vector.CreateMaskOp(flags, [index(expr.sub(symbol("entries"), symbol("place")))]).result
         for number, part in enumerate(parts[1:], 1):
             mask = arith.andi(mask, self._holds(part, number, index))
-        zero = vector.BroadcastOp(kind, arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)).result
-        return self._elements(parts[0], kind, mask, zero, index)
+        return self._elements(parts[0], kind, mask, _zeros(kind), index)
 
     def _store(self, loaded: Sequence[ir.Value], outer: Dim, index: IndexEmitter) -> None:
         """Store a vector of inner elements, or those of several outer ones together."""
@@ -242,8 +257,8 @@ class _PackFunction:
                 lambda: vector.LoadOp(kind, view, [index(0)]).result,
                 lambda: vector.MaskedLoadOp(kind, view, [index(0)], mask, zero).result,
             )
-        offsets = self._inner(0, index)
-        if self.is_narrow:
+        offsets = self.inner[0]
+        if self.is_narrow or (self.is_wide and self.step != 1):
             return self._in_one_run(first, offsets, kind, mask, zero, index)
         if self.source.itemsize >= WORD_BITS // 8 and self.lanes * self.source.itemsize < MASKED_BYTES:
             return self._gathered(first, offsets, kind, mask, zero, index)
@@ -258,17 +273,23 @@ class _PackFunction:
     def _in_one_run(
         self, part: ir.Value, offsets: ir.Value, kind: ir.Type, mask: ir.Value, zero: ir.Value, index: IndexEmitter
     ) -> ir.Value:
-        """A load if the elements are contiguous and all are needed; else a gather."""
+        """A load if the elements are contiguous, or every other one, and all are needed; else a gather."""
         start, is_in = self._run_at(0, offsets)
-        first = arith.addi(part, start)
-        here = index.inside({"run": first})
-        view = strided_view(self.memory, symbol("run"), (self.lanes,), (1,), here)
-        return _either(
-            _all(arith.andi(mask, is_in)),
-            kind,
-            lambda: vector.LoadOp(kind, view, [here(0)]).result,
-            lambda: self._gathered(part, offsets, kind, mask, zero, index),
-        )
+        here = index.inside({"run": arith.addi(part, start)})
+
+        def loaded() -> ir.Value:
+            if self.step == 1:
+                view = strided_view(self.memory, symbol("run"), (self.lanes,), (1,), here)
+                return vector.LoadOp(kind, view, [here(0)]).result
+            count = SKIPS * self.lanes
+            flags = ir.VectorType.get([count], ir.IntegerType.get_signless(1))
+            # What follows the last element may be outside of the operand.
+            return self._every_other(kind, "run", vector.CreateMaskOp(flags, [here(count - 1)]).result, here)
+
+        def gathered() -> ir.Value:
+            return self._gathered(part, offsets, kind, mask, zero, index)
+
+        return _either(_all(arith.andi(mask, is_in)), kind, loaded, gathered)
 
     def _run_at(self, lane: int, offsets: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Where the run begins that the element of a lane lies in, and which lanes are in it."""
@@ -295,7 +316,7 @@ class _PackFunction:
             values = zero
             for number, (start, is_in) in enumerate(runs):
                 here = index.inside({f"run{number}": start})
-                values = self._run(symbol(f"run{number}"), arith.andi(mask, is_in), values, here)
+                values = self._run(f"run{number}", arith.andi(mask, is_in), values, here)
             return values
 
         def gathered() -> ir.Value:
@@ -303,31 +324,39 @@ class _PackFunction:
 
         return _either(_all(covered), kind, loaded, gathered)
 
-    def _run(self, start: Dim, mask: ir.Value, otherwise: ir.Value, index: IndexEmitter) -> ir.Value:
+    def _run(self, start: str, mask: ir.Value, otherwise: ir.Value, index: IndexEmitter) -> ir.Value:
         """The elements from `start` on, `step` apart, in the lanes of the mask; those of `otherwise` in the others."""
-        view = strided_view(self.memory, start, (self.step * self.lanes,), (1,), index)
         if self.step == 1:
+            view = strided_view(self.memory, symbol(start), (self.lanes,), (1,), index)
             return vector.MaskedLoadOp(otherwise.type, view, [index(0)], mask, otherwise).result
-        element = ir.VectorType(otherwise.type).element_type
-        kind = ir.VectorType.get([SKIPS * self.lanes], element)
-        nothing = vector.BroadcastOp(kind, arith.constant(element, 0)).result
         flags = vector.InterleaveOp(mask, arith.xori(mask, mask)).result
-        loaded = vector.MaskedLoadOp(kind, view, [index(0)], flags, nothing).result
-        return arith.select(mask, vector.DeinterleaveOp(loaded).results[0], otherwise)
+        return arith.select(mask, self._every_other(otherwise.type, start, flags, index), otherwise)
+
+    def _every_other(self, kind: ir.Type, start: str, flags: ir.Value, index: IndexEmitter) -> ir.Value:
+        """Every other one of the elements from `start` on that have flags."""
+        count = SKIPS * self.lanes
+        both = ir.VectorType.get([count], ir.VectorType(kind).element_type)
+        view = strided_view(self.memory, symbol(start), (count,), (1,), index)
+        return vector.DeinterleaveOp(vector.MaskedLoadOp(both, view, [index(0)], flags, _zeros(both))).results[0]
 
     def _holds(self, part: ir.Value, number: int, index: IndexEmitter) -> ir.Value:
         """Where the outer and inner part of a condition add up to a nonnegative value."""
         kind = ir.VectorType.get([self.lanes], self.word)
         total = vector.BroadcastOp(kind, part).result
         if self.inner_tables:
-            total = arith.addi(total, self._inner(number, index))
+            total = arith.addi(total, self.inner[number])
         zero = vector.BroadcastOp(kind, arith.constant(self.word, 0)).result
         return arith.cmpi(arith.CmpIPredicate.sge, total, zero)
 
-    def _inner(self, number: int, index: IndexEmitter) -> ir.Value:
+    def _inner(self, table: ir.Value, index: IndexEmitter) -> ir.Value:
         kind = ir.VectorType.get([self.lanes], self.word)
-        view = strided_view(self.inner_tables[number], symbol("place"), (self.lanes,), (1,), index)
+        view = strided_view(table, symbol("place"), (self.lanes,), (1,), index)
         return vector.LoadOp(kind, view, [index(0)]).result
+
+
+def _zeros(kind: ir.VectorType) -> ir.Value:
+    element = kind.element_type
+    return vector.BroadcastOp(kind, arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)).result
 
 
 def _all(flags: ir.Value) -> ir.Value:

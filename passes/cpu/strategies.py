@@ -14,9 +14,9 @@ from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True, version=7),
-    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=13),
+    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=14),
     contraction.NAME: Strategy(
-        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=15
+        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=16
     ),
     winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise, version=2),
     transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise, version=5),
