@@ -130,6 +130,9 @@ def realise(shared: KernelBody, item: KernelItem, frame: Frame) -> None:
         bases |= registers_of(sweep, frame.entry)
     memory = Memory(bases, {number: row_start(body, number) for number in locals_of(body)}, frame.entry)
     emit = StageEmitter(body.nodes, memory, frame.machine.traits, facts_of(body))
+    if _is_one_loop(body, nests, rows):
+        _emit_as_one_loop(emit, shared, body, rows[0], frame, item.context.upcasted)
+        return
     sums = sums_of(body, _beside(body, sweeps))
     together = at_once(item)
     totals = {
@@ -160,9 +163,6 @@ def realise(shared: KernelBody, item: KernelItem, frame: Frame) -> None:
                 for nest in nests[number]:
                     emit(nest.stage, nest.loops, here, nest.strip)
 
-    if _is_one_loop(body, nests, rows):
-        _emit_as_one_loop(emit, shared, body, rows[0], frame, item.context.upcasted)
-        return
     if together == 1:
         for_each_row(
             frame,
@@ -191,10 +191,9 @@ def realise(shared: KernelBody, item: KernelItem, frame: Frame) -> None:
 
 def _is_one_loop(body: KernelBody, nests: Sequence[Sequence[Nest]], rows: Rows) -> bool:
     """Whether the kernel is one map along one loop that is cut into pieces: the pieces of a frame follow each other."""
-    if len(body.stages) != 1 or len(rows) != 1 or rows[0] <= 0 or locals_of(body):
-        return False
-    (own,) = nests[0] if len(nests[0]) == 1 else (None,)
-    return own is not None and own.stage is body.stages[0] and own.strip is None and own.stage.combine is None
+    is_map = len(body.stages) == 1 and body.stages[0].combine is None and not locals_of(body)
+    is_cut = len(rows) == 1 and rows[0] > 0
+    return is_map and is_cut and len(nests[0]) == 1 and nests[0][0].strip is None
 
 
 def _emit_as_one_loop(
