@@ -18,7 +18,7 @@ STRATEGIES: Strategies[Machine, Frame] = {
     contraction.NAME: Strategy(
         contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=16
     ),
-    winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise, version=2),
+    winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise, version=3),
     transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise, version=5),
     loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=15),
 }
