@@ -73,6 +73,11 @@ def _joined(operator: Operator) -> ComplexOperator:
     return apply
 
 
+def _line(call: Call) -> Found:
+    ends = {name: call.pair(name) for name in ("start", "end")}
+    return _by_parts(creation.LINES["aten.linspace.default"])(replace(call, arguments={**call.arguments, **ends}))
+
+
 def _made(operator: Operator) -> ComplexOperator:
     """A tensor made of a number, complex or real."""
 
@@ -203,6 +208,7 @@ COMPLEX: Final[Mapping[str, ComplexOperator]] = MappingProxyType(
         **{name: _joined(operator) for name, operator in joining.OPERATORS.items()},
         **{name: _made(operator) for name, operator in creation.OPERATORS.items() if name.startswith(_FILLED)},
         **dict.fromkeys(casting.OPERATORS, _converted),
+        **dict.fromkeys(creation.LINES, _line),
         "aten._assert_tensor_metadata.default": lambda call: [],
         "aten._conj.default": _unary(_conjugate),
         "aten._conj_physical.default": _unary(_conjugate),

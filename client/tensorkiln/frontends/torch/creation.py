@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 
@@ -85,10 +86,13 @@ def _iota(call: Call) -> Tensor:
 
 
 def _line(call: Call) -> Tensor:
-    """`linspace`, computed from both ends to the middle, as in torch, so that both ends are exact."""
-    start, end, steps = call.operand("start"), call.operand("end"), call.integer("steps")
-    wide = DType.FLOAT64 if call.dtype is DType.FLOAT64 else DType.FLOAT32
-    first, last = (call.as_tensor(each, wide) for each in (start, end))
+    """`linspace`, computed from both ends to the middle, as in torch, so that both ends are exact.
+
+    Both ends are first converted to the element type of the result; integers are computed in float64 and truncated.
+    """
+    steps = call.integer("steps")
+    wide = DType.FLOAT32 if call.dtype.is_half else call.dtype if call.dtype.is_float else DType.FLOAT64
+    first, last = (call.as_tensor(call.operand(name), call.dtype).cast(wide) for name in ("start", "end"))
     if steps == 1:
         return first.reshape([1]).cast(call.dtype)
     step = (last - first) / float(steps - 1)
@@ -117,7 +121,15 @@ def _triangle_places(is_upper: bool) -> Operator:
     return apply
 
 
+LINES: Final[dict[str, Operator]] = {
+    "aten.linspace.Scalar_Tensor": _line,
+    "aten.linspace.Tensor_Scalar": _line,
+    "aten.linspace.Tensor_Tensor": _line,
+    "aten.linspace.default": _line,
+}
+"""Operators whose decomposition in torch does not truncate the ends of lines of integers, which torch itself does."""
 OPERATORS: dict[str, Operator] = {
+    **LINES,
     "aten.arange.default": _range,
     "aten.arange.start": _range,
     "aten.arange.start_step": _range,
@@ -131,7 +143,6 @@ OPERATORS: dict[str, Operator] = {
     "aten.fill.Tensor": _fill,
     "aten.full.default": _filled,
     "aten.full_like.default": _filled,
-    "aten.linspace.default": _line,
     "aten.new_empty.default": _constant(0),
     "aten.new_empty_strided.default": _constant(0),
     "aten.new_full.default": _filled,

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import CallInputError, UnsupportedGraphError
 from .arrays import array_of
+from .creation import LINES
 from .exported import Exported, Input, Literal, Output, Role, Tree
 from .from_fx import operations_of, output_of
 from .ranges import INFINITE
@@ -16,11 +17,11 @@ from .recurrent import WHOLE
 
 
 def decompositions() -> Any:
-    """torch's table for `run_decompositions`, without the recurrent layers: their steps need not be unrolled."""
+    """torch's table for `run_decompositions`, without recurrent layers, whose steps need not be unrolled, and lines."""
     import torch
 
     table = torch.export.default_decompositions()
-    for operator in [each for each in table if str(each) in WHOLE]:
+    for operator in [each for each in table if str(each) in WHOLE or str(each) in LINES]:
         del table[operator]
     return table
 

@@ -23,9 +23,9 @@ def load(program: Source, *, symbols: Mapping[str, Bounds] | None = None) -> Tor
     """Import an exported program: a `.pt2` file, a stream of one, or torch's `ExportedProgram`.
 
     Reading a file, written by `torch.export.save(exported.run_decompositions(), path)`, does not need torch. An
-    `ExportedProgram` is decomposed here, except for recurrent layers. `symbols` gives each dynamic dimension its
-    inclusive bounds, or one fixed size, by torch's name of the symbol (`s77`) or as `<input>_<axis>` (`x_0`); optional
-    for symbols with bounds in torch. Parameters, buffers and constants become bound parameters.
+    `ExportedProgram` is decomposed here, except for recurrent layers and `linspace`. `symbols` gives each dynamic
+    dimension its inclusive bounds, or one fixed size, by torch's name of the symbol (`s77`) or as `<input>_<axis>`
+    (`x_0`); optional for symbols with bounds in torch. Parameters, buffers and constants become bound parameters.
 
     UnsupportedGraphError lists every unsupported operation, with the line of the user's code, and every symbol without
     an upper bound. InvalidGraphError when a file is damaged or operands do not fit, RequestError for an unknown symbol

@@ -123,7 +123,8 @@ def _select_scatter(call: Call) -> Tensor:
 
 def _diagonal_scatter(call: Call) -> Tensor:
     """Replace a diagonal: the elements whose column minus row is the offset."""
-    x, source, offset = call.tensor(), call.tensor("src"), call.integer("offset", 0)
+    x, offset = call.tensor(), call.integer("offset", 0)
+    source = call.tensor("src").cast(x.dtype)
     first, second = call.axis(x, "dim1", 0), call.axis(x, "dim2", 1)
     rest = [axis for axis in range(x.rank) if axis not in (first, second)]
     order = [*rest, first, second]

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .arithmetic import PAIRS
-from .case import EDGES, Case, drawn, of
+from .case import EDGES, Case, drawn, of, whole
 
 NAN = float("nan")
 ZEROS = torch.tensor([0.0, -0.0, 0.25, -0.25])
@@ -45,7 +45,25 @@ def _of_scalars(x: Tensor, index: Tensor) -> tuple[Tensor, ...]:
     )
 
 
+def _lines(start: Tensor, end: Tensor) -> tuple[Tensor, ...]:
+    """Lines of integers, whose ends are truncated first; lines with tensors as ends, and complex ones."""
+    return (
+        torch.linspace(0.5, 10.7, 5, dtype=torch.int64),
+        torch.linspace(-7.9, 9.9, 50, dtype=torch.int8),
+        torch.linspace(3, 2**40 + 1, 7, dtype=torch.int64),
+        torch.linspace(start, end, 9, dtype=torch.int32),
+        torch.linspace(start, 4.5, 2),
+        torch.linspace(2, end, 1, dtype=torch.float64),
+        torch.linspace(start, end, 0),
+        *(torch.view_as_real(torch.linspace(1, last, 5, dtype=torch.complex64)) for last in (2, 3 - 2j)),
+    )
+
+
 CASES: dict[str, Case] = {
+    "lines_of_integers": of(_lines, torch.tensor(1.75), torch.tensor(-80.5)),
+    "diagonals_of_another_type": of(
+        lambda x, n: (x.diagonal_scatter(n, -1), n.expand(3, 3).diagonal_scatter(x[:3, 0])), drawn(4, 3), whole(3)
+    ),
     "slices_of_scalars": of(_of_scalars, torch.tensor(1.5), torch.tensor([0])),
     "angles_of_edges": of(lambda x: (x.angle(), x[:-3].int().angle()), EDGES),
     "hypotenuse_of_edges": of(torch.hypot, *PAIRS),
