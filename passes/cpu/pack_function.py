@@ -260,7 +260,7 @@ class _PackFunction:
         offsets = self.inner[0]
         if self.is_narrow or (self.is_wide and self.step != 1):
             return self._in_one_run(first, offsets, kind, mask, zero, index)
-        if self.source.itemsize >= WORD_BITS // 8 and self.lanes * self.source.itemsize < MASKED_BYTES:
+        if self.is_wide and self.lanes * self.source.itemsize < MASKED_BYTES:
             return self._gathered(first, offsets, kind, mask, zero, index)
         return self._in_runs(first, offsets, kind, mask, zero, index)
 

@@ -27,11 +27,10 @@ Rest = Callable[[Index, IndexEmitter, ir.Value], None]
 
 
 class Span(NamedTuple):
-    """Rows that follow each other: from `begin` on, before `end`. `is_all` says that the kernel has no others."""
+    """Rows that follow each other: from `begin` on, before `end`."""
 
     begin: Dim
     end: Dim
-    is_all: bool
 
 
 @contextmanager
@@ -43,14 +42,14 @@ def span_of(frame: Frame, space: IndexSpace, count: Dim, per_group: int) -> Gene
     index = IndexEmitter(space, frame.symbols)
     if isinstance(count, int) and count <= per_group:
         with where(arith.cmpi(arith.CmpIPredicate.slt, frame.first, frame.last), index) as inside:
-            yield Span(0, count, is_all=True), inside
+            yield Span(0, count), inside
         return
     for name in (BEGIN, END):
         space.bound(name, 0, space.largest(count))
     size = index(per_group)
     begin = arith.muli(frame.first, size)
     end = arith.minsi(arith.muli(frame.last, size), index(count))
-    yield Span(expr.symbol(BEGIN), expr.symbol(END), is_all=False), index.inside({BEGIN: begin, END: end})
+    yield Span(expr.symbol(BEGIN), expr.symbol(END)), index.inside({BEGIN: begin, END: end})
 
 
 def for_each_row(frame: Frame, space: IndexSpace, rows: Sequence[Loop], per_group: int, emit: RowEmission) -> None:
