@@ -134,7 +134,8 @@ def test_bfloat16_has_a_name_in_dlpack_and_none_in_the_interface() -> None:
 )
 def test_an_8_bit_float_has_a_name_in_dlpack_and_none_in_the_interface(name: str, code: int) -> None:
     result, _ = copied(np.array([1.5, 2], getattr(ml_dtypes, name)))
-    tensor = capsules.Import(result.__dlpack__()).tensor
+    imported = capsules.Import(result.__dlpack__())
+    tensor = imported.tensor
     assert (tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) == (code, 8, 1)
     assert not hasattr(result, "__cuda_array_interface__")
 
