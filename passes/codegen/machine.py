@@ -11,10 +11,10 @@ from tensorkiln.target import Target
 
 # The instruction set comes from the explicit feature list alone: a CPU name would bring in features that a virtual
 # machine may hide. So the ISA starts from the architecture's baseline and the name is used for tuning only.
-_LEFT_OUT = frozenset({"avx512bf16", "avxneconvert", "avx512fp16"})
-"""Extensions of which no instruction is used. The conversions of float32 to bfloat16 of the first two flush denormals,
-and LLVM would use them to move values too. With the last one, the code generator of LLVM 22.1 aborts at some
-conversions of uint64 to float32."""
+_UNUSED: Final = ("avx10.1", "avx10.2", "avx512bf16", "avx512fp16", "avxneconvert")
+"""Extensions of x86-64 of which no instruction is used. The conversions of float32 to bfloat16 of AVX512-BF16 and
+AVX-NE-CONVERT flush denormals, and LLVM would use them to move values too. With AVX512-FP16, the code generator of LLVM
+22.1 aborts at some conversions of uint64 to float32. AVX10 includes the first and the third."""
 _BASELINES = {"x86_64": "x86-64", "aarch64": "generic", "arm64": "generic"}
 _LINUX: Final = re.compile(r"[^-]+-(?:[^-]+-linux[^-]*(?:-[^-]+)?|linux(?:-(?:gnu|musl|android)[^-]*)?)")
 """Triples of Linux, with or without a vendor: the SDK loads only ELF objects with its calling convention."""
@@ -52,9 +52,16 @@ def machine_of(target: Target) -> Machine:
             f"there is one for {', '.join(sorted(_BASELINES))} on Linux, as in x86_64-unknown-linux-gnu",
             details={"stage": "codegen"},
         )
-    names = sorted(set(target.features) - _LEFT_OUT)
-    features = ",".join(name if name[0] in "+-" else f"+{name}" for name in names)
-    return Machine(triple, baseline, target.cpu or baseline, features, _vector_bits(architecture, frozenset(names)))
+    used = frozenset(target.features).difference(_UNUSED)
+    return Machine(
+        triple, baseline, target.cpu or baseline, _switches(architecture, used), _vector_bits(architecture, used)
+    )
+
+
+def _switches(architecture: str, features: frozenset[str]) -> str:
+    """LLVM's words for these features. A feature turns on those that it builds upon; AVX-512 has to be named itself."""
+    absent = () if architecture != "x86_64" else _UNUSED if "avx512f" in features else (*_UNUSED, "avx512f")
+    return ",".join([*(f"+{name}" for name in sorted(features)), *(f"-{name}" for name in absent)])
 
 
 def _vector_bits(architecture: str, features: frozenset[str]) -> int:
@@ -65,5 +72,4 @@ def _vector_bits(architecture: str, features: frozenset[str]) -> int:
     """
     if architecture != "x86_64":
         return 0
-    plain = {name.lstrip("+") for name in features}
-    return 512 if {"avx512f", "avx512vl"} <= plain else 256 if "avx" in plain or "avx2" in plain else 128
+    return 512 if features >= {"avx512f", "avx512vl"} else 256 if "avx" in features or "avx2" in features else 128

@@ -59,6 +59,22 @@ define void @converted(ptr %y, ptr %x) {
   ret void
 }
 """
+TO_BFLOAT16 = """
+define void @narrow(ptr noalias %y, ptr noalias %x) {
+  %from = load <8 x float>, ptr %x
+  %to = fptrunc <8 x float> %from to <8 x bfloat>
+  store <8 x bfloat> %to, ptr %y
+  ret void
+}
+"""
+MASKED = """
+define void @masked(ptr noalias %y, ptr noalias %x, <8 x i1> %mask) {
+  %read = call <8 x float> @llvm.masked.load.v8f32.p0(ptr align 4 %x, <8 x i1> %mask, <8 x float> zeroinitializer)
+  store <8 x float> %read, ptr %y
+  ret void
+}
+declare <8 x float> @llvm.masked.load.v8f32.p0(ptr, <8 x i1>, <8 x float>)
+"""
 FUSED = """
 define float @fused(float %x) {
   %y = call float @llvm.fma.f32(float %x, float %x, float %x)
@@ -76,11 +92,32 @@ def _load(code: bytes, name: str) -> tuple[llvm.ExecutionEngine, int]:
     return engine, engine.get_function_address(name)
 
 
-def test_wide_integers_are_converted_where_the_processor_has_float16() -> None:
-    v4 = Target.parse("cpu:x86-64-v4")
-    features = tuple(sorted({*v4.features, "avx512fp16"} - {"avx512dq"}))
-    assert "avx512fp16" not in machine_of(v4.model_copy(update={"features": features})).features
-    assert object_code.emit(WIDE_INTEGERS, v4.model_copy(update={"features": features}))
+def _with(level: str, *names: str) -> Target:
+    target = Target.parse(level)
+    return target.model_copy(update={"features": tuple(sorted({*target.features, *names}))})
+
+
+@pytest.mark.parametrize("name", ["avx512fp16", "avx10.1", "avx10.2"])
+def test_wide_integers_are_converted_where_the_processor_has_float16(name: str) -> None:
+    target = _with("cpu:x86-64-v4", name)
+    without = target.model_copy(update={"features": tuple(each for each in target.features if each != "avx512dq")})
+    assert f"+{name}" not in machine_of(target).features.split(",")
+    assert object_code.emit(WIDE_INTEGERS, without) == object_code.emit(
+        WIDE_INTEGERS, without.model_copy(update={"features": tuple(set(without.features) - {name})})
+    )
+
+
+@pytest.mark.parametrize("level", ["cpu:x86-64-v3", "cpu:x86-64-v4"])
+@pytest.mark.parametrize("name", ["avx512bf16", "avxneconvert", "avx10.1", "avx10.2"])
+def test_float32_becomes_bfloat16_by_no_instruction_that_flushes_denormals(level: str, name: str) -> None:
+    text = object_code.assembly(TO_BFLOAT16, _with(level, name))
+    assert "neps2bf16" not in text
+    assert text == object_code.assembly(TO_BFLOAT16, Target.parse(level))
+
+
+def test_an_extension_of_avx512_does_not_imply_avx512() -> None:
+    assert "{%k1}" in object_code.assembly(MASKED, _with("cpu:x86-64-v4", "avx512vbmi"))
+    assert "{%k1}" not in object_code.assembly(MASKED, _with("cpu:x86-64-v3", "avx512vbmi", "avx512vl"))
 
 
 @pytest.mark.parametrize("target", TARGETS)
