@@ -27,6 +27,8 @@ def test_hits_of_a_reader_are_repeated_and_not_stored(guarded: Guarded, scopes: 
     tenant = "adds-" + "-".join(scope.name for scope in scopes)
     writer, reader = guarded.key(tenant), guarded.key(tenant, *scopes)
     guarded.send(writer, "POST", "/compile", encoded(compile_body()))
+    # The index of misses is written behind the answer, and an explanation of another miss waits for it.
+    guarded.send(writer, "POST", "/explain", encoded(compile_body(graph("sqrt"))))
     before = stored(guarded)
     for name in ("one", "two", "three"):
         body = encoded(compile_body(graph(name=name)))
