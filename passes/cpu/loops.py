@@ -24,8 +24,8 @@ from passes.schedule.record import at_once, kernel_item, on_processors, placed
 from passes.schedule.rows_at_once import rows_at_once
 from passes.schedule.sum_blocks import TOTAL, sums_of, totals_of
 from passes.schedule.sweeps import Sweep, needed_share, sweeps_of
-from passes.schedule.tiling import ROW as ROW_LOOP
 from passes.schedule.tiling import (
+    CHUNK,
     WHOLE,
     Rows,
     block_name,
@@ -37,6 +37,7 @@ from passes.schedule.tiling import (
     rows_per_group,
     with_rows,
 )
+from passes.schedule.tiling import ROW as ROW_LOOP
 from passes.schedule.work import moved_bytes
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
@@ -46,15 +47,17 @@ from tensorkiln.schedule import KernelItem
 from .cost import nest_cycles
 from .frame import Frame
 from .machine import Machine
+from .past_cache import fence
 from .row_ahead import emit_beside, streams_beside
 from .rows import LINE, for_each_row, for_rows_at_once, span_of
+from .staged_rows import POINTS, Staging, is_large, staged_rows
 
 NAME = "loops"
 
 
 def candidates(shared: KernelBody, machine: Machine) -> Iterator[Choice]:
     """One candidate per split into rows, with enough rows per work-group to amortise its start."""
-    for rows in rows_candidates(shared):
+    for rows in rows_candidates(shared, POINTS if is_large(shared, machine) else CHUNK):
         yield _choice(shared, rows, machine)
 
 
@@ -78,6 +81,7 @@ def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
         axes[last] = replace(axes[last], at_once=together)
     item = kernel_item(body.function.name, axes, on_processors(groups, per_group))
     scratch = [Scratch(body.operands[number].dtype, row_size(body, number)) for number in _scratch_operands(body)]
+    scratch += [row.scratch for row in staged_rows(body, machine)]
     scratch += [Scratch(TOTAL, totals_of(body, blocks)) for blocks in sums.values() if blocks.columns]
 
     looked_for = frozenset[int]().union(*(sweep.looked_for for sweep in sweeps))
@@ -130,7 +134,9 @@ def realise(shared: KernelBody, item: KernelItem, frame: Frame) -> None:
         bases |= registers_of(sweep, frame.entry)
     memory = Memory(bases, {number: row_start(body, number) for number in locals_of(body)}, frame.entry)
     emit = StageEmitter(body.nodes, memory, frame.machine.traits, facts_of(body))
-    if _is_one_loop(body, nests, rows):
+    past = staged_rows(body, frame.machine)
+    staging = Staging(frame, past, emit, given) if past else None
+    if staging is None and _is_one_loop(body, nests, rows):
         _emit_as_one_loop(emit, shared, body, rows[0], frame, item.context.upcasted)
         return
     sums = sums_of(body, _beside(body, sweeps))
@@ -141,7 +147,7 @@ def realise(shared: KernelBody, item: KernelItem, frame: Frame) -> None:
         if number > 0 or together == 1
     }
 
-    ahead = streams_beside(body, nests)
+    ahead = streams_beside(body, nests, {row.operand for row in past})
     first = {sweep.first: sweep for sweep in sweeps}
     results = {number: result for sweep in sweeps for number, result in sweep.results.items()}
 
@@ -159,6 +165,8 @@ def realise(shared: KernelBody, item: KernelItem, frame: Frame) -> None:
                 emit_sum(emit, sums[number], totals[number], here, nest.strip)
             elif streams := ahead.get(number):
                 emit_beside(emit, body, nests[number][0], streams, here)
+            elif staging is not None and number == len(body.stages) - 1:
+                staging(nests[number], here)
             else:
                 for nest in nests[number]:
                     emit(nest.stage, nest.loops, here, nest.strip)
@@ -171,6 +179,8 @@ def realise(shared: KernelBody, item: KernelItem, frame: Frame) -> None:
             item.context.upcasted,
             lambda positions, index: emit_stages(at(positions, index), 0),
         )
+        if past:
+            fence(frame)
         return
     start = body.stages[0]
     row_totals = [register(frame.entry, stored_type(TOTAL)) for _ in range(together)] if 0 in sums else []
@@ -187,6 +197,8 @@ def realise(shared: KernelBody, item: KernelItem, frame: Frame) -> None:
         emit_stages(here, 1)
 
     for_rows_at_once(frame, body.space, body.rows, item.context.upcasted, together, reduce, finish)
+    if past:
+        fence(frame)
 
 
 def _is_one_loop(body: KernelBody, nests: Sequence[Sequence[Nest]], rows: Rows) -> bool:

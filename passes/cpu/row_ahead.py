@@ -8,7 +8,7 @@ without; prefetches of a whole row at once give 2.8.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,9 +45,12 @@ class Stream:
     is_written: bool = False
 
 
-def streams_beside(body: KernelBody, nests: Sequence[Sequence[Nest]]) -> Mapping[int, Sequence[Stream]]:
+def streams_beside(
+    body: KernelBody, nests: Sequence[Sequence[Nest]], past_cache: Container[int]
+) -> Mapping[int, Sequence[Stream]]:
     """The memory to request while a stage runs, by its number: beside the first map that computes much, the next row of
-    what earlier stages read, and what later ones store. Empty if the kernel moves few bytes.
+    what earlier stages read, and what later ones store, but for results `past_cache`. Empty if the kernel moves few
+    bytes.
     """
     number = next((number for number, own in enumerate(nests) if len(own) == 1 and _computes_much(body, own[0])), 0)
     if number == 0 or moved_bytes(body, at_upper_bounds(body.function.symbols)) < LARGE:
@@ -61,7 +64,8 @@ def streams_beside(body: KernelBody, nests: Sequence[Sequence[Nest]]) -> Mapping
                 found[Stream(operand, expr.add(start, *form[1]))] = None
     for later in body.stages[number + 1 :]:
         for start, operand in _stored(body, later, along):
-            found[Stream(operand, start, is_written=True)] = None
+            if operand not in past_cache:
+                found[Stream(operand, start, is_written=True)] = None
     return {number: tuple(found)}
 
 

@@ -20,7 +20,7 @@ STRATEGIES: Strategies[Machine, Frame] = {
     ),
     winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise, version=3),
     transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise, version=5),
-    loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=15),
+    loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=16),
 }
 UNSCHEDULED: Strategies[Machine, Frame] = upstream.strategies(
     lambda name, _: kernel_item(name, (), on_processors(1)),

@@ -44,8 +44,11 @@ Rows = tuple[int, ...]
 for a loop that is cut: the pieces are rows, and each row runs through one piece."""
 
 
-def rows_candidates(body: KernelBody) -> Iterator[Rows]:
-    """Ways to split the loops that all stages share, the most promising first."""
+def rows_candidates(body: KernelBody, chunk: int = CHUNK) -> Iterator[Rows]:
+    """Ways to split the loops that all stages share, the most promising first.
+
+    A long loop of maps is cut into pieces of about `chunk` points.
+    """
     count = len(body.rows)
     across = read_across(body)
     if across is not None:
@@ -61,7 +64,7 @@ def rows_candidates(body: KernelBody) -> Iterator[Rows]:
         if not all(_prefers_columns(body, stage) for stage in reductions):
             kept.reverse()
     for number in kept:
-        yield _outermost(body, number, COLUMN_CHUNK if reductions else CHUNK)
+        yield _outermost(body, number, COLUMN_CHUNK if reductions else chunk)
 
 
 def _outermost(body: KernelBody, kept: int, limit: int) -> Rows:
