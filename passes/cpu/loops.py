@@ -24,8 +24,8 @@ from passes.schedule.record import at_once, kernel_item, on_processors, placed
 from passes.schedule.rows_at_once import rows_at_once
 from passes.schedule.sum_blocks import TOTAL, sums_of, totals_of
 from passes.schedule.sweeps import Sweep, needed_share, sweeps_of
+from passes.schedule.tiling import ROW as ROW_LOOP
 from passes.schedule.tiling import (
-    CHUNK,
     WHOLE,
     Rows,
     block_name,
@@ -37,7 +37,6 @@ from passes.schedule.tiling import (
     rows_per_group,
     with_rows,
 )
-from passes.schedule.tiling import ROW as ROW_LOOP
 from passes.schedule.work import moved_bytes
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
@@ -57,8 +56,16 @@ NAME = "loops"
 
 def candidates(shared: KernelBody, machine: Machine) -> Iterator[Choice]:
     """One candidate per split into rows, with enough rows per work-group to amortise its start."""
-    for rows in rows_candidates(shared, POINTS if is_large(shared, machine) else CHUNK):
+    for rows in _short_rows(shared, machine) or rows_candidates(shared):
         yield _choice(shared, rows, machine)
+
+
+def _short_rows(shared: KernelBody, machine: Machine) -> Sequence[Rows]:
+    """The splits into short rows, if all of these are staged."""
+    if not is_large(shared, machine):
+        return ()
+    found = tuple(rows_candidates(shared, POINTS))
+    return found if all(staged_rows(with_rows(shared, rows), machine) for rows in found) else ()
 
 
 def _choice(shared: KernelBody, rows: Rows, machine: Machine) -> Choice:
@@ -163,13 +170,15 @@ def realise(shared: KernelBody, item: KernelItem, frame: Frame) -> None:
             elif number in sums:
                 (nest,) = nests[number]
                 emit_sum(emit, sums[number], totals[number], here, nest.strip)
-            elif streams := ahead.get(number):
-                emit_beside(emit, body, nests[number][0], streams, here)
-            elif staging is not None and number == len(body.stages) - 1:
-                staging(nests[number], here)
             else:
-                for nest in nests[number]:
-                    emit(nest.stage, nest.loops, here, nest.strip)
+                own = staging.emit if staging is not None and number == len(body.stages) - 1 else emit
+                if streams := ahead.get(number):
+                    emit_beside(own, body, nests[number][0], streams, here)
+                else:
+                    for nest in nests[number]:
+                        own(nest.stage, nest.loops, here, nest.strip)
+        if staging is not None:
+            staging.copy(here)
 
     if together == 1:
         for_each_row(

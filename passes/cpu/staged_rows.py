@@ -22,7 +22,6 @@ from passes.loops.domain import extent_of
 from passes.loops.index_space import IndexSpace, linear_form
 from passes.scalar.registers import stored_type
 from passes.schedule.choice import Scratch
-from passes.schedule.nests import Nest
 from passes.schedule.tiling import row_size, row_start
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
@@ -84,7 +83,7 @@ def staged_rows(body: KernelBody, machine: Machine) -> tuple[StagedRow, ...]:
 
 
 class Staging:
-    """Emits the last stage of a kernel for a row at a time; `direct` addresses its operands."""
+    """Rows under construction: `emit` emits the last stage into scratch memory; `direct` addresses the results."""
 
     def __init__(
         self, frame: Frame, rows: Sequence[StagedRow], direct: StageEmitter, scratch: Iterator[ir.Value]
@@ -96,10 +95,8 @@ class Staging:
         own = replace(memory, bases=bases, row_starts=starts)
         self.emit = StageEmitter(direct.nodes, own, direct.traits, direct.facts)
 
-    def __call__(self, nests: Sequence[Nest], index: IndexEmitter) -> None:
-        """Emit a row into scratch memory, and its copies to the results; a fence has to follow all rows."""
-        for nest in nests:
-            self.emit(nest.stage, nest.loops, index, nest.strip)
+    def copy(self, index: IndexEmitter) -> None:
+        """Emit the copies of a row to the results; a fence has to follow all rows."""
         for row, result, staged in self.rows:
             _copy_past(self.frame, row, result, staged, index)
 
