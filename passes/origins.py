@@ -10,6 +10,7 @@ import re
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from itertools import count
 from typing import Final, NamedTuple
 
 from dialect.mlir import ir
@@ -20,6 +21,9 @@ from .loops.scalar_dag import Interner, Node
 FILE: Final = "kiln"
 """The file name of locations whose line is an origin."""
 _NUMBER: Final = re.compile(rf'"{FILE}":(\d+):')
+
+
+_SERIALS: Final = count(1)
 
 
 class Origin(NamedTuple):
@@ -34,6 +38,8 @@ class Origins:
     """The origins of one compile, numbered from 1."""
 
     def __init__(self) -> None:
+        self.serial = next(_SERIALS)
+        """Differs from that of every other record in this process."""
         self._numbers: dict[Origin, int] = {}
         self._locations: dict[tuple[int, ...], ir.Location] = {}
         self._pointers: dict[int, str] = {}

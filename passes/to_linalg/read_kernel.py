@@ -37,7 +37,9 @@ def read_kernel(functions: Mapping[str, ir.Operation], name: str, symbols: Mappi
     declared, defined = functions[name].attributes, functions[name + SUFFIX]
     text = kernel_text(defined)
     stated = tuple(hash(declared[each]) for each in ("function_type", ROWS, "arg_attrs") if each in declared)
-    key = (name, text, stated, tuple(symbols.items()))
+    origins = current()
+    # The marks of nodes are numbers of one record.
+    key = (name, text, stated, tuple(symbols.items()), None if origins is None else origins.serial)
     known = _READ.within(defined.context)
     if key not in known:
         known[key] = _Reader(functions, name, symbols, text).read()

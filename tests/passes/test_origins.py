@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from dialect.kiln import new_context
+from passes import compile as compile_module
 from passes.codegen import nvptx, object_code
 from passes.compile import Compilation, CompileRequest, compile_request
-from tensorkiln.build import Builder, relu, softmax
+from tensorkiln.build import Builder, Tensor, relu, softmax
 from tensorkiln.canonical import canonicalize
 from tensorkiln.graph import Graph
 from tensorkiln.options import CompileOptions
@@ -172,3 +174,18 @@ def test_a_program_without_texts_says_nothing_of_origins() -> None:
     made = compiled(layer, "cpu:x86-64-v3", dump_stages=False)
     assert made.dumps == {}
     assert "origins" not in [stage.name for stage in made.program.stages]
+
+
+def test_the_origins_of_programs_in_a_context_are_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def origins(function: Callable[[Tensor], Tensor]) -> str:
+        """Those of a kernel after another one."""
+        b = Builder("rows")
+        b.output(function(b.input("float32", (8, 64))))
+        b.output(softmax(b.input("float32", (9, 65)) * 2.0))
+        request = CompileRequest(b.graph(), Target.parse("cpu:x86-64-v3"), CompileOptions(dump_stages=True))
+        return compile_request(request).dumps["origins"]
+
+    alone = origins(softmax), origins(relu)
+    context = new_context()
+    monkeypatch.setattr(compile_module, "new_context", lambda: context)
+    assert (origins(softmax), origins(relu)) == alone
