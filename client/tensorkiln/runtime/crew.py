@@ -1,8 +1,9 @@
 """Native threads that share the work-groups of kernels: started once per process, at the first kernel worth dividing.
 
-LLVM compiles `crew.ll` then. A worker that finds nothing to do looks again for some microseconds, and then sleeps until
-the next task. Each worker begins with a range of its own, which is the same for equal tasks, and goes on with what is
-left of the others' ranges; the calling thread does the same, so it never waits for a worker that has not begun.
+LLVM compiles `crew.ll` then. A worker that finds nothing to do looks again for some tenths of a millisecond, and then
+sleeps until the next task. Each worker begins with a range of its own, which is the same for equal tasks, and goes on
+with what is left of the others' ranges; the calling thread does the same, so it never waits for a worker that has not
+begun.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from ..errors import DeviceError
 from .engine import engine_of_module
 
 MAX_THREADS: Final = 64
-SPINS: Final = 4000
-"""How often a worker without a task looks for one before it sleeps: 40 to 150 µs."""
+SPINS: Final = 16000
+"""How often a worker without a task looks for one before it sleeps: 0.1 to 0.6 ms."""
 _CACHE_LINE: Final = 64
 _MACHINES: Final = {"x86_64": ("@llvm.x86.sse2.pause()", 202, 24), "aarch64": ("@llvm.aarch64.hint(i32 1)", 98, 124)}
 """The instruction to wait for another thread, and the numbers of the system calls futex and sched_yield in Linux."""
