@@ -12,6 +12,7 @@ from tensorkiln.build import Builder, Tensor
 from tensorkiln.errors import UnsupportedGraphError
 from tensorkiln.frontends.composed.elimination import lu
 from tensorkiln.frontends.composed.reflections import orthogonal, reflected
+from tensorkiln.frontends.composed.repeating import diagonal
 from tensorkiln.frontends.composed.rotations import MOST_ROTATED, eigenvectors, singular_values
 from tensorkiln.frontends.composed.triangular import cholesky, triangular_solution
 from tensorkiln.reference import evaluate
@@ -49,6 +50,13 @@ def near(found: Array, wanted: Array) -> None:
 
 def transposed(x: Array) -> Array:
     return np.swapaxes(x, -1, -2)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3), ("n", 5), (5, "n"), (2, "n"), ("n", 2), (2, "n", "n")])
+def test_a_diagonal_has_the_lesser_of_both_sizes(shape: Shape) -> None:
+    x = drawn(shape)
+    for (found,) in both(lambda x: [diagonal(x)], [shape], x):
+        np.testing.assert_array_equal(found, np.diagonal(x, axis1=-2, axis2=-1))
 
 
 @pytest.mark.parametrize("dtype", NEAR)

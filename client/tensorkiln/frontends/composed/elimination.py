@@ -5,8 +5,7 @@ from __future__ import annotations
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
-from ...expr import Dim, minimum
-from .repeating import COLUMNS, ROWS, as_batch, counted, part, repeated, with_part
+from .repeating import COLUMNS, ROWS, as_batch, counted, least, part, repeated, with_part
 
 
 def lu(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -52,8 +51,3 @@ def exchanged(x: Tensor, exchanges: Tensor, *, is_undone: bool = False) -> Tenso
 
     (found,) = repeated(count, step, [as_batch(x)], [as_batch(exchanges.unsqueeze([-2]))])
     return found.reshape(x.shape)
-
-
-def least(height: Dim, width: Dim) -> Dim:
-    """The number of columns that are eliminated."""
-    return height if height == width else minimum(height, width)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from ... import build
 from ...build import Tensor
 from ...expr import Dim
-from .elimination import least
-from .repeating import COLUMNS, ROWS, as_batch, counted, part, repeated, unit, with_part
+from .repeating import COLUMNS, ROWS, as_batch, counted, least, part, repeated, unit, with_part
 
 
 def reflected(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ from typing import Final
 from ... import build
 from ...build import Builder, Tensor
 from ...dtypes import DType
-from ...expr import Dim, product
+from ...expr import Dim, minimum, product
 from .placing import put
 
 ROWS: Final = 1
@@ -57,8 +57,13 @@ def with_part(x: Tensor, turn: Tensor, update: Tensor, axis: int) -> Tensor:
 def diagonal(x: Tensor) -> Tensor:
     """The elements on the diagonal of each matrix: (..., rows, columns) to (..., least of both)."""
     rows, columns = x.shape[-2:]
-    is_wide = isinstance(rows, int) and isinstance(columns, int) and rows < columns
-    return build.where(on_diagonal(x.builder, rows, columns), x, 0).sum([-1 if is_wide else -2])
+    by_column = build.where(on_diagonal(x.builder, rows, columns), x, 0).sum([-2])
+    return by_column if rows == columns else by_column[..., : least(rows, columns)]
+
+
+def least(rows: Dim, columns: Dim) -> Dim:
+    """The lesser of two sizes."""
+    return rows if rows == columns else minimum(rows, columns)
 
 
 def on_diagonal(builder: Builder, rows: Dim, columns: Dim) -> Tensor:

@@ -7,9 +7,9 @@ from ...build import Tensor
 from ...build.broadcast import broadcast_shape
 from ...dtypes import DType
 from ...expr import Dim
-from ..composed.elimination import exchanged, least, lu
+from ..composed.elimination import exchanged, lu
 from ..composed.reflections import orthogonal, reflected
-from ..composed.repeating import diagonal, first_true, unit
+from ..composed.repeating import diagonal, first_true, least, unit
 from ..composed.rotations import eigenvectors, singular_values
 from ..composed.triangular import cholesky, triangular_solution
 from .call import Call, Operator
