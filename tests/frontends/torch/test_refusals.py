@@ -201,7 +201,14 @@ def test_sizes_are_read_from_their_text() -> None:
     assert size(f"FloorDiv(Mul(Integer(6), {symbol}), Integer(3))") == size(f"Mul({symbol}, Integer(2))")
     assert str(size(f"Max(Integer(1), {symbol})")).startswith("max(")
     assert size(f"Pow({symbol}, Integer(2))") == size(f"Mul({symbol}, {symbol})")
+    half = f"Mul(Float('1.5', precision=53), ToFloat({symbol}))"
+    assert size(f"TruncToInt({half})") == size(f"FloorDiv(Mul(Integer(3), {symbol}), Integer(2))")
     for text in (
+        half,
+        f"TruncToInt(Mul(Float('1.7', precision=53), ToFloat({symbol})))",
+        f"TruncToInt(Mul(Float('-0.5', precision=53), ToFloat({symbol})))",
+        f"TruncToInt(Mul(Float('nan', precision=53), ToFloat({symbol})))",
+        f"TruncToInt(Mul(Float('1e999', precision=53), ToFloat({symbol})))",
         "__import__('os')",
         "Rational(1, 2)",
         f"IntTrueDiv({symbol}, Integer(2))",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import Final
 
@@ -13,6 +15,8 @@ from ...expr import add as add_dims
 
 MAX_TEXT: Final = 1 << 16
 """The most characters of one expression."""
+_MAX_FACTOR: Final = 1 << 10
+"""The limit of numerators and denominators of factors: a double holds their products with all sizes exactly."""
 
 
 def _power(base: Dim, exponent: Dim) -> Dim:
@@ -57,8 +61,8 @@ def _size(node: ast.expr) -> Dim:
     name = node.func.id
     if name in ("Integer", "Symbol"):
         return _leaf(name, node.args)
-    if name in _ROUNDED and len(node.args) == 1 and _is_division(node.args[0]):
-        return _ROUNDED[name](*_args(node.args[0]))
+    if name in _ROUNDED and len(node.args) == 1 and (quotient := _quotient(node.args[0])):
+        return _ROUNDED[name](*quotient)
     # A quotient alone is not an integer; it is valid only inside a rounding function.
     if name not in _CALLS:
         raise UnsupportedGraphError(f"a size that {name} computes is not supported")
@@ -68,13 +72,27 @@ def _size(node: ast.expr) -> Dim:
         raise ValueError(str(error)) from error
 
 
-def _is_division(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "IntTrueDiv"
+def _quotient(node: ast.expr) -> tuple[Dim, Dim] | None:
+    """The dividend and divisor of a quotient of integers, or of an integer times a float that has few binary digits."""
+    match node:
+        case ast.Call(ast.Name("IntTrueDiv"), [dividend, divisor]):
+            return _size(dividend), _size(divisor)
+        case ast.Call(ast.Name("Mul"), [ast.Call(ast.Name("Float"), [ast.Constant(str(text)), *_]), given]):
+            return _product(float(text), given)
+        case _:
+            return None
 
 
-def _args(node: ast.expr) -> list[Dim]:
-    assert isinstance(node, ast.Call), "the caller asked"
-    return [_size(arg) for arg in node.args]
+def _product(factor: float, node: ast.expr) -> tuple[Dim, Dim] | None:
+    match node:
+        case ast.Call(ast.Name("ToFloat"), [integer]) if math.isfinite(factor):
+            ratio = Fraction(factor)
+            # A double would round the product of a factor with more digits.
+            if 0 < ratio.numerator < _MAX_FACTOR and ratio.denominator < _MAX_FACTOR:
+                return mul(ratio.numerator, _size(integer)), ratio.denominator
+            return None
+        case _:
+            return None
 
 
 def _leaf(name: str, args: Sequence[ast.expr]) -> Dim:
