@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from .dtypes import DType
-from .expr import Dim, evaluate
+from .expr import Dim, ExprError, evaluate
 
 LARGE_BYTES: Final = 32 << 30
 _SHOWN: Final = 4
@@ -36,7 +36,11 @@ def in_gb(size: int) -> str:
 
 
 def _bytes(dtype: DType, shape: tuple[Dim, ...], least: Mapping[str, int]) -> int:
+    """The size of an array; 0 if a quotient in its shape has no value there, since a call with these values fails."""
     size = dtype.itemsize
-    for dim in shape:
-        size *= max(0, evaluate(dim, least))
+    try:
+        for dim in shape:
+            size *= max(0, evaluate(dim, least))
+    except ExprError:
+        return 0
     return size

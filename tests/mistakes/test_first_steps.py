@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tensorkiln.build import Builder
+from tensorkiln.build import Builder, zeros
+from tensorkiln.expr import floordiv
 from tensorkiln.large_graph import LargeGraphWarning
 from tests.mistakes.tables import SETUP
 from tests.snippets import ROOT
@@ -91,6 +92,10 @@ def test_symbols_count_with_their_least_values() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         b.graph()
+    b = Builder("undivided")
+    n = b.symbol("n", 2, 64)
+    b.output(zeros(b, [floordiv(n, floordiv(n, 3))], "float32"), b.input("float32", (n,)))
+    b.graph()
     b = Builder("large")
     n = b.symbol("n", 1 << 18, 1 << 20)
     b.output(b.input("float32", (n, n)))
