@@ -180,19 +180,10 @@ def realise(shared: KernelBody, item: KernelItem, frame: Frame) -> None:
         if staging is not None:
             staging.copy(here)
 
-    if together == 1:
-        for_each_row(
-            frame,
-            body.space,
-            body.rows,
-            item.context.upcasted,
-            lambda positions, index: emit_stages(at(positions, index), 0),
-        )
-        if past:
-            fence(frame)
-        return
+    row_totals = (
+        [register(frame.entry, stored_type(TOTAL)) for _ in range(together)] if together > 1 and 0 in sums else []
+    )
     start = body.stages[0]
-    row_totals = [register(frame.entry, stored_type(TOTAL)) for _ in range(together)] if 0 in sums else []
 
     def reduce(positions: Index, rows: Sequence[IndexEmitter]) -> Sequence[ir.Value]:
         here = [at(positions, row) for row in rows]
@@ -205,7 +196,16 @@ def realise(shared: KernelBody, item: KernelItem, frame: Frame) -> None:
         emit.keep(value, start, here)
         emit_stages(here, 1)
 
-    for_rows_at_once(frame, body.space, body.rows, item.context.upcasted, together, reduce, finish)
+    if together > 1:
+        for_rows_at_once(frame, body.space, body.rows, item.context.upcasted, together, reduce, finish)
+    else:
+        for_each_row(
+            frame,
+            body.space,
+            body.rows,
+            item.context.upcasted,
+            lambda positions, index: emit_stages(at(positions, index), 0),
+        )
     if past:
         fence(frame)
 
