@@ -20,6 +20,8 @@ from tensorkiln.frontends.torch.sizes import size
 from .exports import program
 
 Record = dict[str, Any]
+BFLOAT16 = 13
+"""Of torch's numbers for types."""
 
 
 def changed(
@@ -69,6 +71,15 @@ def test_dropout_between_recurrent_layers_is_refused() -> None:
     layers = 2
     with pytest.raises(UnsupportedGraphError, match="dropout between recurrent layers"):
         load(changed("rnn_many", change, family="recurrent"))
+
+
+def test_exponentials_of_16_bit_floats_are_refused() -> None:
+    def change(record: Record) -> None:
+        for value in record["graph_module"]["graph"]["tensor_values"].values():
+            value["dtype"] = BFLOAT16
+
+    with pytest.raises(UnsupportedGraphError, match="exponentials of bfloat16 are not supported; cast"):
+        load(changed("exponentials", change, family="statistics"))
 
 
 def test_the_users_line_is_the_innermost_that_is_not_torchs() -> None:

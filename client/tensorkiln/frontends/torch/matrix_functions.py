@@ -28,6 +28,8 @@ HALVINGS: Final = {DType.FLOAT32: 128, DType.FLOAT64: 1025}
 def _exponential(call: Call) -> Tensor:
     """Taylor's series of the halved matrices, squared as often as they were halved."""
     x = matrices(call, "self")
+    if x.dtype not in LARGEST:
+        call.fail(f"exponentials of {x.dtype} are not supported; cast the matrices to float32")
     given = as_batch(x)
     # A norm that is not finite gives no turns, and a series that is not finite.
     norm = build.absolute(given).sum([1], keepdims=True).max([2], keepdims=True)
