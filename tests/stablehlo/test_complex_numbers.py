@@ -160,6 +160,29 @@ def test_infinities_and_nan_give_what_is_not_finite_or_zero(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_finite_number_over_an_infinite_one_is_0_even_if_a_part_is_nan(kind: str) -> None:
+    dtype = {"f32": np.float32, "f64": np.float64}[kind]
+    real = np.array([np.inf, -np.inf, np.nan, np.nan, np.inf], dtype)
+    imag = np.array([np.nan, np.nan, np.inf, -np.inf, np.inf], dtype)
+    ones = [np.ones(5, dtype), np.full(5, -2, dtype)]
+    for name, given in (("divide", [*ones, real, imag]), ("rsqrt", [real, imag])):
+        with np.errstate(all="ignore"):
+            found = computed(elementwise(name, kind, len(given) // 2, 5), given)
+        assert [each.tolist() for each in found] == [[0.0] * 5] * 2, name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hyperbolic_tangents_of_infinities_and_nan_are_those_of_c99(kind: str) -> None:
+    dtype = {"f32": np.float32, "f64": np.float64}[kind]
+    real = np.array([np.inf, -np.inf, np.inf, -np.inf, np.nan, 1.0], dtype)
+    imag = np.array([np.inf, -np.inf, np.nan, 2.0, -0.0, np.inf], dtype)
+    whole, rest = np.array([1, -1, 1, -1, np.nan, np.nan]), np.array([0, 0, 0, 0, 0, np.nan])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(computed(elementwise("tanh", kind, 1, 6), [real, imag]), [whole, rest])
+        np.testing.assert_array_equal(computed(elementwise("tan", kind, 1, 6), [imag, real]), [rest, whole])
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_sizes_and_comparisons(kind: str) -> None:
     both = f"tensor<48xcomplex<{kind}>>"
     body = f"""
