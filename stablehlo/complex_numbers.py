@@ -27,6 +27,7 @@ from .regions import is_second_argument, single_operation
 from .scattering import scatter
 from .table import Translator
 from .value import Host, Known, Pair, Real, Value
+from .windows import reduce_window
 
 _NUMBER: Final = re.compile(r"0x[0-9A-Fa-f]+|-?[0-9][0-9.eE+-]*")
 
@@ -168,6 +169,14 @@ def _reduce(op: Op) -> Sequence[Value]:
     return [Pair(x.real.sum(axes) + initial.real, x.imag.sum(axes) + initial.imag)]
 
 
+def _reduce_window(op: Op) -> Value | Sequence[Value]:
+    zero = parts(op.operands[-1])
+    is_from_zero = all(isinstance(each, Known) and each.splat == 0 for each in zero)
+    if op.result_count != 1 or single_operation(op.region(0)) != "stablehlo.add" or not is_from_zero:
+        op.fail("complex numbers in windows can only be summed up, from 0")
+    return by_parts(lambda part: reduce_window(part)[0])(op)
+
+
 def _scatter(op: Op) -> Value | Sequence[Value]:
     region = op.region(0)
     if not is_second_argument(region) and single_operation(region) != "stablehlo.add":
@@ -192,6 +201,7 @@ OPERATORS: Final[dict[str, Translator]] = {
     "stablehlo.multiply": _binary(lambda a, b: a * b),
     "stablehlo.power": _binary(functions.power),
     "stablehlo.reduce": _reduce,
+    "stablehlo.reduce_window": _reduce_window,
     "stablehlo.rsqrt": _unary(functions.rsqrt),
     "stablehlo.scatter": _scatter,
     "stablehlo.sign": _unary(arithmetic.sign),

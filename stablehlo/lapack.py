@@ -83,12 +83,17 @@ def _syevd(op: Op) -> Sequence[Value]:
 def _gesdd(op: Op) -> Sequence[Value]:
     """The overwritten matrix, which nothing reads, the singular values, U, the transpose of V, and 0 or 1.
 
-    In the mode N nothing reads the vectors.
+    In the mode N nothing reads the vectors, and they may be of either size.
     """
     x, mode = matrices(op), _letter(op, "mode", "ASN")
+    if op.result_count != 5:
+        op.invalid("it has five results")
     left, values, right = singular_values(x, is_full=mode == "A", refuse=op.fail)
     if mode == "N":
-        left, right = (build.zeros(op.builder, [*x.shape[:-2], dim, dim], x.dtype) for dim in x.shape[-2:])
+        (height, width), (least,) = x.shape[-2:], values.shape[-1:]
+        is_full = op.result(2).shape[-2:] == (height, height) and op.result(3).shape[-2:] == (width, width)
+        sizes = [(height, height), (width, width)] if is_full else [(height, least), (least, width)]
+        left, right = (build.zeros(op.builder, [*x.shape[:-2], *size], x.dtype) for size in sizes)
     return [x, values, left, right, _state_of(x)]
 
 

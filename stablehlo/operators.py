@@ -73,6 +73,7 @@ COMPLEX: Final[Mapping[str, Translator]] = MappingProxyType(
         **complex_numbers.OPERATORS,
         **complex_numbers.ANYWHERE,
         **fourier.OPERATORS,
+        "stablehlo.get_dimension_size": OPERATORS["stablehlo.get_dimension_size"],
     }
 )
 """Translators for operations on complex numbers."""

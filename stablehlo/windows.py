@@ -26,7 +26,8 @@ MAX_TAPS: Final = 1 << 8
 """The most elements of a window of select_and_scatter; each adds nodes to the graph."""
 
 
-def _reduce_window(op: Op) -> Sequence[Value]:
+def reduce_window(op: Op) -> Sequence[Value]:
+    """The reductions of all windows."""
     count = op.result_count
     inputs, inits = op.tensors()[:count], op.operands[count:]
     rank = inputs[0].rank
@@ -118,6 +119,6 @@ def _spread_tap(op: Op, source: Tensor, tap: Sequence[int], strides: Sequence[in
 
 
 OPERATORS: Final[dict[str, Translator]] = {
-    "stablehlo.reduce_window": _reduce_window,
+    "stablehlo.reduce_window": reduce_window,
     "stablehlo.select_and_scatter": _select_and_scatter,
 }

@@ -160,6 +160,29 @@ def test_infinities_and_nan_give_what_is_not_finite_or_zero(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_finite_number_over_an_infinite_one_is_0_even_if_a_part_is_nan(kind: str) -> None:
+    dtype = {"f32": np.float32, "f64": np.float64}[kind]
+    real = np.array([np.inf, -np.inf, np.nan, np.nan, np.inf], dtype)
+    imag = np.array([np.nan, np.nan, np.inf, -np.inf, np.inf], dtype)
+    ones = [np.ones(5, dtype), np.full(5, -2, dtype)]
+    for name, given in (("divide", [*ones, real, imag]), ("rsqrt", [real, imag])):
+        with np.errstate(all="ignore"):
+            found = computed(elementwise(name, kind, len(given) // 2, 5), given)
+        assert [each.tolist() for each in found] == [[0.0] * 5] * 2, name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hyperbolic_tangents_of_infinities_and_nan_are_those_of_c99(kind: str) -> None:
+    dtype = {"f32": np.float32, "f64": np.float64}[kind]
+    real = np.array([np.inf, -np.inf, np.inf, -np.inf, np.nan, 1.0], dtype)
+    imag = np.array([np.inf, -np.inf, np.nan, 2.0, -0.0, np.inf], dtype)
+    whole, rest = np.array([1, -1, 1, -1, np.nan, np.nan]), np.array([0, 0, 0, 0, 0, np.nan])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(computed(elementwise("tanh", kind, 1, 6), [real, imag]), [whole, rest])
+        np.testing.assert_array_equal(computed(elementwise("tan", kind, 1, 6), [imag, real]), [rest, whole])
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_sizes_and_comparisons(kind: str) -> None:
     both = f"tensor<48xcomplex<{kind}>>"
     body = f"""
@@ -270,6 +293,23 @@ def test_products_and_sums(kind: str) -> None:
     agree(of(["2x3x4x", "2x4x5x"], kind, body, "3x"), [(draws.integers(-9, 9, s) / 4).astype(dtype) for s in shapes])
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_sums_of_windows(kind: str) -> None:
+    body = """
+    %z = stablehlo.constant dense<0.0> : {}
+    %r = "stablehlo.reduce_window"(%0, %z) <{window_dimensions = array<i64: 5, 1>,
+      padding = dense<[[4, 0], [0, 0]]> : tensor<2x2xi64>}> ({
+    ^bb0(%x: {}, %y: {}):
+      %s = stablehlo.add %x, %y : {}
+      stablehlo.return %s : {}
+    }) : ({5x3x}, {}) -> {5x3x}"""
+    given = [each[:15].reshape(5, 3) for each in points(kind, 11)]
+    agree(of(["5x3x"], kind, body.replace("<0.0>", "<(0.0,0.0)>"), "5x3x"), given)
+    for other in (body.replace("<0.0>", "<(1.0,0.0)>"), body.replace(".add", ".multiply")):
+        with pytest.raises(UnsupportedGraphError, match="complex numbers in windows can only be summed up, from 0"):
+            translate(of(["5x3x"], kind, other.replace("<0.0>", "<(0.0,0.0)>"), "5x3x"))
+
+
 SCATTERED = """
     %i = stablehlo.constant dense<[[4], [1], [9], [1]]> : tensor<4x1xi32>
     %r = "stablehlo.scatter"(%0, %i, %1) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1],
@@ -316,6 +356,16 @@ def test_arguments_and_results_are_pairs_on_a_last_axis() -> None:
     (found,) = evaluate(graph, draws, d0_0=5)
     expected = numbers * numbers
     np.testing.assert_allclose(found, np.stack([expected.real, expected.imag], -1), rtol=1e-5, atol=1e-6)
+
+
+def test_a_size_is_read_from_a_complex_argument() -> None:
+    size = "%0 = stablehlo.get_dimension_size %a0, dim = 0 : (tensor<?x3xcomplex<f32>>) -> tensor<i32>"
+    body = (
+        f"{size}\n%r0 = stablehlo.multiply %a0, %a0 : tensor<?x3xcomplex<f32>>\n%r1 = stablehlo.negate %0 : tensor<i32>"
+    )
+    text = module(["?x3xcomplex<f32>"], body, "?x3xcomplex<f32>", "i32")
+    graph = Graph.model_validate(translate(text, {"0.0": (1, 8)}).document)
+    assert evaluate(graph, np.ones((5, 3, 2), np.float32), d0_0=5)[1] == -5
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,33 @@ def test_calls_say_whether_a_matrix_could_be_factored() -> None:
     assert states.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("shape", ["2x5", "5x2"])
+@pytest.mark.parametrize("is_full", [True, False])
+def test_singular_values_alone_come_with_vectors_of_either_size(is_full: bool, shape: str) -> None:
+    m, n = map(int, shape.split("x"))
+    kinds = [f"3x{m}x{m if is_full else 2}xf64", f"3x{n if is_full else 2}x{n}xf64"]
+    text = call(
+        "lapack_dgesdd_ffi", [f"3x{shape}xf64"], "mode = 78 : ui8", f"3x{shape}xf64", "3x2xf64", *kinds, "3xi32"
+    )
+    x = np.random.default_rng(4).normal(size=(3, m, n))
+    _, values, *vectors, states = computed(text, [x])
+    np.testing.assert_allclose(values, np.linalg.svd(x, compute_uv=False), rtol=1e-12)
+    assert ["x".join(map(str, each.shape)) + "xf64" for each in vectors] == kinds
+    assert states.tolist() == [0, 0, 0]
+
+
+def test_a_call_with_too_few_results_is_refused() -> None:
+    text = call("lapack_dgesdd_ffi", ["2x5xf64"], "mode = 78 : ui8", "2x5xf64", "2xf64")
+    with pytest.raises(InvalidGraphError, match="five results"):
+        translate(text)
+
+
+def test_an_empty_matrix_has_no_eigenvalues() -> None:
+    text = call("lapack_dsyevd_ffi", ["3x0x0xf64"], "uplo = 76 : ui8", "3x0x0xf64", "3x0xf64", "3xi32")
+    vectors, values, states = computed(text, [np.zeros((3, 0, 0))])
+    assert (vectors.shape, values.shape, states.tolist()) == ((3, 0, 0), (3, 0), [0, 0, 0])
+
+
 SOLVE = "diag = 78 : ui8, side = 76 : ui8, trans_x = 78 : ui8, uplo = 76 : ui8"
 
 

@@ -35,6 +35,7 @@ DOTS = {
         ("f16",) * 3,
         ("i8", "i8", "i32"),
         ("ui8", "ui8", "ui32"),
+        ("i1",) * 3,
     ],
 )
 def test_a_product(name: str, left: str, right: str, result: str) -> None:

@@ -1,7 +1,8 @@
 """Functions of complex numbers.
 
-They are computed in float64 and rounded once. `log` and `sqrt` of infinities, NaN and signed zeros are those of C99.
-Elsewhere a part may be NaN where C99 has an infinity, and a zero may have the other sign.
+They are computed in float64 and rounded once. `log` and `sqrt` of infinities, NaN and signed zeros are those of C99,
+and so are `tanh` and `tan` but for the signs of zeros. Elsewhere a part may be NaN where C99 has an infinity, and a
+zero may have the other sign.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def cos(x: Complex) -> Complex:
 
 
 def tanh(x: Complex) -> Complex:
-    """The hyperbolic tangent, without overflow."""
+    """The hyperbolic tangent, without overflow; that of C99 for infinities and NaN."""
     return in_float64(_hyperbolic_tangent, x)
 
 
@@ -104,6 +105,9 @@ def _hyperbolic_tangent(x: Complex) -> Complex:
     sine, cosine = x.imag.sin(), x.imag.cos()
     whole = less * less + rest * (cosine * cosine) * 4.0
     real, imag = less * (2.0 - less) / whole, rest * (sine * cosine) * 4.0 / whole
+    is_infinite, is_real = build.equal(size, float("inf")), build.equal(x.imag, 0.0)
+    real = build.where(is_infinite, 1.0, real)
+    imag = build.where(is_real, x.imag, build.where(is_infinite, 0.0, imag))
     return Complex(build.where(is_negative(x.real), -real, real), imag)
 
 

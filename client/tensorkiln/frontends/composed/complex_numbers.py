@@ -69,13 +69,17 @@ def equal(left: Complex, right: Complex) -> Tensor:
 
 
 def divide(left: Complex, right: Complex) -> Complex:
-    """The quotient. A divisor of 0 divides both parts by its real part; a finite number over an infinite one is 0."""
+    """The quotient. A divisor of 0 divides both parts by its real part; a finite number over an infinite one is 0.
+
+    A number is infinite if a part is, even if the other is NaN.
+    """
     return in_float64(divided, left, right)
 
 
 def divided(left: Complex, right: Complex) -> Complex:
     """`divide` for operands in float64."""
-    size = build.maximum(build.absolute(right.real), build.absolute(right.imag))
+    a, b = build.absolute(right.real), build.absolute(right.imag)
+    size = _with_infinity(build.maximum(a, b), a, b)
     is_zero, is_infinite = build.equal(size, 0.0), build.equal(size, float("inf"))
     usual = build.where(is_zero | is_infinite, 1.0, size)
     # Scaled by its larger part, so that no square overflows.

@@ -27,6 +27,8 @@ def eigenvectors(x: Tensor, *, refuse: Refusal = unsupported) -> tuple[Tensor, T
     The lower triangle is read. `refuse` is called unless n is static, and at most `MOST_ROTATED`.
     """
     outer, (size, _) = x.shape[:-2], _require_static(x, refuse)
+    if size == 0:
+        return build.zeros(x.builder, [*outer, 0], x.dtype), x
     lower = as_batch(x)
     rows, columns = counted(x.builder, size, ROWS), counted(x.builder, size, COLUMNS)
     matrices = _evened(build.where(rows >= columns, lower, build.transpose(lower, ROWS, COLUMNS)), size, ROWS)
