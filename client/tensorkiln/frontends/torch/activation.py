@@ -143,12 +143,12 @@ def _silu_gradient(call: Call) -> Tensor:
 def _softmax_gradient(call: Call) -> Tensor:
     gradient, y = call.tensor("grad_output"), call.tensor("output")
     inner = gradient * y
-    return (inner - y * inner.sum([call.axis(y)], True)).cast(call.dtype)
+    return (inner - y * inner.sum(call.axes(y), True)).cast(call.dtype)
 
 
 def _log_softmax_gradient(call: Call) -> Tensor:
     gradient, y = call.tensor("grad_output"), call.tensor("output")
-    return (gradient - y.exp() * gradient.sum([call.axis(y)], True)).cast(call.dtype)
+    return (gradient - y.exp() * gradient.sum(call.axes(y), True)).cast(call.dtype)
 
 
 OPERATORS: dict[str, Operator] = {

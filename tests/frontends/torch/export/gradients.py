@@ -58,6 +58,26 @@ def pooled(x: Tensor, image: Tensor) -> tuple[Tensor, ...]:
     )
 
 
+def replicated(x: Tensor) -> tuple[Tensor, ...]:
+    """Of lines, images and volumes with copies of their edges, and with parts removed."""
+    cases = [(F.pad(x, widths, "replicate"), x, widths) for widths in ([1, 2, 0, 3], [3, -1, -2, 1], [-2, 4, -3, 0])]
+    image = [aten.replication_pad2d_backward(wide.sin(), x, widths) for wide, x, widths in cases]
+    volume = F.pad(x, [2, 1, 0, -1, 1, 4], "replicate")
+    line = F.pad(x[0], [5, 0], "replicate").half()
+    return (
+        *image,
+        aten.replication_pad3d_backward(volume.cos(), x, [2, 1, 0, -1, 1, 4]),
+        aten.replication_pad1d_backward(line, x[0].half(), [5, 0]),
+    )
+
+
+def of_scalars(g: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+    return (
+        aten._softmax_backward_data(g, F.softmax(x, 0), 0, torch.float32),
+        aten._log_softmax_backward_data(g, F.log_softmax(x, -1), -1, torch.float32),
+    )
+
+
 def attended(is_causal: bool):
     """The decompositions of torch replace the forward operator alone, and give the other one weights."""
 
@@ -79,6 +99,14 @@ CASES: dict[str, Case] = {
         drawn(2, 3, 8, 8),
     ),
     "pooled": of(pooled, drawn(*VOLUME), drawn(2, 3, 7, 5)),
+    "replicated": of(replicated, drawn(*IMAGE)),
+    "replicated_images": of(
+        lambda g: aten.replication_pad2d_backward(g, g[:, :, 1:-2, 2:], [2, 0, 1, 2]),
+        drawn(2, 3, 8, 6),
+        dynamic=({0: (2, 9), 2: (5, 20)},),
+        more=[(drawn(4, 3, 5, 6),), (drawn(3, 3, 19, 6),)],
+    ),
+    "of_scalars": of(of_scalars, drawn(), drawn(seed=1)),
     "attended": of(attended(False), *HEADS),
     "attended_causally": of(attended(True), *HEADS),
 }
