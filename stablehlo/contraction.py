@@ -57,11 +57,10 @@ def _dot_general(op: Op) -> Value:
     left, right = op.tensors()
     result = op.result().dtype
     is_of_bools = left.dtype.is_bool and right.dtype.is_bool and result.is_bool
-    # A sum of bools is whether any is true: their number is not 0.
+    # A sum of bools is whether any is true, which is whether their number is not 0.
     inside = DType.INT32 if is_of_bools else accumulator(op, left.dtype, right.dtype, result)
     _require_algorithm(op, left.dtype, right.dtype, inside)
-    found = build.einsum(subscripts(op, left.rank, right.rank), left.cast(inside), right.cast(inside))
-    return ~build.equal(found, 0) if is_of_bools else found.cast(result)
+    return build.einsum(subscripts(op, left.rank, right.rank), left.cast(inside), right.cast(inside)).cast(result)
 
 
 def _require_algorithm(op: Op, left: DType, right: DType, inside: DType) -> None:

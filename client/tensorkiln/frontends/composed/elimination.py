@@ -5,7 +5,8 @@ from __future__ import annotations
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
-from .repeating import COLUMNS, ROWS, as_batch, counted, least, part, repeated, with_part
+from ...expr import minimum
+from .repeating import COLUMNS, ROWS, as_batch, counted, part, repeated, with_part
 
 
 def lu(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -16,7 +17,7 @@ def lu(x: Tensor) -> tuple[Tensor, Tensor]:
     """
     *outer, height, width = x.shape
     matrices = as_batch(x)
-    count = least(height, width)
+    count = minimum(height, width)
 
     def step(turn: Tensor, left: Tensor, exchanges: Tensor) -> list[Tensor]:
         rows, columns = (counted(left.builder, dim, axis) for dim, axis in ((height, ROWS), (width, COLUMNS)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ... import build
 from ...build import Tensor
-from ...expr import Dim
-from .repeating import COLUMNS, ROWS, as_batch, counted, least, part, repeated, unit, with_part
+from ...expr import Dim, minimum
+from .repeating import COLUMNS, ROWS, as_batch, counted, part, repeated, unit, with_part
 
 
 def reflected(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -16,7 +16,7 @@ def reflected(x: Tensor) -> tuple[Tensor, Tensor]:
     """
     *outer, height, width = x.shape
     matrices = as_batch(x)
-    count = least(height, width)
+    count = minimum(height, width)
 
     def step(turn: Tensor, left: Tensor, factors: Tensor) -> list[Tensor]:
         rows, columns = (counted(left.builder, dim, axis) for dim, axis in ((height, ROWS), (width, COLUMNS)))

@@ -58,12 +58,7 @@ def diagonal(x: Tensor) -> Tensor:
     """The elements on the diagonal of each matrix: (..., rows, columns) to (..., least of both)."""
     rows, columns = x.shape[-2:]
     by_column = build.where(on_diagonal(x.builder, rows, columns), x, 0).sum([-2])
-    return by_column if rows == columns else by_column[..., : least(rows, columns)]
-
-
-def least(rows: Dim, columns: Dim) -> Dim:
-    """The lesser of two sizes."""
-    return rows if rows == columns else minimum(rows, columns)
+    return by_column if rows == columns else by_column[..., : minimum(rows, columns)]
 
 
 def on_diagonal(builder: Builder, rows: Dim, columns: Dim) -> Tensor:

@@ -62,6 +62,11 @@ def padded(x: Tensor, widths: Sequence[tuple[Dim, Dim]], fill: bool | int | floa
     return shrink(wide, limits)
 
 
+def between(x: Tensor, axis: int, begin: Dim, end: Dim) -> Tensor:
+    """The elements from `begin` to before `end` along an axis."""
+    return x[tuple(slice(begin, end) if place == axis else slice(None) for place in range(x.rank))]
+
+
 def _at_least_none(width: Dim) -> Dim:
     return max(width, 0) if isinstance(width, int) else width
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from ...build import Tensor, cat, ones, pad, shrink, where
-from ...expr import Dim, add, sub
+from ...expr import add, sub
+from ..composed.spreading import between
 from . import axes
 from .node import Node
 from .value import Value, dims_of
@@ -73,24 +74,20 @@ def _extend(node: Node, x: Tensor, axis: int, before: int, after: int, mode: str
     return cat([*_EDGES[mode](x, axis, before, True), x, *_EDGES[mode](x, axis, after, False)], axis)
 
 
-def _part(x: Tensor, axis: int, begin: Dim, end: Dim) -> Tensor:
-    return x[tuple(slice(begin, end) if place == axis else slice(None) for place in range(x.rank))]
-
-
 def _reflect(x: Tensor, axis: int, count: int, is_before: bool) -> Sequence[Tensor]:
     begin = 1 if is_before else sub(x.shape[axis], 1 + count)
-    return [_part(x, axis, begin, add(begin, count)).flip(axis)] if count else []
+    return [between(x, axis, begin, add(begin, count)).flip(axis)] if count else []
 
 
 def _edge(x: Tensor, axis: int, count: int, is_before: bool) -> Sequence[Tensor]:
     begin = 0 if is_before else sub(x.shape[axis], 1)
-    end = _part(x, axis, begin, add(begin, 1))
+    end = between(x, axis, begin, add(begin, 1))
     return [end.expand([count if place == axis else -1 for place in range(x.rank)])] if count else []
 
 
 def _wrap(x: Tensor, axis: int, count: int, is_before: bool) -> Sequence[Tensor]:
     size = x.shape[axis]
-    return [_part(x, axis, sub(size, count), size) if is_before else _part(x, axis, 0, count)] if count else []
+    return [between(x, axis, sub(size, count), size) if is_before else between(x, axis, 0, count)] if count else []
 
 
 _EDGES: dict[str, Callable[[Tensor, int, int, bool], Sequence[Tensor]]] = {

@@ -6,10 +6,10 @@ from ... import build
 from ...build import Tensor
 from ...build.broadcast import broadcast_shape
 from ...dtypes import DType
-from ...expr import Dim
+from ...expr import Dim, minimum
 from ..composed.elimination import exchanged, lu
 from ..composed.reflections import orthogonal, reflected
-from ..composed.repeating import diagonal, first_true, least, unit
+from ..composed.repeating import diagonal, first_true, unit
 from ..composed.rotations import eigenvectors, singular_values
 from ..composed.triangular import cholesky, triangular_solution
 from .call import Call, Operator
@@ -164,7 +164,7 @@ def _above(x: Tensor, rows: Dim) -> Tensor:
 def _qr(call: Call) -> list[Tensor]:
     x, mode = matrices(call), call.text("mode", "reduced")
     height, width = x.shape[-2:]
-    count = height if mode == "complete" else least(height, width)
+    count = height if mode == "complete" else minimum(height, width)
     found, factors = reflected(x)
     q = build.zeros(x.builder, [0], x.dtype) if mode == "r" else orthogonal(found, factors, count)
     return [q, _above(found, count)]
@@ -209,7 +209,7 @@ def order_of(factors: Tensor, exchanges: Tensor) -> Tensor:
 
 def lower_and_upper(factors: Tensor) -> tuple[Tensor, Tensor]:
     """L with ones on its diagonal, and U, of factors (..., m, n) that are stored together."""
-    count = least(*factors.shape[-2:])
+    count = minimum(*factors.shape[-2:])
     below = factors[..., :count]
     rows, columns = (build.arange(factors.builder, dim) for dim in below.shape[-2:])
     lower = build.where(columns < rows.unsqueeze([1]), below, unit(factors.builder, below.shape, factors.dtype))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ...expr import Dim, mul, product, sub
 from .call import Call, Operator, number_in
+
+Width = TypeVar("Width")
 
 
 def _reshape(call: Call) -> Tensor:
@@ -108,12 +111,18 @@ def _diagonal(call: Call) -> Tensor:
     return build.take(flat, places, flat.rank - 1)
 
 
+def edge_widths(widths: Sequence[Width], rank: int) -> Iterator[tuple[int, Width, Width]]:
+    """Each axis with its widths before and after, which torch states from the last axis on."""
+    for place in range(len(widths) // 2):
+        yield rank - 1 - place, widths[2 * place], widths[2 * place + 1]
+
+
 def _constant_pad(call: Call) -> Tensor:
     """Pad with a constant; widths start at the last axis, negative ones crop."""
     x, given = call.tensor(), call.dims("pad")
     widths: list[tuple[Dim, Dim]] = [(0, 0)] * x.rank
-    for place in range(len(given) // 2):
-        widths[x.rank - 1 - place] = given[2 * place], given[2 * place + 1]
+    for axis, before, after in edge_widths(given, x.rank):
+        widths[axis] = before, after
     cut = build.shrink(x, [_kept(call, x, dim, pair) for dim, pair in zip(x.shape, widths, strict=True)])
     added = [(_at_least_none(before), _at_least_none(after)) for before, after in widths]
     return build.pad(cut, added, _fill(call, call.number("value", 0.0), x.dtype))
@@ -149,8 +158,7 @@ def _edge_pad(mode: str) -> Operator:
 
     def apply(call: Call) -> Tensor:
         x, widths = call.tensor(), call.integers("padding")
-        for place in range(len(widths) // 2):
-            axis, before, after = x.rank - 1 - place, widths[2 * place], widths[2 * place + 1]
+        for axis, before, after in edge_widths(widths, x.rank):
             if before == after == 0:
                 continue
             x = build.take(x, _read_places(call, x, axis, before, after, mode), axis)

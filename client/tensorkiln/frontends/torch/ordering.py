@@ -10,6 +10,7 @@ from ...dtypes import DType
 from ...expr import Dim, add, floordiv, sub
 from ..composed.ranking import first_in_order
 from ..composed.running import running
+from ..composed.spreading import between
 from .call import Call, Operator
 from .reduction import log_sum_exp
 
@@ -81,8 +82,7 @@ def _running_extreme(is_max: bool) -> Operator:
 def _of_rank(call: Call, x: Tensor, axis: int, place: Dim, keeps: bool) -> list[Tensor]:
     """The element of rank `place` in ascending order, and its position."""
     values, positions = _ordered(call, x, axis, add(place, 1), False)
-    key = tuple(slice(place, add(place, 1)) if own == axis else slice(None) for own in range(x.rank))
-    found = [values[key], positions[key]]
+    found = [between(each, axis, place, add(place, 1)) for each in (values, positions)]
     return found if keeps else [each.squeeze([axis]) for each in found]
 
 

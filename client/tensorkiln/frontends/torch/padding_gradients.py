@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from ... import build
 from ...build import Tensor
 from ...dtypes import DType
 from ...expr import Dim, sub
+from ..composed.spreading import between, padded
 from .call import Call, Operator
+from .movement import edge_widths
 
 
 def _replicated(call: Call) -> Tensor:
     """The gradient of the tensor whose last axes were padded; negative widths have cropped it."""
     gradient, own = call.tensor("grad_output"), call.tensor("self").shape
     found = gradient.cast(DType.FLOAT32) if gradient.dtype.is_half else gradient
-    widths = call.integers("padding")
-    for place in range(len(widths) // 2):
-        axis, before, after = found.rank - 1 - place, widths[2 * place], widths[2 * place + 1]
+    for axis, before, after in edge_widths(call.integers("padding"), found.rank):
         if found.builder.bounds(own[axis])[0] <= max(-before, -after):
             call.fail(f"{own[axis]} elements of axis {axis} may be too few to remove {-before} and {-after} of them")
         found = _gathered(found, axis, own[axis], before, after)
@@ -24,22 +23,18 @@ def _replicated(call: Call) -> Tensor:
 
 def _gathered(x: Tensor, axis: int, own: Dim, before: int, after: int) -> Tensor:
     """The gradient along an axis of `own` elements, of which the first and the last have copies."""
-    first, end = max(before, 0), sub(x.shape[axis], max(after, 0))
-    found = _at(_part(x, axis, first, end), axis, max(-before, 0), max(-after, 0))
+    size, last = x.shape[axis], sub(own, 1)
+    found = _at(x, axis, -before, -after)
     if before > 0:
-        found = found + _at(_part(x, axis, 0, first).sum([axis], keepdims=True), axis, 0, sub(own, 1))
+        found = found + _at(between(x, axis, 0, before).sum([axis], keepdims=True), axis, 0, last)
     if after > 0:
-        found = found + _at(_part(x, axis, end, x.shape[axis]).sum([axis], keepdims=True), axis, sub(own, 1), 0)
+        found = found + _at(between(x, axis, sub(size, after), size).sum([axis], keepdims=True), axis, last, 0)
     return found
 
 
-def _part(x: Tensor, axis: int, begin: Dim, end: Dim) -> Tensor:
-    return x[tuple(slice(begin, end) if each == axis else slice(None) for each in range(x.rank))]
-
-
 def _at(x: Tensor, axis: int, before: Dim, after: Dim) -> Tensor:
-    """Zeros around the elements along an axis."""
-    return build.pad(x, [(before, after) if each == axis else (0, 0) for each in range(x.rank)])
+    """Zeros around the elements along an axis; a negative width crops."""
+    return padded(x, [(before, after) if each == axis else (0, 0) for each in range(x.rank)])
 
 
 OPERATORS: dict[str, Operator] = {

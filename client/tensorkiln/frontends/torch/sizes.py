@@ -77,20 +77,14 @@ def _quotient(node: ast.expr) -> tuple[Dim, Dim] | None:
     match node:
         case ast.Call(ast.Name("IntTrueDiv"), [dividend, divisor]):
             return _size(dividend), _size(divisor)
-        case ast.Call(ast.Name("Mul"), [ast.Call(ast.Name("Float"), [ast.Constant(str(text)), *_]), given]):
-            return _product(float(text), given)
-        case _:
-            return None
-
-
-def _product(factor: float, node: ast.expr) -> tuple[Dim, Dim] | None:
-    match node:
-        case ast.Call(ast.Name("ToFloat"), [integer]) if math.isfinite(factor):
+        case ast.Call(
+            ast.Name("Mul"),
+            [ast.Call(ast.Name("Float"), [ast.Constant(str(text)), *_]), ast.Call(ast.Name("ToFloat"), [integer])],
+        ) if math.isfinite(factor := float(text)):
             ratio = Fraction(factor)
             # A double would round the product of a factor with more digits.
-            if 0 < ratio.numerator < _MAX_FACTOR and ratio.denominator < _MAX_FACTOR:
-                return mul(ratio.numerator, _size(integer)), ratio.denominator
-            return None
+            is_short = 0 < ratio.numerator < _MAX_FACTOR and ratio.denominator < _MAX_FACTOR
+            return (mul(ratio.numerator, _size(integer)), ratio.denominator) if is_short else None
         case _:
             return None
 
