@@ -180,6 +180,8 @@ class FairLane:
     ) -> None:
         self._bounds = bounds
         self._width = width or (lambda: bounds.width)
+        # A turn that may not be refused later, in a lane that does not become wider, is waited for without a timer.
+        self._is_steady = bounds.age_s is None and width is None
         self._looked_at = 0.0
         self._on_spent = on_spent
         self._queue: FairQueue[asyncio.Future[None]] = FairQueue(bounds.tenant_width)
@@ -192,9 +194,7 @@ class FairLane:
     @asynccontextmanager
     async def admit(self, share: Share, cost_s: float) -> AsyncGenerator[Turn]:
         """Wait for a turn that is estimated to cost `cost_s` seconds of work, and have it for the block."""
-        waited = queue_time()
-        with waited.with_more(waiting=1):
-            waiting = await self._turn(share, cost_s, waited)
+        waiting = await self._turn(share, cost_s)
         begin = clock.monotonic()
 
         def end(turn: Turn) -> None:
@@ -207,15 +207,19 @@ class FairLane:
         finally:
             turn.end()
 
-    async def _turn(self, share: Share, cost_s: float, waited: QueueTime) -> Waiting[asyncio.Future[None]]:
+    async def _turn(self, share: Share, cost_s: float) -> Waiting[asyncio.Future[None]]:
         has_to_wait = self._running >= self._width() or self._queue.is_full(share.tenant)
         if has_to_wait and len(self._queue) >= self._bounds.queue:
             self._make_room(share, cost_s)
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiting = self._queue.push(share, cost_s, future)
         self._dispatch()
+        if future.done():
+            return waiting
+        waited = queue_time()
         try:
-            await self._aging(future, share, waited)
+            with waited.with_more(waiting=1):
+                await (future if self._is_steady else self._aging(future, share, waited))
         except BaseException:
             self._leave(waiting)
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -135,7 +135,7 @@ class Turns:
     def __init__(self, lane: FairLane, tenant: Callable[[str], TenantRecord], *, work: bool = True) -> None:
         self._lane = lane
         self._tenant = tenant
-        self._work = int(work)
+        self._work = work
         self._estimate = Estimate()
 
     def load(self) -> Load:
@@ -147,7 +147,7 @@ class Turns:
         tenant = caller().tenant
         share = Share(tenant, self._tenant(tenant).weight)
         async with self._lane.admit(share, self._estimate.seconds(size)) as turn:
-            with queue_time().with_more(running=self._work):
+            with queue_time().with_more(running=1) if self._work else nullcontext():
                 yield turn
         if turn.cost_s is not None:
             self._estimate.learn(size, turn.cost_s)

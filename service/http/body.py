@@ -13,7 +13,6 @@ from io import BytesIO
 from typing import Any, Final, TypeVar
 
 from fastapi import Request
-from starlette.requests import ClientDisconnect
 
 from service.wire.body import Body
 from tensorkiln.errors import RequestError, TensorkilnError, UnavailableError
@@ -55,8 +54,6 @@ async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:
     try:
         async with request.app.state.engine.ending.before():
             return await _read(request, limit)
-    except ClientDisconnect:
-        raise RequestError("The client left before the end of the body.") from None
     except TimeoutError:
         raise UnavailableError("The service is shutting down, and the body is not there yet; send it again.") from None
 
@@ -67,7 +64,7 @@ async def _read(request: Request, limit: int) -> Body:
         raise too_long(int(stated), limit)
     # getvalue() returns its bytes without a copy.
     arrived, digest, held = BytesIO(), sha256(), held_by(request.scope)
-    chunks = _in_time(request.stream(), request.app.state.settings.arrival_s)
+    chunks = _in_time(request, request.app.state.settings.arrival_s)
     try:
         coding = coding_of(request.headers.get("content-encoding", ""))
         async for chunk in chunks if coding is None else decoded(chunks, coding, limit):
@@ -90,20 +87,21 @@ async def _read(request: Request, limit: int) -> Body:
     return Body(content, digest.hexdigest())
 
 
-async def _in_time(chunks: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
-    arrived, begin = 0, time.monotonic()
-    while True:
+async def _in_time(request: Request, seconds: float) -> AsyncIterator[bytes]:
+    arrived, begin, has_more = 0, time.monotonic(), True
+    while has_more:
         allowed = seconds + arrived / LEAST_RATE
         try:
             async with asyncio.timeout(begin + allowed - time.monotonic()):
-                chunk = await anext(chunks)
-        except StopAsyncIteration:
-            return
+                message = await request.receive()
         except TimeoutError:
             raise SlowBodyError(
                 f"{arrived} bytes of the body arrived within {allowed:.0f} s, and then no more; send it in one go.",
                 details={"arrival_s": seconds, "least_rate": LEAST_RATE, "arrived": arrived},
             ) from None
+        if message["type"] == "http.disconnect":
+            raise RequestError("The client left before the end of the body.")
+        chunk, has_more = message.get("body", b""), message.get("more_body", False)
         arrived += len(chunk)
         yield chunk
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
@@ -145,6 +146,7 @@ class Authenticator:
         return Caller(record.holder, record.tenant, namespace, record.scopes)
 
 
+@lru_cache(maxsize=1024)
 def is_loopback(host: str) -> bool:
     """Whether `host` is an address that only this machine can reach."""
     if host == "localhost":

@@ -53,6 +53,7 @@ def configure_log(level: str) -> None:
         processors=[*processors, render],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
     )
     # For uvicorn and asyncio.
     handler = logging.StreamHandler(sys.stderr)
@@ -83,7 +84,7 @@ def traceparent() -> str:
 @contextmanager
 def continuing(header: str) -> Generator[None]:
     """Run the block in the trace of a `traceparent`; an empty or malformed one changes nothing."""
-    token = context.attach(_W3C.extract({_HEADER: header}))
+    token = context.attach(_W3C.extract({_HEADER: header}) if header else context.get_current())
     try:
         yield
     finally:
@@ -99,12 +100,14 @@ def traced(headers: Mapping[str, str]) -> Generator[str]:
         return
     # Only this header: OpenTelemetry would log malformed parts of a `tracestate` verbatim.
     with continuing(headers.get(_HEADER, "")):
-        if trace_id() is None:
+        found = trace_id()
+        if found is None:
             trace_bits, span_bits = _RANDOM_BITS
             fresh = SpanContext(getrandbits(trace_bits) or 1, getrandbits(span_bits) or 1, False, TraceFlags(0))
             # The end of the outer block detaches this one too.
             context.attach(trace.set_span_in_context(NonRecordingSpan(fresh)))
-        yield trace_id() or ""
+            found = trace.format_trace_id(fresh.trace_id)
+        yield found
 
 
 @contextmanager

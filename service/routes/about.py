@@ -16,7 +16,7 @@ from service.identity.caller import caller
 from tensorkiln.errors import TensorkilnError, UnavailableError
 from tensorkiln.trust import KeySet
 
-from .engine_of import EngineOf
+from .engine_of import engine_of
 
 router = APIRouter(tags=["The service"])
 METRICS = "/metrics"
@@ -61,9 +61,9 @@ class _OfProcess(Collector):
     response_model_exclude_none=True,
     responses=documented(UnavailableError, TensorkilnError),
 )
-async def keys(engine: EngineOf) -> KeySet:
+async def keys(request: Request) -> KeySet:
     """JSON Web Keys of the curve Ed25519, the newest first, those that have come to their end included."""
-    return engine.keyring.published()
+    return engine_of(request).keyring.published()
 
 
 @router.get(
@@ -71,10 +71,10 @@ async def keys(engine: EngineOf) -> KeySet:
     summary="What this service can do",
     responses=documented(TensorkilnError),
 )
-async def capabilities(request: Request, engine: EngineOf) -> Capabilities:
+async def capabilities(request: Request) -> Capabilities:
     """Targets, node kinds, dtypes, limits, the level of isolation, and the compiler's build."""
     described: Callable[[], Capabilities] = request.app.state.capabilities
-    return described().model_copy(update={"keys": engine.keyring.published()})
+    return described().model_copy(update={"keys": engine_of(request).keyring.published()})
 
 
 @router.get(
@@ -99,9 +99,9 @@ async def healthz() -> Health:
     summary="Whether compiles can be sent here",
     responses=documented(UnavailableError, TensorkilnError),
 )
-async def readyz(engine: EngineOf) -> Health:
+async def readyz(request: Request) -> Health:
     """Ok if a process was forked and the store written to within the last seconds, and no shutdown has started."""
-    await engine.check()
+    await engine_of(request).check()
     return Health()
 
 
@@ -111,12 +111,12 @@ async def readyz(engine: EngineOf) -> Health:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **documented(TensorkilnError)},
 )
-async def metrics(request: Request, engine: EngineOf) -> Response:
+async def metrics(request: Request) -> Response:
     """Counters, histograms and gauges of this process, in the text format 0.0.4. No label holds what a user wrote.
 
     Of several workers one answers; the label `process` says which.
     """
     registry, place = CollectorRegistry(), request.app.state.place
-    for figures in (REGISTRY, _Figures(engine)):
+    for figures in (REGISTRY, _Figures(engine_of(request))):
         registry.register(figures if place is None else _OfProcess(figures, place))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)

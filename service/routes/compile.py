@@ -7,9 +7,9 @@ import re
 import time
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from service.engine import submissions
 from service.engine.engine import Engine
@@ -25,13 +25,14 @@ from service.wire.body import Body
 from tensorkiln.errors import (
     DiagnosticError,
     NotFoundError,
+    RequestError,
     TensorkilnError,
     UnavailableError,
     UntrustedArtifactError,
     error_from_problem,
 )
 
-from .engine_of import EngineOf, refusals, takes
+from .engine_of import engine_of, refusals, takes
 from .jobs import job_body
 
 MAX_WAIT_S: Final = 600
@@ -44,14 +45,16 @@ _ENTRY: Final = re.compile(r"""([\w!#$%&'*+.^`|~-]++)\s*+(?:=\s*+(?:"([^"]*+)"|(
 _DIGITS: Final = 9
 ATTEMPTS_HEADER: Final = "Kiln-Attempts"
 """The header with the number of attempts at the compile."""
-IdempotencyKey = Annotated[
-    str | None,
-    Header(
-        alias=submissions.HEADER,
-        pattern=submissions.PATTERN,
-        description="A request with the same key and body returns the same job.",
-    ),
-]
+_PREFER: Final = {
+    "name": "Prefer",
+    "description": "`respond-async`, `wait=SECONDS`, or both.",
+    "schema": {"type": "string"},
+}
+_KEY: Final = {
+    "name": submissions.HEADER,
+    "description": "A request with the same key and body returns the same job.",
+    "schema": {"type": "string", "pattern": submissions.PATTERN},
+}
 T = TypeVar("T")
 router = APIRouter(tags=["Compiling"])
 
@@ -93,14 +96,9 @@ def parse_prefer(headers: Sequence[str], most_s: int = MAX_WAIT_S) -> Preference
         202: {"description": "A job that is not done yet.", "model": JobAnswer},
         **refusals(NotFoundError, DiagnosticError, UntrustedArtifactError),
     },
-    openapi_extra=takes("CompileBody"),
+    openapi_extra=takes("CompileBody", _PREFER, _KEY),
 )
-async def compile_graph(
-    request: Request,
-    engine: EngineOf,
-    prefer: Annotated[str | None, Header(description="`respond-async`, `wait=SECONDS`, or both.")] = None,
-    key: IdempotencyKey = None,
-) -> Response:
+async def compile_graph(request: Request) -> Response:
     """One program per target, in the order of the request. The same request is compiled once.
 
     If the client disconnects before the answer, the compile is cancelled, unless other callers wait for it.
@@ -109,6 +107,7 @@ async def compile_graph(
     otherwise with 202 and its Location. For a caller that may only read, the job is done immediately and not stored.
     """
     begin = time.perf_counter()
+    engine, key = engine_of(request), _key_of(request)
     settings: Settings = request.app.state.settings
     preference = parse_prefer(request.headers.getlist("prefer"), int(settings.answer_s))
     body = await read_body(request)
@@ -133,6 +132,23 @@ async def compile_graph(
     headers[ATTEMPTS_HEADER] = str(1 + len(again))
     content = answer if preference is None else ended_at_once(answer, milliseconds)
     return Response(content, headers=headers, media_type="application/json")
+
+
+class HeaderError(RequestError):
+    """A header is malformed."""
+
+    status = 422
+
+
+def _key_of(request: Request) -> str | None:
+    """The idempotency key of the request; HeaderError when it is malformed."""
+    key = request.headers.get(submissions.HEADER)
+    if key is not None and re.fullmatch(submissions.PATTERN, key) is None:
+        raise HeaderError(
+            f"The header {submissions.HEADER} has 1 to 64 letters, digits, `_` and `-`; this one is another.",
+            pointers=[f"/header/{submissions.HEADER}"],
+        )
+    return key
 
 
 async def in_time(answer: Awaitable[T], seconds: float) -> T:
@@ -186,13 +202,14 @@ class BatchAnswer(Answer):
     summary="Compile many graphs as jobs",
     response_model=BatchAnswer,
     responses=refusals(),
-    openapi_extra=takes("BatchBody"),
+    openapi_extra=takes("BatchBody", _KEY),
 )
-async def batch(request: Request, engine: EngineOf, key: IdempotencyKey = None) -> Response:
+async def batch(request: Request) -> Response:
     """A job for each request that is accepted; the others are refused one by one.
 
     Every job in the answer is accepted for good, also when the client leaves before it reads the answer.
     """
+    engine, key = engine_of(request), _key_of(request)
     body = await read_body(request)
     wanted = await until_disconnect(request, engine.answers.split(body), engine.ending)
     del body  # its parts take as much memory

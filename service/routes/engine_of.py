@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, Header, Path, Request, Response
+from fastapi import Header, Path, Request, Response
 
 from service.engine.engine import Engine
 from service.http.openapi import BODIES
@@ -42,13 +42,9 @@ Known = Annotated[str | None, Header(alias="If-None-Match", description="ETags o
 """The ETags of the client's copies, as sent."""
 
 
-# A coroutine, because FastAPI runs a plain function in a thread.
-async def _engine(request: Request) -> Engine:
+def engine_of(request: Request) -> Engine:
+    """The engine of the application. As a dependency it would take FastAPI a twentieth of the time of a hit."""
     return request.app.state.engine
-
-
-EngineOf = Annotated[Engine, Depends(_engine)]
-"""The engine of the application."""
 
 
 def unchanged(known: str | None, headers: Mapping[str, str]) -> Response | None:
@@ -78,8 +74,8 @@ def refusals(*more: type[TensorkilnError]) -> dict[int | str, Any]:
     )
 
 
-def takes(schema: str) -> dict[str, Any]:
-    """A required JSON body described by the component `schema`: the routes read their bodies themselves."""
+def takes(schema: str, *headers: Mapping[str, Any]) -> dict[str, Any]:
+    """A required JSON body described by the component `schema`, and `headers`: the routes read these themselves."""
     shown = {"schema": {"$ref": f"#/components/schemas/{schema}"}, "examples": BODIES[schema]}
-    content = {"application/json": shown}
-    return {"requestBody": {"required": True, "content": content}}
+    body = {"required": True, "content": {"application/json": shown}}
+    return {"requestBody": body, "parameters": [{"in": "header", "required": False, **each} for each in headers]}

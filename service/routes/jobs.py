@@ -17,7 +17,7 @@ from service.http.problems import LOOKUP_ERRORS
 from service.store.job_records import JobRecord
 from tensorkiln.errors import NotFoundError
 
-from .engine_of import EngineOf
+from .engine_of import engine_of
 
 JobId = Annotated[
     str,
@@ -41,8 +41,9 @@ router = APIRouter(tags=["Compiling"])
     response_model=JobAnswer,
     responses=LOOKUP_ERRORS,
 )
-async def job(job: JobId, engine: EngineOf) -> Response:
+async def job(job: JobId, request: Request) -> Response:
     """The state of a job, with its programs once it is done. A failed job is answered by 200 too, with its `error`."""
+    engine = engine_of(request)
     return await _answer(engine, await engine.jobs.find(job))
 
 
@@ -52,8 +53,9 @@ async def job(job: JobId, engine: EngineOf) -> Response:
     response_model=JobAnswer,
     responses=LOOKUP_ERRORS,
 )
-async def cancel(job: JobId, engine: EngineOf) -> Response:
+async def cancel(job: JobId, request: Request) -> Response:
     """The job, cancelled unless it had ended before. Its compile is given up, unless others wait for the same."""
+    engine = engine_of(request)
     return await _answer(engine, await engine.jobs.cancel(job))
 
 
@@ -62,11 +64,9 @@ async def _answer(engine: Engine, job: Job) -> Response:
     return Response(body, headers={"Cache-Control": "no-store"}, media_type="application/json")
 
 
-async def listened_to(
-    job: JobId, engine: EngineOf, request: Request, response: Response, last: LastEventId = ""
-) -> AsyncGenerator[str]:
+async def listened_to(job: JobId, request: Request, response: Response, last: LastEventId = "") -> AsyncGenerator[str]:
     """Find the job, and count one more stream of events until it ends. The errors of `Shares.take` at the limit."""
-    found = await engine.jobs.find(job)
+    found = await engine_of(request).jobs.find(job)
     if found.is_over and not found.events_after(last):
         # Tells the EventSource of a browser not to reconnect (HTML, section 9.2).
         response.status_code = 204
@@ -85,10 +85,10 @@ async def listened_to(
     },
 )
 async def events(
-    job: Annotated[str, Depends(listened_to)], engine: EngineOf, last: LastEventId = ""
+    job: Annotated[str, Depends(listened_to)], request: Request, last: LastEventId = ""
 ) -> AsyncGenerator[ServerSentEvent]:
     """Server-sent events: `queued`, `started`, `stage` for each that begins, and `done` at the end of the stream."""
-    async for event in engine.jobs.events(job, last):
+    async for event in engine_of(request).jobs.events(job, last):
         yield ServerSentEvent(id=event.id, event=event.kind, data=event.data)
 
 

@@ -24,7 +24,7 @@ from tensorkiln.limits import SHA256_PATTERN
 from tensorkiln.report.page import CODE_STAGE, PTX, Parts, content_security_policy, page
 from tensorkiln.trust import SignedRecord
 
-from .engine_of import CONDITIONAL, Digest, EngineOf, Known, unchanged
+from .engine_of import CONDITIONAL, Digest, Known, engine_of, unchanged
 
 MAX_TEXT_BYTES: Final = 32 << 20
 """Most bytes of the texts in the report of one program; stages that do not fit are left out."""
@@ -54,11 +54,12 @@ router = APIRouter(tags=["Stored programs"])
     response_model=Annotated[Any, Prewritten("tensorkiln.spec", "CompiledProgram")],
     responses=CONDITIONAL,
 )
-async def program(digest: Digest, engine: EngineOf, known: Known = None) -> Response:
+async def program(digest: Digest, request: Request, known: Known = None) -> Response:
     """The program of an action digest, in canonical names: symbols s0, s1, … and vars counted from 0.
 
     The SHA-256 of the body is the `program` of its signed record.
     """
+    engine = engine_of(request)
     entry = await engine.program(digest)
     link = {"Link": f'</programs/{digest}/signature>; rel="describedby"'}
     return await _answer(engine, entry.program, "program", known, "application/json", link)
@@ -70,9 +71,9 @@ async def program(digest: Digest, engine: EngineOf, known: Known = None) -> Resp
     response_model=SignedRecord,
     responses=LOOKUP_ERRORS,
 )
-async def signature(digest: Digest, engine: EngineOf) -> Response:
+async def signature(digest: Digest, request: Request) -> Response:
     """What was compiled, by whom, and what came out, signed by one of the keys at `/keys`; docs/trust.md has more."""
-    return Response((await engine.program(digest)).signature, media_type="application/json")
+    return Response((await engine_of(request).program(digest)).signature, media_type="application/json")
 
 
 @router.get(
@@ -81,8 +82,9 @@ async def signature(digest: Digest, engine: EngineOf) -> Response:
     response_class=PlainTextResponse,
     responses=CONDITIONAL,
 )
-async def stage(digest: Digest, name: StageName, engine: EngineOf, known: Known = None) -> Response:
+async def stage(digest: Digest, name: StageName, request: Request, known: Known = None) -> Response:
     """What a stage produced, if the program was compiled with the option `dump_stages`."""
+    engine = engine_of(request)
     entry = await engine.program(digest)
     if name not in entry.stages:
         kept = ", ".join(entry.stages) or "none, as it was compiled without dump_stages"
@@ -119,10 +121,11 @@ async def _answer(
 )
 async def artifact(
     digest: Digest,
-    engine: EngineOf,
+    request: Request,
     wanted: Annotated[str | None, Header(alias="Range", description="One range of bytes.")] = None,
 ) -> Response:
     """Object code, PTX, constants, dumps and reproducers. They never change, and are verified before they are sent."""
+    engine = engine_of(request)
     content = await engine.blobs.get(digest) if await engine.tenancy.allows(digest) else None
     if content is None:
         raise NotFoundError(f"There is no artifact {digest}; compile the graph again.")
@@ -154,9 +157,9 @@ async def artifact(
         503: {"description": "The store does not answer."},
     },
 )
-async def artifact_head(digest: Digest, engine: EngineOf) -> Response:
+async def artifact_head(digest: Digest, request: Request) -> Response:
     """The headers of GET, without the bytes."""
-    return await artifact(digest, engine)
+    return await artifact(digest, request)
 
 
 def parse_range(header: str | None, length: int) -> range | None:
@@ -181,13 +184,12 @@ def parse_range(header: str | None, length: int) -> range | None:
     response_class=HTMLResponse,
     responses=CONDITIONAL,
 )
-async def report(
-    digest: Digest, request: Request, engine: EngineOf, against: Against = None, known: Known = None
-) -> Response:
+async def report(digest: Digest, request: Request, against: Against = None, known: Known = None) -> Response:
     """One HTML file that shows a program: kernels, schedule, memory, and the texts of its stages if these are kept.
 
     It is in canonical names, and the graph is that of the texts. docs/report.md has more.
     """
+    engine = engine_of(request)
     entries = [await engine.program(each) for each in (digest, against) if each is not None]
     # All that is shown, and the page that shows it.
     shown = [[each.program, each.signature, sorted(each.stages.items()), dict(each.seconds)] for each in entries]

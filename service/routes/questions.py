@@ -12,7 +12,7 @@ from service.http.body import read_body, until_disconnect
 from service.wire.answers import Explanation
 from service.wire.body import Body
 
-from .engine_of import EngineOf, refusals, takes
+from .engine_of import engine_of, refusals, takes
 
 router = APIRouter(tags=["Graphs"])
 
@@ -24,12 +24,12 @@ router = APIRouter(tags=["Graphs"])
     responses=refusals(),
     openapi_extra=takes("CompileBody"),
 )
-async def explain(request: Request, engine: EngineOf) -> Response:
+async def explain(request: Request) -> Response:
     """The components of every action digest of a compile request, whether it is stored, and what is nearest to it.
 
     Nothing is compiled.
     """
-    return await _answered(request, engine, engine.answers.explain)
+    return await _answered(request, engine_of(request).answers.explain)
 
 
 @router.post(
@@ -39,9 +39,9 @@ async def explain(request: Request, engine: EngineOf) -> Response:
     responses=refusals(),
     openapi_extra=takes("ValidateBody"),
 )
-async def validate(request: Request, engine: EngineOf) -> Response:
+async def validate(request: Request) -> Response:
     """What was inferred about a valid graph; an invalid one is answered with its error."""
-    return await _answered(request, engine, engine.answers.validate)
+    return await _answered(request, engine_of(request).answers.validate)
 
 
 @router.post(
@@ -51,12 +51,12 @@ async def validate(request: Request, engine: EngineOf) -> Response:
     responses=refusals(),
     openapi_extra=takes("TranslateBody"),
 )
-async def translate(request: Request, engine: EngineOf) -> Response:
+async def translate(request: Request) -> Response:
     """The graph of the module's main function, which is compiled like any other."""
-    return await _answered(request, engine, engine.answers.translate)
+    return await _answered(request, engine_of(request).answers.translate)
 
 
-async def _answered(request: Request, engine: EngineOf, ask: Callable[[Body], Coroutine[Any, Any, bytes]]) -> Response:
+async def _answered(request: Request, ask: Callable[[Body], Coroutine[Any, Any, bytes]]) -> Response:
     body = await read_body(request)
-    answer = await until_disconnect(request, ask(body), engine.ending)
+    answer = await until_disconnect(request, ask(body), engine_of(request).ending)
     return Response(answer, headers={"Cache-Control": "no-store"}, media_type="application/json")

@@ -64,6 +64,8 @@ class Disk:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        # Joining paths takes pathlib as long as the system takes to look at one.
+        self._prefix = f"{root}{os.sep}"
         self._kept: set[Path] = set()
 
     async def looks(self, paths: Iterable[str]) -> list[Item | None]:
@@ -73,12 +75,12 @@ class Disk:
 
     def _look(self, path: str) -> Item | None:
         with suppress(FileNotFoundError):
-            return _item(path, os.stat(self.root / path))
+            return _item(path, os.stat(self._prefix + path))
         return None
 
     def touch(self, path: str, after_s: float) -> bool:
         """Mark a file as used unless it was within `after_s` seconds. False when that cannot be done."""
-        file = self.root / path
+        file = self._prefix + path
         try:
             if clock.time() - os.stat(file).st_mtime >= after_s:
                 os.utime(file)

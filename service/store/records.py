@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 import structlog
 
+from service import clock
 from service.observe.instruments import count_corrupt
 
 from .location import ObjectStore, explained
@@ -72,10 +73,12 @@ class Records:
 
     async def in_use(self, paths: Collection[str]) -> bool:
         """Touch the records at these paths; whether there is one at each, damaged or not."""
-        for path in paths:
-            self.touch(path)
         with explained("The store does not answer"):
-            return None not in await self._store.looks(paths)
+            found = await self._store.looks(paths)
+        for item in found:
+            if item is not None and clock.time() - item.used >= _TOUCH_EVERY_S:
+                self.touch(item.path)
+        return None not in found
 
     async def delete(self, path: str) -> None:
         with explained("The store does not remove a record"), suppress(FileNotFoundError):

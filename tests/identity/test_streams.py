@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from fastapi import Request, Response
 
-from service.engine.engine import Engine
 from service.fairness.shares import Shares
 from service.identity.caller import EVERYTHING, Caller, acting_as
 from service.routes.jobs import listened_to
@@ -28,13 +27,12 @@ class Found:
 
 async def test_a_tenant_that_listens_to_many_jobs_leaves_some_streams_to_others() -> None:
     shares = Shares(STREAMS, "streams", "streams of events")
-    app = SimpleNamespace(state=SimpleNamespace(streams=shares))
+    app = SimpleNamespace(state=SimpleNamespace(streams=shares, engine=SimpleNamespace(jobs=Found())))
     request = Request({"type": "http", "app": app})
-    engine = cast(Engine, SimpleNamespace(jobs=Found()))
 
     def stream(tenant: str) -> Any:
         with acting_as(Caller("key", tenant, tenant, EVERYTHING)):
-            return asynccontextmanager(listened_to)("0" * 32, engine, request, Response())
+            return asynccontextmanager(listened_to)("0" * 32, request, Response())
 
     async with AsyncExitStack() as streams:
         with acting_as(Caller("key", "a", "a", EVERYTHING)):
