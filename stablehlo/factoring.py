@@ -7,7 +7,7 @@ from typing import Final
 from dialect.mlir import stablehlo
 from tensorkiln import build
 from tensorkiln.build import Tensor
-from tensorkiln.dtypes import DType
+from tensorkiln.build.conversion import widened
 from tensorkiln.frontends.composed.triangular import cholesky, triangular_solution
 
 from .op import Op
@@ -26,7 +26,7 @@ def matrices(op: Op, *, is_square: bool = False) -> Tensor:
 
 def lower_factor(x: Tensor, *, is_lower: bool) -> Tensor:
     """The factor of symmetric matrices of which only this triangle is read: L, or else its transpose."""
-    wide = _widened(x)
+    wide = widened(x)
     return (cholesky(wide) if is_lower else build.transpose(cholesky(build.transpose(wide)))).cast(x.dtype)
 
 
@@ -45,13 +45,8 @@ def solution(
         op.invalid(
             f"a system of ({', '.join(map(str, x.shape))}) has no right side of {', '.join(map(str, right.shape))}"
         )
-    found = triangular_solution(_widened(x), _widened(given), is_lower=is_lower, is_unit=is_unit).cast(x.dtype)
+    found = triangular_solution(widened(x), widened(given), is_lower=is_lower, is_unit=is_unit).cast(x.dtype)
     return found if is_left else build.transpose(found)
-
-
-def _widened(x: Tensor) -> Tensor:
-    """Halves in float32, as for all sums."""
-    return x.cast(DType.FLOAT32) if x.dtype.is_half else x
 
 
 def _cholesky(op: Op) -> Value:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from dialect.mlir import ir
 from tensorkiln.build import Tensor
+from tensorkiln.build.conversion import widened
 from tensorkiln.build.windows import Window
 from tensorkiln.expr import Dim, sub
 from tensorkiln.frontends.composed.running import LONG, LONGEST, running
@@ -73,7 +74,7 @@ def dynamic_reduce_window(op: Op) -> Value:
 
 
 def _running(op: Op, x: Tensor, axis: int, name: str, is_reversed: bool) -> Tensor:
-    wide = x.cast("float32") if x.dtype.is_half else x
+    wide = widened(x)
     neutral = identity(name, x.dtype)
     return running(wide, axis, _TOTALS[name], neutral, is_reversed, refuse=op.fail).cast(x.dtype)
 

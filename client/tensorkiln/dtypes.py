@@ -75,6 +75,11 @@ class DType(StrEnum):
         return self.is_float and self.bits == 16
 
     @property
+    def accumulator(self) -> DType:
+        """The dtype in which values are computed before they are rounded once: float32 for halves; else itself."""
+        return DType.FLOAT32 if self.is_half else self
+
+    @property
     def is_integer(self) -> bool:
         """True for signed and unsigned integers, not for bool."""
         return _TRAITS[self].kind in "iu"

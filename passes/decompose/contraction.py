@@ -21,7 +21,7 @@ def decompose_contract(op: Any) -> ir.Value:
     right_kept = [axis for axis in range(type_of(right).rank) if axis not in right_axes]
     moved_left = builder.permute(left, [*left_kept, *left_axes])
     moved_right = builder.permute(right, [*right_kept, *right_axes])
-    wide = _accumulator(op.tensor.dtype)
+    wide = op.tensor.dtype.accumulator
     return builder.cast(_product(moved_left, moved_right, len(pairs), op.tensor.shape, wide), op.tensor.dtype)
 
 
@@ -30,7 +30,7 @@ def decompose_wmma(op: Any) -> ir.Value:
     dtype, shape = op.tensor.dtype, op.tensor.shape
     extents = ((op.m, op.k), (op.k, op.n), shape)
     a, b, c = (_of_shape(operand, wanted) for operand, wanted in zip(op.operands, extents, strict=True))
-    wide = _accumulator(dtype)
+    wide = dtype.accumulator
     product = _product(a, builder.permute(builder.cast(b, wide), (1, 0)), 1, shape, wide)
     return builder.cast(builder.binop(BinopKind.ADD, product, builder.cast(c, wide)), dtype)
 
@@ -40,10 +40,6 @@ def _of_shape(value: ir.Value, shape: builder.Shape) -> ir.Value:
     if type_of(value).shape == tuple(shape):
         return value
     return builder.shrink(value, [(0, extent) for extent in shape])
-
-
-def _accumulator(dtype: DType) -> DType:
-    return DType.FLOAT32 if dtype.is_half else dtype
 
 
 def _product(left: ir.Value, right: ir.Value, depth: int, result: builder.Shape, dtype: DType) -> ir.Value:

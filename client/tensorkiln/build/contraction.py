@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..dtypes import DType
 from ..expr import sub
 from ..nearest import quoted
 from .arithmetic import mul
@@ -23,7 +22,7 @@ def sum_of_products(a: Tensor, b: Tensor, axes: Sequence[int]) -> Tensor:
     """The sum over `axes` of `a * b` broadcast together; float16 and bfloat16 products and sums are float32 inside."""
     adopt(b, a)
     need(a, "a product of tensors", floats=True, integers=True)
-    accumulator = DType.FLOAT32 if a.dtype.is_half else a.dtype
+    accumulator = a.dtype.accumulator
     return cast(sum_(mul(cast(a, accumulator), cast(b, accumulator)), axes), a.dtype)
 
 

@@ -32,6 +32,11 @@ def cast(x: Tensor, dtype: DTypeLike, *, saturate: bool = False) -> Tensor:
     return x.builder.append("cast", target, x.shape, in_var=x.var, target_dtype=target.value)
 
 
+def widened(x: Tensor) -> Tensor:
+    """The operand in the dtype in which it is computed: float32 for float16 and bfloat16, otherwise its own."""
+    return cast(x, x.dtype.accumulator)
+
+
 def in_float32(operation: Callable[[Tensor], Tensor], x: Tensor, name: str) -> Tensor:
     """A float operation of one operand; float16 and bfloat16 go through float32 and are rounded once."""
     need(x, name, floats=True)

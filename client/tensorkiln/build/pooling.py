@@ -12,7 +12,7 @@ from ..dtypes import DType
 from ..expr import Dim, add, ceildiv, mul, sub
 from .arithmetic import divide
 from .arithmetic import mul as multiply
-from .conversion import cast
+from .conversion import cast, widened
 from .convolution import SpatialPadding, spatial_padding
 from .filled import ones
 from .movement import reshape
@@ -77,7 +77,7 @@ def avg_pool(
     given = spatial_padding(x, padding, rank)
     widths = _widths(x, over, given, ceil_mode)
     lead = len(x.shape) - rank
-    wide = cast(x, DType.FLOAT32) if x.dtype.is_half else x
+    wide = widened(x)
     padded = pad(wide, [*((0, 0) for _ in range(lead)), *widths])
     total = sum_(plain_windows(padded, over), range(lead + rank, lead + 2 * rank))
     counted: Sequence[Pair] = given if count_padding else [(0, 0)] * rank

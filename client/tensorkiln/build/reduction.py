@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..dtypes import DType
 from ..expr import Dim, product
 from .arithmetic import divide, mul, negate, sub
 from .bits import invert
-from .conversion import cast
+from .conversion import cast, widened
 from .dimension import dim_value
 from .element_type import DTypeLike, element_type
 from .operands import axes_of, need
@@ -31,7 +30,7 @@ def _reduce(kind: str, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tens
 
 def _accumulate(kind: str, x: Tensor, axis: Axes, keepdims: bool, dtype: DTypeLike | None) -> Tensor:
     result = x.dtype if dtype is None else element_type(dtype, x.builder.error)
-    accumulator = DType.FLOAT32 if result.is_half else result
+    accumulator = result.accumulator
     return cast(_reduce(kind, cast(x, accumulator), axes_of(x, axis), keepdims), result)
 
 
@@ -77,11 +76,7 @@ def all_(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
 def mean(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The arithmetic mean of floats over the axes; NaN of none."""
     need(x, "mean", floats=True)
-    return cast(_mean(_wide(x), axes_of(x, axis), keepdims), x.dtype)
-
-
-def _wide(x: Tensor) -> Tensor:
-    return cast(x, DType.FLOAT32) if x.dtype.is_half else x
+    return cast(_mean(widened(x), axes_of(x, axis), keepdims), x.dtype)
 
 
 def _mean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
@@ -92,7 +87,7 @@ def _mean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
 def var(x: Tensor, axis: Axes = None, keepdims: bool = False, correction: int = 0) -> Tensor:
     """The mean squared distance from the mean, in two passes; the divisor is the count less `correction`."""
     need(x, "var", floats=True)
-    return cast(_var(_wide(x), axes_of(x, axis), keepdims, correction), x.dtype)
+    return cast(_var(widened(x), axes_of(x, axis), keepdims, correction), x.dtype)
 
 
 def _var(x: Tensor, axes: tuple[int, ...], keepdims: bool, correction: int) -> Tensor:
@@ -104,4 +99,4 @@ def _var(x: Tensor, axes: tuple[int, ...], keepdims: bool, correction: int) -> T
 def std(x: Tensor, axis: Axes = None, keepdims: bool = False, correction: int = 0) -> Tensor:
     """The square root of `var`."""
     need(x, "std", floats=True)
-    return cast(sqrt(_var(_wide(x), axes_of(x, axis), keepdims, correction)), x.dtype)
+    return cast(sqrt(_var(widened(x), axes_of(x, axis), keepdims, correction)), x.dtype)

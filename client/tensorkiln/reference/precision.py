@@ -20,7 +20,7 @@ def arithmetic(dtype: DType) -> np.dtype[Any]:
 
     float32 for the 16-bit floats: its 24 bits are 2 * 11 + 2, so the second rounding changes nothing (Figueroa 1995).
     """
-    return np.dtype(np.float32) if dtype.is_half else dtype.numpy
+    return dtype.accumulator.numpy
 
 
 def accumulator(dtype: DType) -> np.dtype[Any]:

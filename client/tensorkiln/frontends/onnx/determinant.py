@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...build import Tensor, absolute, arange, argmax, equal, gather, where
-from ...dtypes import DType
+from ...build.conversion import widened
 from .node import Node
 from .value import Value
 
@@ -25,7 +25,7 @@ def det(node: Node) -> Value:
         node.invalid(f"a tensor of the shape {x.shape} has no square matrices")
     if size <= MAX_MINORS:
         return _minor(x, 0, list(range(size)))
-    return _eliminated(x.cast(DType.FLOAT32) if x.dtype.is_half else x, size).cast(x.dtype)
+    return _eliminated(widened(x), size).cast(x.dtype)
 
 
 def _minor(x: Tensor, row: int, columns: Sequence[int]) -> Tensor:

@@ -18,7 +18,7 @@ from ...build import (
     softmax,
     where,
 )
-from ...dtypes import DType
+from ...build.conversion import widened
 from .legacy import refuse_training
 from .node import Node
 from .value import Value
@@ -101,11 +101,6 @@ def _trailing_axes(node: Node, x: Tensor) -> range:
     return range(axis % x.rank, x.rank)
 
 
-def _wide(x: Tensor) -> Tensor:
-    """The operand in the precision of its statistics."""
-    return x if x.dtype is DType.FLOAT64 else x.cast(DType.FLOAT32)
-
-
 def layer_normalization(node: Node) -> list[Tensor]:
     if node.integer("stash_type", 1) != 1:
         node.fail("statistics in another type than float32 are not supported")
@@ -116,7 +111,7 @@ def layer_normalization(node: Node) -> list[Tensor]:
     node.shaped(x.shape, normal)
     if not (node.is_read(1) or node.is_read(2)):
         return [normal]
-    wide = _wide(x)
+    wide = widened(x)
     return [normal, wide.mean(over, keepdims=True), (wide.var_(over, keepdims=True) + eps).rsqrt()]
 
 
@@ -129,7 +124,7 @@ def simplified_layer_normalization(node: Node) -> list[Tensor]:
     normal = node.shaped(x.shape, rms_norm(x, over, node.tensor(1).cast(x.dtype), eps))
     if not node.is_read(1):
         return [normal]
-    wide = _wide(x)
+    wide = widened(x)
     return [normal, ((wide * wide).mean(over, keepdims=True) + eps).rsqrt()]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ... import build
 from ...build import Tensor
+from ...build.conversion import widened
 from ..composed.trigonometry import in_wide_float
 from .call import Call, Operator
 
@@ -103,12 +104,7 @@ def _threshold_gradient(call: Call) -> Tensor:
 def _gelu_gradient(call: Call) -> Tensor:
     gradient, x = call.tensor("grad_output"), call.tensor()
     is_tanh = call.text("approximate", "none") == "tanh"
-    return (
-        in_wide_float(_tanh_slope if is_tanh else _exact_slope, x.cast("float32") if x.dtype.is_half else x).cast(
-            x.dtype
-        )
-        * gradient
-    )
+    return in_wide_float(_tanh_slope if is_tanh else _exact_slope, widened(x)).cast(x.dtype) * gradient
 
 
 def _exact_slope(x: Tensor) -> Tensor:

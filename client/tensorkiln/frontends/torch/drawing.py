@@ -11,6 +11,7 @@ from typing import Final
 
 from ... import build
 from ...build import Tensor
+from ...build.conversion import widened
 from ...dtypes import DType
 from ...expr import Dim, sub
 from ..composed.drawing import uniform_between
@@ -96,7 +97,7 @@ def _whole(call: Call) -> Tensor:
 def _classes(call: Call) -> Tensor:
     """Classes by their weights, along the last axis: the greatest quotients of a weight and an exponential number."""
     weights, count = call.tensor(), call.integer("num_samples")
-    wide = weights.cast(DType.FLOAT32) if weights.dtype.is_half else weights
+    wide = widened(weights)
     extent = wide.shape[-1]
     if call.flag("replacement"):
         shape = [*wide.shape[:-1], count, extent]

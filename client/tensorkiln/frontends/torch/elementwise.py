@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ... import build
 from ...build import Tensor
+from ...build.conversion import widened
 from ...dtypes import DType
 from ..composed.trigonometry import acos, acosh, asin, asinh, atan, atanh, cosh, in_wide_float, sinh
 from .call import Call, Operator
@@ -154,14 +155,14 @@ def _is_negative(x: Tensor) -> Tensor:
 def _sign_bit(call: Call) -> Tensor:
     x = call.tensor()
     if x.dtype.is_float:
-        return _is_negative(x.cast("float32") if x.dtype.is_half else x)
+        return _is_negative(widened(x))
     return x < call.as_tensor(0, x.dtype) if x.dtype.is_signed else build.zeros(x.builder, x.shape, "bool")
 
 
 def _copy_sign(call: Call) -> Tensor:
     size, sign = (call.as_tensor(call.operand(name), call.dtype) for name in ("self", "other"))
     away = build.absolute(size)
-    negative = _is_negative(sign.cast("float32") if sign.dtype.is_half else sign)
+    negative = _is_negative(widened(sign))
     return build.where(negative, -away, away)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ... import build
 from ...build import Tensor
+from ...build.conversion import widened
 from ...dtypes import DType
 from .call import Call, Operator
 
@@ -35,7 +36,7 @@ def _quantized(call: Call, x: Tensor, scale: Tensor, zero: Tensor) -> tuple[Tens
     """
     least, most = call.integer("quant_min"), call.integer("quant_max")
     inverse = 1.0 / scale
-    wide = x.cast(DType.FLOAT32) if x.dtype.is_half else x
+    wide = widened(x)
     scale, zero, inverse = (each.cast(wide.dtype) for each in (scale, zero, inverse))
     places = build.rint(wide * inverse) + zero
     is_within = (places >= least) & (places <= most)

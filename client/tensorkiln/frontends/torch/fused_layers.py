@@ -6,15 +6,12 @@ import math
 
 from ... import build
 from ...build import Tensor
+from ...build.conversion import widened
 from ...dtypes import DType
 from .call import Call, Operator
 
 _EVERY_HEAD = 2
 """The mask type (batch, heads, queries, keys); 0 is (queries, keys), 1 (batch, keys). Nonzero entries are masked."""
-
-
-def _wide(x: Tensor) -> Tensor:
-    return x.cast(DType.FLOAT32) if x.dtype.is_half else x
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -31,7 +28,7 @@ def _attention(call: Call, heads: int, query: Tensor, key: Tensor, value: Tensor
     for place, x in enumerate((query, key, value)):
         rows = slice(place * width, (place + 1) * width)
         own = _linear(x, weight[rows], bias[rows])
-        parts.append(_wide(own.reshape([*x.shape[:2], heads, width // heads]).permute([0, 2, 1, 3])))
+        parts.append(widened(own.reshape([*x.shape[:2], heads, width // heads]).permute([0, 2, 1, 3])))
     scores = build.matmul(parts[0] / math.sqrt(width // heads), parts[1].transpose())
     weights = build.softmax(_masked(call, scores))
     mixed = build.matmul(weights, parts[2]).permute([0, 2, 1, 3]).reshape(query.shape).cast(query.dtype)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import build
 from ...build import Tensor
-from ...dtypes import DType
+from ...build.conversion import widened
 from ...expr import Dim
 from .call import Call, Operator
 
@@ -85,7 +85,7 @@ def _scores(call: Call, query: Tensor, key: Tensor) -> Tensor:
 
 def _attention(call: Call) -> list[Tensor]:
     """The result, and the log-sum-exp of each row; a fully masked row is zeros."""
-    query, key, value = (_wide(call.tensor(name)) for name in ("query", "key", "value"))
+    query, key, value = (widened(call.tensor(name)) for name in ("query", "key", "value"))
     if call.number("dropout_p", 0.0) > 0:
         call.fail("attention with dropout is not supported")
     if _shares_heads(query, key):
@@ -100,10 +100,6 @@ def _attention(call: Call) -> list[Tensor]:
     if not call.is_read(1):
         return [result]
     return [result, (total.log() + finite).squeeze([-1]).cast(call.dtype_of(1))]
-
-
-def _wide(x: Tensor) -> Tensor:
-    return x.cast(DType.FLOAT32) if x.dtype.is_half else x
 
 
 def _shares_heads(query: Tensor, key: Tensor) -> bool:
@@ -127,13 +123,13 @@ def _repeated(call: Call, x: Tensor, query: Tensor) -> Tensor:
 def _attention_gradient(call: Call) -> list[Tensor]:
     """The gradients, with weights recomputed from the saved log-sum-exp (Dao 2022)."""
     gradient, query, key, value, out = (
-        _wide(call.tensor(name)) for name in ("grad_out", "query", "key", "value", "out")
+        widened(call.tensor(name)) for name in ("grad_out", "query", "key", "value", "out")
     )
     heads = key.shape[-3]
     is_shared = _shares_heads(query, key)
     if is_shared:
         key, value = (_repeated(call, each, query) for each in (key, value))
-    saved = _wide(call.tensor("logsumexp"))
+    saved = widened(call.tensor("logsumexp"))
     if saved.rank == query.rank:
         # The weights: torch's decomposition of the forward operator returns them in place of the logarithms.
         weights = saved

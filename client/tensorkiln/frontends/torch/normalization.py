@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from ... import build
 from ...build import Tensor
+from ...build.conversion import widened
 from ...dtypes import DType
 from ...expr import Dim, product, sub
 from .call import Call, Operator
-
-
-def _wide(x: Tensor) -> Tensor:
-    return x.cast(DType.FLOAT32) if x.dtype.is_half else x
 
 
 def _standardised(x: Tensor, axes: list[int], eps: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -29,7 +26,7 @@ def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
 def _layer_norm(call: Call) -> list[Tensor]:
     x = call.tensor("input")
     axes = list(range(x.rank - len(call.dims("normalized_shape")), x.rank))
-    normal, mean, scale = _standardised(_wide(x), axes, call.number("eps", 1e-5))
+    normal, mean, scale = _standardised(widened(x), axes, call.number("eps", 1e-5))
     result = _affine(normal, call.optional("weight"), call.optional("bias")).cast(x.dtype)
     return [result, mean.cast(call.dtype_of(1, x.dtype)), scale.cast(call.dtype_of(2, x.dtype))]
 
@@ -38,7 +35,7 @@ def _rms_norm(call: Call) -> Tensor:
     x = call.tensor("input")
     axes = list(range(x.rank - len(call.dims("normalized_shape")), x.rank))
     eps = call.number("eps") if call.has("eps") else _epsilon(x)
-    wide = _wide(x)
+    wide = widened(x)
     normal = wide * ((wide * wide).mean(axes, True) + eps).rsqrt()
     return _affine(normal, call.optional("weight"), None).cast(call.dtype)
 
@@ -54,7 +51,7 @@ def _group_norm(call: Call) -> list[Tensor]:
     batch, channels, *spatial = x.shape
     if not isinstance(channels, int) or channels % groups:
         call.fail(f"{channels} channels do not make {groups} groups")
-    rows = _wide(x).reshape([batch, groups, product([channels // groups, *spatial])])
+    rows = widened(x).reshape([batch, groups, product([channels // groups, *spatial])])
     normal, mean, scale = _standardised(rows, [2], call.number("eps", 1e-5))
     aligned = (channels, *(1,) * len(spatial))
     weight, bias = (
@@ -68,15 +65,15 @@ def _group_norm(call: Call) -> list[Tensor]:
 def _by_channels(x: Tensor, mean: Tensor, scale: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     aligned = (x.shape[1], *(1,) * (x.rank - 2))
     factor = scale if weight is None else scale * weight.cast(scale.dtype)
-    normal = (_wide(x) - mean.reshape(aligned)) * factor.reshape(aligned)
+    normal = (widened(x) - mean.reshape(aligned)) * factor.reshape(aligned)
     return normal if bias is None else normal + bias.cast(normal.dtype).reshape(aligned)
 
 
 def _inference_batch_norm(call: Call) -> list[Tensor]:
     """Batch normalisation by running statistics; saved statistics are empty, as in torch."""
     x = call.tensor("input")
-    mean = _wide(call.tensor("running_mean"))
-    scale = (_wide(call.tensor("running_var")) + call.number("eps")).rsqrt()
+    mean = widened(call.tensor("running_mean"))
+    scale = (widened(call.tensor("running_var")) + call.number("eps")).rsqrt()
     result = _by_channels(x, mean, scale, call.optional("weight"), call.optional("bias")).cast(x.dtype)
     empty = [build.zeros(x.builder, (0,), call.dtype_of(place, x.dtype)) for place in (1, 2)]
     return [result, *empty]
@@ -95,7 +92,7 @@ def _batch_norm(call: Call) -> list[Tensor]:
     if not call.flag("training", True):
         return _inference_batch_norm(call) + _unchanged(call)
     eps = call.number("eps")
-    mean, variance, axes = _measured(_wide(x))
+    mean, variance, axes = _measured(widened(x))
     scale = (variance + eps).rsqrt()
     result = _by_channels(x, mean, scale, call.optional("weight"), call.optional("bias")).cast(x.dtype)
     saved = [mean.cast(call.dtype_of(1, mean.dtype)), scale.cast(call.dtype_of(2, mean.dtype))]
@@ -116,7 +113,7 @@ def _moved(call: Call, mean: Tensor, variance: Tensor, count: Dim) -> list[Tenso
     found: list[Tensor] = []
     for name, own in (("running_mean", mean), ("running_var", variance * sample)):
         old = call.tensor(name)
-        found.append((_wide(old) * (1.0 - momentum) + own.cast(_wide(old).dtype) * momentum).cast(old.dtype))
+        found.append((widened(old) * (1.0 - momentum) + own.cast(widened(old).dtype) * momentum).cast(old.dtype))
     return found
 
 

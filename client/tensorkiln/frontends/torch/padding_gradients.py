@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...build import Tensor
-from ...dtypes import DType
+from ...build.conversion import widened
 from ...expr import Dim, sub
 from ..composed.spreading import between, padded
 from .call import Call, Operator
@@ -13,7 +13,7 @@ from .movement import edge_widths
 def _replicated(call: Call) -> Tensor:
     """The gradient of the tensor whose last axes were padded; negative widths have cropped it."""
     gradient, own = call.tensor("grad_output"), call.tensor("self").shape
-    found = gradient.cast(DType.FLOAT32) if gradient.dtype.is_half else gradient
+    found = widened(gradient)
     for axis, before, after in edge_widths(call.integers("padding"), found.rank):
         if found.builder.bounds(own[axis])[0] <= max(-before, -after):
             call.fail(f"{own[axis]} elements of axis {axis} may be too few to remove {-before} and {-after} of them")

@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import build
 from ...build import Tensor
+from ...build.conversion import widened
 from ...build.windows import plain_windows, window
 from ...dtypes import DType
 from ...errors import UnsupportedGraphError
@@ -141,7 +142,7 @@ def _adaptive_average_gradient(rank: int) -> Operator:
 
     def apply(call: Call) -> Tensor:
         gradient, x = call.tensor("grad_output"), call.tensor()
-        wide = gradient.cast(DType.FLOAT32) if gradient.dtype.is_half else gradient
+        wide = widened(gradient)
         for axis in range(x.rank - rank, x.rank):
             wide = _spread(call, wide, axis, x.shape[axis])
         return wide.cast(call.dtype)

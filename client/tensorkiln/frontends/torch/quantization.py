@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from ... import build
 from ...build import Tensor
+from ...build.conversion import widened
 from ...dtypes import DType
 from .call import Call, Operator
 
 
-def _wide(x: Tensor) -> Tensor:
-    return x.cast(DType.FLOAT32) if x.dtype.is_half else x
-
-
 def _quantized(call: Call) -> Tensor:
     """One scale and one zero point, which are numbers or tensors of one element."""
-    x = _wide(call.tensor("input"))
+    x = widened(call.tensor("input"))
     # torch inverts the scale in float64.
     inverse = (1.0 / call.as_tensor(call.operand("scale"), DType.FLOAT64)).reshape([]).cast(x.dtype)
     zero = call.as_tensor(call.operand("zero_point"), x.dtype).reshape([])
@@ -33,7 +30,7 @@ def _dequantized(call: Call) -> Tensor:
 
 def _quantized_channels(call: Call) -> Tensor:
     """A scale and a zero point for each element of an axis."""
-    x = _wide(call.tensor("input"))
+    x = widened(call.tensor("input"))
     inverse = 1.0 / _along(call, "scales", x.rank)
     kind = DType.FLOAT64 if DType.FLOAT64 in (x.dtype, inverse.dtype) else x.dtype
     return _held(call, build.rint(x.cast(kind) * inverse.cast(kind)) + _along(call, "zero_points", x.rank).cast(kind))
@@ -55,7 +52,7 @@ def _along(call: Call, name: str, rank: int) -> Tensor:
 
 def _chosen(call: Call) -> list[Tensor]:
     """The scale and the zero point for all elements of a tensor, and for 0."""
-    x = _wide(call.tensor("input"))
+    x = widened(call.tensor("input"))
     least, most = float(call.integer("quant_min")), float(call.integer("quant_max"))
     low, high = build.minimum(x.min(), 0.0), build.maximum(x.max(), 0.0)
     scale = build.maximum((high - low) / (most - least), call.number("eps"))

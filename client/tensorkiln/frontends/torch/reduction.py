@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ... import build
 from ...build import Tensor
+from ...build.conversion import widened
 from ...dtypes import DType
 from ...expr import product, sub
 from .call import Call, Operator
@@ -89,7 +90,7 @@ def _spread(call: Call, x: Tensor) -> Tensor:
     correction = call.number("correction", 1.0)
     if "unbiased" in call.arguments:
         correction = 1.0 if call.flag("unbiased", True) else 0.0
-    wide = x.cast(DType.FLOAT32) if x.dtype.is_half else x
+    wide = widened(x)
     centred = wide - wide.mean(axes, True)
     squares = (centred * centred).sum(axes, keepdim)
     count = product(x.shape[axis] for axis in axes)
@@ -117,7 +118,7 @@ def _variance_and_mean(call: Call) -> list[Tensor]:
 
 def log_sum_exp(x: Tensor, axes: list[int], keepdim: bool) -> Tensor:
     """log(sum(exp(x))), shifted by the maximum against overflow; an infinite maximum is not subtracted."""
-    wide = x.cast(DType.FLOAT32) if x.dtype.is_half else x
+    wide = widened(x)
     most = wide.max(axes, True)
     shift = build.where(build.absolute(most) < float("inf"), most, 0.0)
     total = (wide - shift).exp().sum(axes, True).log() + shift
@@ -137,7 +138,7 @@ def _distance(call: Call) -> Tensor:
 
 
 def _of_order(call: Call, x: Tensor, order: float, axes: list[int], keepdim: bool) -> Tensor:
-    wide = build.absolute(x.cast(DType.FLOAT32) if x.dtype.is_half else x)
+    wide = build.absolute(widened(x))
     if math.isinf(order):
         found = wide.max(axes, keepdim) if order > 0 else wide.min(axes, keepdim)
     elif order == 0:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import build
 from ...build import Tensor
-from ...dtypes import DType
+from ...build.conversion import widened
 from ...expr import mul
 from ..composed.multiplying import multiplied
 from ..composed.resampling import CUBIC, MAX_TABLE, Axis, Way, resampled
@@ -96,7 +96,7 @@ def _smooth(rank: int, mode: str, antialias: bool = False) -> Operator:
             call.fail("antialias with align_corners is not supported; leave align_corners out")
         coordinates, coefficient = "align_corners" if aligns else "half_pixel", SMOOTHED_CUBIC if antialias else CUBIC
         way = Way(mode, coordinates, cubic=coefficient, antialias=antialias, excludes_outside=antialias)
-        wide = _multiplied(call, x.cast(DType.FLOAT32) if x.dtype.is_half else x, rank, way)
+        wide = _multiplied(call, widened(x), rank, way)
         for (axis, own, wanted), scale in zip(_known(call, x, rank), scales(call, rank), strict=True):
             if own == wanted == 1:
                 continue

@@ -7,7 +7,7 @@ from typing import Final
 
 from ... import build
 from ...build import Tensor
-from ...dtypes import DType
+from ...build.conversion import widened
 from ...expr import Dim, mul
 from ..composed.resampling import CUBIC, MAX_TABLE, Axis, Way, resampled_gradient
 from .call import Call, Operator
@@ -25,7 +25,7 @@ def _axes(call: Call, rank: int) -> Iterator[tuple[int, Dim, Dim, float | None]]
 
 def _gradient(call: Call) -> Tensor:
     gradient = call.tensor("grad_output")
-    return gradient.cast(DType.FLOAT32) if gradient.dtype.is_half else gradient
+    return widened(gradient)
 
 
 def _nearest(rank: int, centred: bool = False) -> Operator:

@@ -54,7 +54,7 @@ def _combined(call: Call, updates: Tensor, place: Callable[[Tensor, str, Tensor]
     divisors = counts + 1 if includes_self else build.maximum(counts, 1)
     if x.dtype.is_integer:
         return found // divisors.cast(x.dtype)
-    wide = DType.FLOAT32 if x.dtype.is_half else x.dtype
+    wide = x.dtype.accumulator
     return (found.cast(wide) / divisors.cast(wide)).cast(x.dtype)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from .... import build
 from ....build import Tensor
-from ....dtypes import DType
+from ....build.conversion import widened
 from ..node import Node
 from ..value import Value
 from .bias import biased
@@ -28,7 +28,7 @@ def fast_gelu(node: Node) -> Value:
 def quick_gelu(node: Node) -> Value:
     """`x * sigmoid(alpha * x)`, computed in float32 for the 16-bit floats."""
     x, alpha = node.tensor(0), node.number("alpha", 1.702)
-    wide = x.cast(DType.FLOAT32) if x.dtype.is_half else x
+    wide = widened(x)
     return (wide * build.sigmoid(wide * alpha)).cast(x.dtype)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from .... import build
 from ....build import Tensor
-from ....dtypes import DType
+from ....build.conversion import widened
 from ....expr import mul
 from ..node import Node
 from ..value import Absent, Value
@@ -59,7 +59,7 @@ def _by_group(node: Node, x: Tensor) -> Tensor:
         node.invalid(f"an image of rank {x.rank} is not of rank 4")
     if activation not in (0, 1):
         node.fail(f"the activation {activation} is not supported; supported are 0, none, and 1, SiLU")
-    wide = x.cast(DType.FLOAT32) if x.dtype.is_half else x
+    wide = widened(x)
     image = wide.permute(0, 3, 1, 2) if is_last else wide
     batch, channels, height, width = image.shape
     if groups < 1 or not isinstance(channels, int) or channels % groups:
