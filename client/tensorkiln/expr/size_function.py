@@ -117,10 +117,6 @@ class SizeFunction:
         quotient = ast.BinOp(_load(value), ast.FloorDiv(), ast.Constant(divisor))
         return self._once(("quotient", value, divisor), lambda: self._let(quotient, low, high))
 
-    def rounded_up(self, value: Value, multiple: int) -> Value:
-        """The least multiple of `multiple` that is not below `value`."""
-        return self.scaled(self.quotient(self.sum(value, multiple - 1), multiple), multiple)
-
     def greatest(self, *values: Value) -> Value:
         """The greatest of the values."""
         return self._extremum("max", values)
