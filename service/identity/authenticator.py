@@ -146,7 +146,7 @@ class Authenticator:
         return Caller(record.holder, record.tenant, namespace, record.scopes)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
     """Whether `host` is an address that only this machine can reach."""
     if host == "localhost":

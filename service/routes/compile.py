@@ -145,7 +145,7 @@ def _key_of(request: Request) -> str | None:
     key = request.headers.get(submissions.HEADER)
     if key is not None and re.fullmatch(submissions.PATTERN, key) is None:
         raise HeaderError(
-            f"The header {submissions.HEADER} has 1 to 64 letters, digits, `_` and `-`; this one is another.",
+            f"The header {submissions.HEADER} must be 1 to 64 letters, digits, `_` and `-`, not {key[:80]!r}.",
             pointers=[f"/header/{submissions.HEADER}"],
         )
     return key
