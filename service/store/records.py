@@ -10,7 +10,6 @@ from typing import Any, Final, cast
 
 import structlog
 
-from service import clock
 from service.observe.instruments import count_corrupt
 
 from .location import ObjectStore, explained
@@ -73,12 +72,10 @@ class Records:
 
     async def in_use(self, paths: Collection[str]) -> bool:
         """Touch the records at these paths; whether there is one at each, damaged or not."""
+        for path in paths:
+            self.touch(path)
         with explained("The store does not answer"):
-            found = await self._store.looks(paths)
-        for item in found:
-            if item is not None and clock.time() - item.used >= _TOUCH_EVERY_S:
-                self.touch(item.path)
-        return None not in found
+            return None not in await self._store.looks(paths)
 
     async def delete(self, path: str) -> None:
         with explained("The store does not remove a record"), suppress(FileNotFoundError):
