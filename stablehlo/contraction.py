@@ -70,7 +70,7 @@ def _require_algorithm(op: Op, left: DType, right: DType, inside: DType) -> None
     asked = stablehlo.DotAlgorithm(op.attribute("algorithm"))
     kinds = [DTYPES.get(str(kind)) for kind in (asked.lhs_precision_type, asked.rhs_precision_type)]
     counts = (asked.lhs_component_count, asked.rhs_component_count, asked.num_primitive_operations)
-    sums = {inside, DType.FLOAT32} if inside.is_half else {inside}
+    sums = {inside, inside.accumulator}
     if kinds != [left, right] or counts != (1, 1, 1) or DTYPES.get(str(asked.accumulation_type)) not in sums:
         op.fail(f"its algorithm is not supported; ask for one of {left} and {right} that sums up in {inside}, or none")
 

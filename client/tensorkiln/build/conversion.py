@@ -40,4 +40,4 @@ def widened(x: Tensor) -> Tensor:
 def in_float32(operation: Callable[[Tensor], Tensor], x: Tensor, name: str) -> Tensor:
     """A float operation of one operand; float16 and bfloat16 go through float32 and are rounded once."""
     need(x, name, floats=True)
-    return cast(operation(cast(x, DType.FLOAT32)), x.dtype) if x.dtype.is_half else operation(x)
+    return cast(operation(widened(x)), x.dtype)

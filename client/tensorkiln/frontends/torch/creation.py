@@ -91,7 +91,7 @@ def _line(call: Call) -> Tensor:
     Both ends are first converted to the element type of the result; integers are computed in float64 and truncated.
     """
     steps = call.integer("steps")
-    wide = DType.FLOAT32 if call.dtype.is_half else call.dtype if call.dtype.is_float else DType.FLOAT64
+    wide = call.dtype.accumulator if call.dtype.is_float else DType.FLOAT64
     first, last = (call.as_tensor(call.operand(name), call.dtype).cast(wide) for name in ("start", "end"))
     if steps == 1:
         return first.reshape([1]).cast(call.dtype)

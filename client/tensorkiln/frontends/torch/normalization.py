@@ -113,7 +113,8 @@ def _moved(call: Call, mean: Tensor, variance: Tensor, count: Dim) -> list[Tenso
     found: list[Tensor] = []
     for name, own in (("running_mean", mean), ("running_var", variance * sample)):
         old = call.tensor(name)
-        found.append((widened(old) * (1.0 - momentum) + own.cast(widened(old).dtype) * momentum).cast(old.dtype))
+        wide = widened(old)
+        found.append((wide * (1.0 - momentum) + own.cast(wide.dtype) * momentum).cast(old.dtype))
     return found
 
 

@@ -130,7 +130,7 @@ def _averaged(call: Call, x: Tensor, axis: int, size: Dim) -> Tensor:
     if size == 1:
         return x.mean([axis], True)
     cells, inside = _cells(call, x, axis, size)
-    wide = cells.cast(DType.FLOAT32) if x.dtype.is_half else cells
+    wide = widened(cells)
     counts = inside.sum(axis=1).astype(np.float64).reshape([-1, *(1,) * (x.rank - 1 - axis)])
     mask = x.builder.constant(inside).reshape([*inside.shape, *(1,) * (x.rank - 1 - axis)])
     total = build.where(mask, wide, 0.0).sum([axis + 1])

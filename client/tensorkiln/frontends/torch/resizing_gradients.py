@@ -24,8 +24,7 @@ def _axes(call: Call, rank: int) -> Iterator[tuple[int, Dim, Dim, float | None]]
 
 
 def _gradient(call: Call) -> Tensor:
-    gradient = call.tensor("grad_output")
-    return widened(gradient)
+    return widened(call.tensor("grad_output"))
 
 
 def _nearest(rank: int, centred: bool = False) -> Operator:
