@@ -256,7 +256,7 @@ class BlockProduct:
     def _panels(self, source: Source | Packed | InRows | InPlace, start: str, tile: int) -> tuple[Dim, Dim]:
         """The offset of the block's first panel in its memory, and the elements from a panel to the next."""
         if isinstance(source, InPlace):
-            return 0, 0
+            return source.source.inner_address(symbol("first_step"), self.space), 0
         if isinstance(source, Source):
             return 0, tile * self._packed_depth
         if isinstance(source, InRows):
@@ -274,7 +274,9 @@ class BlockProduct:
     def _fill_inner(
         self, source: Source, tables: Sequence[ir.Value], start: Dim, count: Dim, index: IndexEmitter
     ) -> None:
-        forms = [(0, form.inner) for form in source.forms]
+        address, *conditions = source.forms
+        from_start = expr.neg(source.inner_address(start, index.space))
+        forms = [(from_start, address.inner), *((0, form.inner) for form in conditions)]
         fill_tables(self.module, tables[len(forms) :], forms, source.inner, start, count, index)
 
     def _pack_right(self, source: Source, index: IndexEmitter) -> None:
@@ -316,4 +318,5 @@ class BlockProduct:
             self.factors.steps,
             self.vectors.masked,
         )
-        pack(self.module, source, memory, packed, tables, counts, symbol(first), panels, index)
+        start = source.inner_address(symbol(first), index.space)
+        pack(self.module, source, memory, packed, tables, counts, start, panels, index)

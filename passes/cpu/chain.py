@@ -41,10 +41,10 @@ from .block_maps import Block, emit_maps, positions
 from .block_product import BlockProduct
 from .blocking import Blocking, balanced, choose_blocking, recorded_blocking, tiles_of_blocking
 from .cost import nest_cycles, product_cycles
-from .factors import Factors, factors_of, product_scratch
+from .factors import Factors, are_addressable, factors_of, product_scratch
 from .frame import Frame
 from .machine import Machine
-from .packing import MAX_ELEMENTS, Form, InRows, Source
+from .packing import Form, InRows, Source
 
 NAME = "chain"
 BLOCK_BYTES = 256 * 1024
@@ -108,8 +108,7 @@ def _contraction(body: KernelBody, stage: Stage) -> Contraction | None:
     parts = match_contraction(stage.domain, stage.combine, stage.elements[0], body.nodes, body.space)
     if parts is None or parts.rounding is not None:
         return None
-    sizes = [expr.product(body.operands[each.load.operand].shape) for each in (parts.left, parts.right)]
-    is_addressed = all(body.space.largest(size) < MAX_ELEMENTS for size in sizes)
+    is_addressed = are_addressable(parts, body.space)
     return parts if is_addressed and stage.domain.parallel == (*parts.batch, *parts.rows, *parts.columns) else None
 
 

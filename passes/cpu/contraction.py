@@ -45,10 +45,10 @@ from .blocking import (
     whole_tiles,
 )
 from .cost import nest_cycles, product_cycles
-from .factors import Factors, factors_of, left_in_place, product_scratch, run_in_memory
+from .factors import Factors, are_addressable, factors_of, left_in_place, product_scratch, run_in_memory
 from .frame import Frame
 from .machine import QUAD, Machine
-from .packing import MAX_ELEMENTS, InPlace, Source, in_place
+from .packing import InPlace, Source, in_place
 
 NAME = "contraction"
 RUNS = (8, 16)
@@ -92,8 +92,7 @@ def find(body: KernelBody) -> Problem | None:
         return None
     body, stage = found[0], found[0].stages[0]
     parts = _storable(found[1], stage)
-    sizes = [expr.product(body.operands[a.load.operand].shape) for a in (parts.left, parts.right)]
-    if not parts.columns or any(body.space.largest(size) >= MAX_ELEMENTS for size in sizes):
+    if not parts.columns or not are_addressable(parts, body.space):
         return None
     is_readable = factors_of(parts, [loop.name for loop in stage.domain.loops], 1) is not None
     return Problem(body, parts) if is_readable else None

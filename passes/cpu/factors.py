@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from passes.loops.accesses import Access
 from passes.loops.contraction import Contraction
 from passes.loops.domain import Loop, extent_of
+from passes.loops.index_space import IndexSpace
 from passes.schedule.choice import Scratch
-from tensorkiln.dtypes import DType
 
 from . import narrow_products
 from .blocking import Blocking
 from .few_rows import FEW_ROWS
-from .packing import InPlace, InRows, Packed, Source, in_place, in_runs, packed_of, source_of
+from .offset_table import table_dtypes
+from .packing import InPlace, InRows, Packed, Source, in_place, in_runs, is_addressable, packed_of, source_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,12 @@ def factors_of(parts: Contraction, names: Sequence[str], lanes: int, *, together
     return Factors(parts, left, right)
 
 
+def are_addressable(parts: Contraction, space: IndexSpace) -> bool:
+    """Whether the tables of both operands have enough bits."""
+    pairs = ((parts.left, parts.depth), (parts.right, parts.columns))
+    return all(is_addressable(access, inner, space) for access, inner in pairs)
+
+
 def run_in_memory(parts: Contraction, lanes: int) -> int:
     """Columns of a run of a block of the result whose rows follow each other; 0 if whole rows of the block do."""
     return parts.run if parts.run % lanes == 0 else 0
@@ -109,6 +116,6 @@ def product_scratch(factors: Factors, blocking: Blocking) -> list[Scratch]:
         (factors.left, blocking.block_rows, blocking.block_depth),
         (factors.right, blocking.block_depth, blocking.block_columns),
     ):
-        scratch += [Scratch(DType.INT32, outer)] * len(source.forms)
-        scratch += [Scratch(DType.INT32, inner)] * source.inner_tables
+        sizes = [*[outer] * len(source.forms), *[inner] * source.inner_tables]
+        scratch += [Scratch(*table) for table in zip(table_dtypes(len(sizes)), sizes, strict=True)]
     return scratch

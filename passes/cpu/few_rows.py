@@ -22,7 +22,7 @@ from passes.scalar.registers import zero
 from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
 
-from .offset_table import entry_of
+from .offset_table import entry_of, table_types
 from .shared_functions import shared_function
 
 FEW_ROWS: Final = 16
@@ -54,8 +54,7 @@ def multiply_few_rows(
     """
     name = f"multiply_few_{product}_{lanes}_{strides[0]}_{strides[1]}" + ("_exact" if is_exact else "")
     pointer = ir.MemRefType.get([], mlir_scalar(product.dtype))
-    word = ir.MemRefType.get([], ir.IntegerType.get_signless(32))
-    types = [*[pointer] * 4, word, *[ir.IndexType.get()] * len(SIZES), ir.IntegerType.get_signless(1)]
+    types = [*[pointer] * 4, *table_types(1), *[ir.IndexType.get()] * len(SIZES), ir.IntegerType.get_signless(1)]
 
     def define(arguments: Sequence[ir.Value]) -> None:
         _FewRows(product, lanes, strides, arguments, is_exact).define()

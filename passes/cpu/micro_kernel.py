@@ -18,7 +18,7 @@ from tensorkiln import expr
 from tensorkiln.expr import Dim, symbol
 
 from .blocking import Blocking
-from .offset_table import entry_of
+from .offset_table import entry_of, table_types
 from .packing import SHORT_RUN
 from .shared_functions import shared_function
 
@@ -97,8 +97,7 @@ def micro_kernel(
     def define(arguments: Sequence[ir.Value]) -> None:
         (emission or MicroKernel)(arguments, product, blocking, left, right, results, ahead).define(last)
 
-    tables = [ir.MemRefType.get([], ir.IntegerType.get_signless(32))] * (2 if left.run else 0)
-    types = [*[pointer] * 3, *tables, *[index] * 10, ir.IntegerType.get_signless(1)]
+    types = [*[pointer] * 3, *table_types(2 if left.run else 0), *[index] * 10, ir.IntegerType.get_signless(1)]
     return shared_function(module, name, types, define)
 
 
@@ -223,7 +222,8 @@ class MicroKernel:
             first = symbol("left_first") + symbol("row") * symbol("left_panel") + symbol("step") * left.step
             return (), [expr.add(first, row * left.row) for row in range(height)]
         known = range(height) if left.row is None else range(1)
-        firsts = [entry_of(self.tables[0], symbol("row") * height + row, index) for row in known]
+        entries = (entry_of(self.tables[0], symbol("row") * height + row, index) for row in known)
+        firsts = [arith.addi(entry, self.sizes["left_first"]) for entry in entries]
         if left.row is None:
             return firsts, [symbol(f"place{row}") for row in known]
         return firsts, [symbol("place0") + row * left.row for row in range(height)]

@@ -13,10 +13,22 @@ from passes.emit.memory import strided_view
 from passes.emit.regions import loop
 from passes.loops.domain import Loop
 from passes.loops.index_space import IndexSpace
+from passes.scalar import mlir_scalar
 from tensorkiln import expr
+from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim, symbol
 
 from .shared_functions import shared_function
+
+
+def table_dtypes(count: int) -> tuple[DType, ...]:
+    """The dtypes of the tables of an operand: that of its outer addresses, then all others."""
+    return (DType.INT64, *[DType.INT32] * (count - 1))[:count]
+
+
+def table_types(count: int) -> list[ir.Type]:
+    """The types of the tables of an operand in memory."""
+    return [ir.MemRefType.get([], mlir_scalar(dtype)) for dtype in table_dtypes(count)]
 
 
 def fill_tables(
@@ -35,10 +47,10 @@ def fill_tables(
     if not tables:
         return
     ranks = max(len(loops), 1)
-    name = f"table_{len(tables)}x{ranks}"
-    pointer = ir.MemRefType.get([], ir.IntegerType.get_signless(32))
+    words = [ir.MemRefType(table.type).element_type for table in tables]
+    name = f"table_{'_'.join(map(str, words))}x{ranks}"
     scalars = 3 + (ranks - 1) + len(tables) * (1 + ranks)
-    types = [pointer] * len(tables) + [ir.IndexType.get()] * scalars
+    types = [*(ir.MemRefType.get([], word) for word in words), *[ir.IndexType.get()] * scalars]
 
     def define(arguments: Sequence[ir.Value]) -> None:
         _define(arguments[: len(tables)], arguments[len(tables) :], ranks)
@@ -65,7 +77,6 @@ def _define(tables: Sequence[ir.Value], scalars: Sequence[ir.Value], ranks: int)
     for rank in range(1, ranks):
         space.bound(f"extent{rank}", 1, 1 << 40)
     index = IndexEmitter(space, names)
-    word = ir.IntegerType.get_signless(32)
     with loop("entry", 0, symbol("count"), 1, index) as here:
         space.bound("entry", 0, 1 << 40)
         flat = expr.minimum(expr.add(symbol("start"), symbol("entry")), symbol("last"))
@@ -76,4 +87,4 @@ def _define(tables: Sequence[ir.Value], scalars: Sequence[ir.Value], ranks: int)
             terms = (arith.muli(position, stride) for position, stride in zip(positions, strides, strict=True))
             value = reduce(arith.addi, terms, base)
             entry = strided_view(table, symbol("entry"), (), (), here)
-            memref.store(arith.index_cast(word, value), entry, [])
+            memref.store(arith.index_cast(ir.MemRefType(table.type).element_type, value), entry, [])

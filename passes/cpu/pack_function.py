@@ -22,6 +22,7 @@ from tensorkiln.expr import Dim, symbol
 
 from .machine import PAIR
 from .narrow_products import WORD_BITS
+from .offset_table import table_types
 from .packing import Source
 from .shared_functions import shared_function
 
@@ -75,8 +76,8 @@ def pack(
     """Pack a block, after its tables have been filled.
 
     `tables` are those of the outer index, then those of the inner one. `counts` are the outer entries, the inner ones,
-    and the inner ones rounded up to whole tiles, which are filled with zeros. `start` is the first inner index, which a
-    contiguous read adds to the outer part.
+    and the inner ones rounded up to whole tiles, which are filled with zeros. `start` is the inner part of the address
+    of the first inner entry.
     """
     forms, inner = len(source.forms), source.inner_tables
     layout = "x".join(map(str, panels.layout))
@@ -89,9 +90,8 @@ def pack(
     name = f"pack_{source.dtype}_{panels.dtype}_{layout}_{how}_{panels.lanes}"
     if panels.together > 1:
         name += f"_{panels.joined}_{panels.together}"
-    word = ir.MemRefType.get([], ir.IntegerType.get_signless(WORD_BITS))
     elements = [ir.MemRefType.get([], stored_type(dtype)) for dtype in (source.dtype, panels.dtype)]
-    types = [*elements, *[word] * (forms + inner), *[ir.IndexType.get()] * 4]
+    types = [*elements, *table_types(forms + inner), *[ir.IndexType.get()] * 4]
 
     def define(arguments: Sequence[ir.Value]) -> None:
         step = SKIPS if skips else 1
@@ -118,7 +118,7 @@ class _PackFunction:
 
     def define(self, transposes: bool) -> None:
         """Copy vectors of inner elements, or transpose squares where outer elements are contiguous."""
-        space = IndexSpace(dict.fromkeys(self.names, (0, 1 << 40)))
+        space = IndexSpace(dict.fromkeys(self.names, (0, 1 << 40)) | {"start": (-(1 << 40), 1 << 40)})
         for name in ("square", "outer", "place"):
             space.bound(name, 0, 1 << 40)
         index = IndexEmitter(space, self.names)
@@ -154,7 +154,7 @@ class _PackFunction:
     def _squares(self, count: Dim, index: IndexEmitter) -> None:
         """Copy `count` outer elements, a vector of them at a time; padding of the last tile may repeat an element."""
         (table,) = self.outer_tables
-        words = ir.VectorType.get([self.lanes], self.word)
+        words = ir.VectorType.get([self.lanes], ir.MemRefType(table.type).element_type)
         with loop("square", 0, count, self.lanes, index) as here:
             first = self._part(table, symbol("square"), here)
             parts = vector.LoadOp(words, strided_view(table, symbol("square"), (self.lanes,), (1,), here), [here(0)])
@@ -190,7 +190,8 @@ class _PackFunction:
             nearest = expr.minimum(place, expr.sub(entries, 1))
             offset = arith.index_cast(ir.IndexType.get(), self._part(self.inner_tables[0], nearest, named))
             here = named.inside({"offset": offset})
-            view = strided_view(self.memory, expr.add(symbol("part"), symbol("offset")), (lanes,), (1,), here)
+            address = expr.add(symbol("part"), symbol("start"), symbol("offset"))
+            view = strided_view(self.memory, address, (lanes,), (1,), here)
             if self.is_wide:
                 mask = arith.andi(is_in, vector.BroadcastOp(flags, is_entry).result)
                 rows.append(vector.MaskedLoadOp(kind, view, [here(0)], mask, zero).result)
@@ -244,11 +245,10 @@ class _PackFunction:
         return reduce(arith.ori, parts)
 
     def _elements(self, part: ir.Value, kind: ir.Type, mask: ir.Value, zero: ir.Value, index: IndexEmitter) -> ir.Value:
-        first = arith.index_cast(ir.IndexType.get(), part)
-        named = index.inside({"part": first})
+        first = arith.addi(arith.index_cast(ir.IndexType.get(), part), index(symbol("start")))
         if not self.inner_tables:
-            address = expr.add(symbol("part"), symbol("start"), symbol("place"))
-            view = strided_view(self.memory, address, (self.lanes,), (1,), named)
+            named = index.inside({"part": first})
+            view = strided_view(self.memory, expr.add(symbol("part"), symbol("place")), (self.lanes,), (1,), named)
             if not self.is_narrow:
                 return vector.MaskedLoadOp(kind, view, [index(0)], mask, zero).result
             return _either(

@@ -2,7 +2,8 @@
 
 The reads of an operand are linear in the loops, so each address and condition is the sum of a part that depends on the
 outer index and a part that depends on the inner one. Both parts come from tables computed once per block; only an inner
-part that equals the inner index needs no table, and is read by whole vectors.
+part that equals the inner index needs no table, and is read by whole vectors. The inner part of an address is counted
+from the first inner element of the block, so that it has 32 bits in operands of any size.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from passes.emit.memory import CACHE_LINE
 from passes.loops.accesses import Access, Panels
 from passes.loops.contraction import Contraction
 from passes.loops.domain import Loop
-from passes.loops.index_space import linear_form
+from passes.loops.index_space import IndexSpace, linear_form
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
 from tensorkiln.expr import Dim
@@ -36,8 +37,10 @@ tiles reads these lines. On Zen 3, 128 columns take 0.82 to 0.88 of the time pac
 """
 MAX_RUN = 64
 """Most columns of a run of an operand: column blocks begin at the start of a run."""
-MAX_ELEMENTS = 1 << 31
-"""Limit of an operand's elements: offsets in tables have 32 bits."""
+MAX_OFFSET = (1 << 31) - 1
+"""Largest entry of a table with 32 bits."""
+MAX_ENTRIES = 1 << 13
+"""Limit of a block's columns and steps: twice as many as those of bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,13 @@ class Source:
         """How many tables the inner index needs."""
         return 0 if self.is_contiguous else len(self.forms)
 
+    def inner_address(self, first: Dim, space: IndexSpace) -> Dim:
+        """The part of the address that depends on the inner index, at the flat index `first`."""
+        if self.is_contiguous:
+            return first
+        places = space.unflatten(first, [loop.extent for loop in self.inner])
+        return expr.add(*(expr.mul(place, stride) for place, stride in zip(places, self.address.inner, strict=False)))
+
 
 def _walks(loops: Sequence[Loop], strides: Sequence[Dim], expected: Dim = 1) -> bool:
     """Whether the loops step through memory contiguously, the innermost one by `expected` elements."""
@@ -94,6 +104,25 @@ def _walks(loops: Sequence[Loop], strides: Sequence[Dim], expected: Dim = 1) -> 
             return False
         expected = expr.mul(expected, loop.extent)
     return True
+
+
+def is_addressable(access: Access, inner: Sequence[Loop], space: IndexSpace) -> bool:
+    """Whether tables with 32 bits hold the conditions of an access, and the offsets of inner elements of a block."""
+    if access.panels is not None:
+        return True
+    strides = _form(access.load.address, (), inner).inner
+    reach = [
+        expr.mul(stride, expr.minimum(expr.sub(loop.extent, 1), MAX_ENTRIES))
+        for loop, stride in zip(inner, strides, strict=True)
+    ]
+    largest = sum(_magnitude(each, space) for each in reach)
+    conditions = (each for each in access.load.conditions if isinstance(each, int | expr.Expr))
+    return max([largest, *(_magnitude(each, space) for each in conditions)]) <= MAX_OFFSET
+
+
+def _magnitude(dim: Dim, space: IndexSpace) -> int:
+    """The largest absolute value."""
+    return max(space.largest(dim), space.largest(expr.neg(dim)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ from .machine import Machine
 
 STRATEGIES: Strategies[Machine, Frame] = {
     scatter.NAME: Strategy(every, scatter.candidates, scatter.realise, scatters=True, version=7),
-    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=14),
+    chain.NAME: Strategy(chain.find, chain.candidates, chain.realise, version=15),
     contraction.NAME: Strategy(
-        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=16
+        contraction.find, contraction.candidates, contraction.realise, contraction.tilings, version=17
     ),
     winograd.NAME: Strategy(convolution_of, winograd.candidates, winograd.realise, version=3),
     transpose.NAME: Strategy(transpose.find, transpose.candidates, transpose.realise, version=5),
-    loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=16),
+    loops.NAME: Strategy(collapse, loops.candidates, loops.realise, version=17),
 }
 UNSCHEDULED: Strategies[Machine, Frame] = upstream.strategies(
     lambda name, _: kernel_item(name, (), on_processors(1)),
