@@ -49,6 +49,8 @@ from .packing import Form, InRows, Source
 NAME = "chain"
 BLOCK_BYTES = 256 * 1024
 """Bytes of the rows of a block as the first product leaves them."""
+MAX_SPARSE = 1 << 13
+"""Largest width for which rows of scores are as far apart as the widest ones are."""
 MIN_TILES, MAX_TILES = 4, 16
 """Register tiles of rows in a block; the right operands are packed for each block."""
 
@@ -186,7 +188,9 @@ def _stride(problem: Problem, blocking: Blocking) -> Dim:
     """Elements from a row of scores to the next: whole column tiles, plus a vector so that the rows of a tile fall into
     different cache sets.
     """
-    return expr.add(expr.mul(expr.ceildiv(problem.width, blocking.tile_columns), blocking.tile_columns), blocking.lanes)
+    largest = problem.body.space.largest(problem.width)
+    width = problem.width if largest > MAX_SPARSE else largest
+    return expr.add(expr.mul(expr.ceildiv(width, blocking.tile_columns), blocking.tile_columns), blocking.lanes)
 
 
 def _of_rows(problem: Problem, blocking: Blocking, rows: Dim) -> Dim:
