@@ -49,7 +49,7 @@ from .machine import Machine
 from .past_cache import fence
 from .row_ahead import emit_beside, streams_beside
 from .rows import LINE, for_each_row, for_rows_at_once, span_of
-from .staged_rows import POINTS, Staging, is_large, staged_rows
+from .staged_rows import POINTS, Staging, may_be_staged, staged_rows
 
 NAME = "loops"
 
@@ -62,7 +62,7 @@ def candidates(shared: KernelBody, machine: Machine) -> Iterator[Choice]:
 
 def _short_rows(shared: KernelBody, machine: Machine) -> Sequence[Rows]:
     """The splits into short rows, if all of these are staged."""
-    if not is_large(shared, machine):
+    if not may_be_staged(shared, machine):
         return ()
     found = tuple(rows_candidates(shared, POINTS))
     return found if all(staged_rows(with_rows(shared, rows), machine) for rows in found) else ()
@@ -142,7 +142,7 @@ def realise(shared: KernelBody, item: KernelItem, frame: Frame) -> None:
     memory = Memory(bases, {number: row_start(body, number) for number in locals_of(body)}, frame.entry)
     emit = StageEmitter(body.nodes, memory, frame.machine.traits, facts_of(body))
     past = staged_rows(body, frame.machine)
-    staging = Staging(frame, past, emit, given) if past else None
+    staging = Staging(frame, past, emit, body.space, given) if past else None
     if staging is None and _is_one_loop(body, nests, rows):
         _emit_as_one_loop(emit, shared, body, rows[0], frame, item.context.upcasted)
         return
@@ -171,12 +171,14 @@ def realise(shared: KernelBody, item: KernelItem, frame: Frame) -> None:
                 (nest,) = nests[number]
                 emit_sum(emit, sums[number], totals[number], here, nest.strip)
             else:
-                own = staging.emit if staging is not None and number == len(body.stages) - 1 else emit
+                own, place = emit, here
+                if staging is not None and number == len(body.stages) - 1:
+                    own, place = staging.emit, staging.at(here)
                 if streams := ahead.get(number):
-                    emit_beside(own, body, nests[number][0], streams, here)
+                    emit_beside(own, body, nests[number][0], streams, place)
                 else:
                     for nest in nests[number]:
-                        own(nest.stage, nest.loops, here, nest.strip)
+                        own(nest.stage, nest.loops, place, nest.strip)
         if staging is not None:
             staging.copy(here)
 

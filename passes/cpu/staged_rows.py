@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
-from dialect.mlir import arith, func, ir, memref, vector
+from dialect.mlir import arith, func, ir, memref, scf, vector
 from passes.emit.index_emission import IndexEmitter
 from passes.emit.memory import strided_view
 from passes.emit.regions import loop
@@ -42,30 +42,51 @@ ROW_BYTES: Final = range(1 << 10, (64 << 10) + 1)
 
 @dataclass(frozen=True, slots=True)
 class StagedRow:
-    """The current row of a result: `points` elements from `start` on, and `scratch` memory for a whole row."""
+    """The current row of a result: `points` elements from `start` on, and `scratch` memory for a whole row.
+
+    The result has `size` bytes. If it `is_large` at some calls only, its rows are staged at those.
+    """
 
     operand: int
     scratch: Scratch
     start: Dim
     points: Dim
+    size: Dim
+    is_large: bool
 
 
-def is_large(body: KernelBody, machine: Machine) -> bool:
-    """Whether the results of the last stage are large at every call, and the target has stores past the cache.
+def may_be_staged(body: KernelBody, machine: Machine) -> bool:
+    """Whether the results of the last stage are large, and the target has stores past the cache.
 
-    For results that are large at some calls, a kernel would need its loops twice, and twice the time to compile.
+    Results that are large at some calls are staged if their elements are looked up: others gain a fifth of the time at
+    those calls, and take a third more to compile.
     """
-    sizes: list[Dim] = []
-    for entry in body.stages[-1].stores:
-        value = body.operands[entry.operand]
-        sizes.append(expr.mul(expr.product(value.shape), value.dtype.itemsize))
-    return machine.vectors.masked_lanes > 0 and all(-body.space.largest(expr.neg(size)) >= LARGE for size in sizes)
+    if machine.vectors.masked_lanes == 0:
+        return False
+    sizes, looks_up = [_bytes_of(body, entry.operand) for entry in body.stages[-1].stores], _looks_up(body)
+    return all(_is_large(body, size) or (looks_up and body.space.largest(size) >= LARGE) for size in sizes)
+
+
+def _looks_up(body: KernelBody) -> bool:
+    """Whether the last stage reads at indices that are data."""
+    addresses = (load.address for load in loads(body.stages[-1].elements, body.nodes))
+    return any(not body.nodes.dynamic.keys().isdisjoint(expr.free_symbols(address)) for address in addresses)
+
+
+def _is_large(body: KernelBody, size: Dim) -> bool:
+    """Whether a result of `size` bytes is large at every call."""
+    return -body.space.largest(expr.neg(size)) >= LARGE
+
+
+def _bytes_of(body: KernelBody, operand: int) -> Dim:
+    value = body.operands[operand]
+    return expr.mul(expr.product(value.shape), value.dtype.itemsize)
 
 
 def staged_rows(body: KernelBody, machine: Machine) -> tuple[StagedRow, ...]:
     """The rows of the results of the last stage, if it is a map that writes each row from end to end."""
     stage = body.stages[-1]
-    if stage.combine is not None or not is_large(body, machine):
+    if stage.combine is not None or not may_be_staged(body, machine):
         return ()
     inner = inner_loops(body, stage)
     form = linear_form(stage.domain.address, [each.name for each in inner])
@@ -78,27 +99,75 @@ def staged_rows(body: KernelBody, machine: Machine) -> tuple[StagedRow, ...]:
         most = body.space.largest(scratch.elements) * entry.root.dtype.itemsize
         if body.is_local(entry.operand) or entry.operand in read or most not in ROW_BYTES:
             return ()
-        found.append(StagedRow(entry.operand, scratch, row_start(body, entry.operand), extent_of(inner)))
+        size, start = _bytes_of(body, entry.operand), row_start(body, entry.operand)
+        found.append(StagedRow(entry.operand, scratch, start, extent_of(inner), size, _is_large(body, size)))
     return tuple(found)
 
 
+class _Place(NamedTuple):
+    """Where a row goes: to `staged` memory if the result `is_large`, else directly to the result.
+
+    `is_large` is None if it always is. `start` names the row's first element in the memory that is chosen.
+    """
+
+    row: StagedRow
+    result: ir.Value
+    staged: ir.Value
+    start: str
+    is_large: ir.Value | None
+
+
 class Staging:
-    """Rows under construction: `emit` emits the last stage into scratch memory; `direct` addresses the results."""
+    """Rows under construction: `emit` emits the last stage into scratch memory; `direct` addresses the results.
+
+    If a result is large at some calls only, `emit` addresses what is chosen at the call. A second loop would take as
+    long again to compile.
+    """
 
     def __init__(
-        self, frame: Frame, rows: Sequence[StagedRow], direct: StageEmitter, scratch: Iterator[ir.Value]
+        self,
+        frame: Frame,
+        rows: Sequence[StagedRow],
+        direct: StageEmitter,
+        space: IndexSpace,
+        scratch: Iterator[ir.Value],
     ) -> None:
-        memory = direct.memory
-        self.frame, self.rows = frame, [(row, memory.bases[row.operand], next(scratch)) for row in rows]
-        bases = {**memory.bases, **{row.operand: staged for row, _, staged in self.rows}}
-        starts = {**memory.row_starts, **{row.operand: row.start for row in rows}}
+        memory, index = direct.memory, IndexEmitter(space, frame.symbols)
+        bases, starts = dict(memory.bases), dict(memory.row_starts)
+        self.frame = frame
+        self.places: list[_Place] = []
+        for number, row in enumerate(rows):
+            place = _Place(row, bases[row.operand], next(scratch), f"row_start{number}", _is_large_at_call(row, index))
+            self.places.append(place)
+            bases[row.operand], starts[row.operand] = place.staged, row.start
+            if place.is_large is not None:
+                space.bound(place.start, 0, max(space.largest(row.start), 0))
+                bases[row.operand] = arith.select(place.is_large, place.staged, place.result)
+                starts[row.operand] = expr.sub(row.start, symbol(place.start))
         own = replace(memory, bases=bases, row_starts=starts)
         self.emit = StageEmitter(direct.nodes, own, direct.traits, direct.facts)
 
+    def at(self, index: IndexEmitter) -> IndexEmitter:
+        """With the names that `emit` needs."""
+        chosen = (place for place in self.places if place.is_large is not None)
+        return index.inside(
+            {place.start: arith.select(place.is_large, index(0), index(place.row.start)) for place in chosen}
+        )
+
     def copy(self, index: IndexEmitter) -> None:
         """Emit the copies of a row to the results; a fence has to follow all rows."""
-        for row, result, staged in self.rows:
-            _copy_past(self.frame, row, result, staged, index)
+        for row, result, staged, _, is_large in self.places:
+            if is_large is None:
+                _copy_past(self.frame, row, result, staged, index)
+                continue
+            with ir.InsertionPoint(scf.IfOp(is_large).then_block):
+                _copy_past(self.frame, row, result, staged, index.inside({}))
+                scf.YieldOp([])
+
+
+def _is_large_at_call(row: StagedRow, index: IndexEmitter) -> ir.Value | None:
+    """Whether the result of a row is large at this call; None if it always is."""
+    return None if row.is_large else arith.cmpi(arith.CmpIPredicate.uge, index(row.size), index(LARGE))
 
 
 def _copy_past(frame: Frame, row: StagedRow, result: ir.Value, staged: ir.Value, index: IndexEmitter) -> None:

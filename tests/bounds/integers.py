@@ -34,6 +34,8 @@ class Integers:
         self.named: dict[str, Dim] = {}
         self.where_positive: dict[str, list[Dim]] = {}
         self.dividends: dict[str, tuple[Dim, int]] = {}
+        self.chosen: dict[Any, bool] = {}
+        """The conditions of the case that is analysed."""
         self._known: list[dict[Any, Dim]] = [{}]
 
     def enter(self, facts: Sequence[Dim]) -> Scope:
@@ -271,6 +273,8 @@ def _greatest(integers: Integers, left: Dim, right: Dim) -> Dim:
 
 def _selected(integers: Integers, op: Any) -> Dim:
     """A select. In `d == 0 ? 1 : d` with d known to be positive, the result is d."""
+    if (case := integers.chosen.get(op.operands[0])) is not None:
+        return integers(op.operands[1 if case else 2])
     left, right = (integers(operand) for operand in list(op.operands)[1:])
     if _is_zero(integers, op.operands[0], right) and integers.holds(expr.sub(right, 1)):
         return right

@@ -83,14 +83,31 @@ class Walk:
 
     def block(self, block: Any) -> None:
         """Analyse the operations of a block."""
-        for op in block.operations:
-            operation = op.operation
+        self._operations([op.operation for op in block.operations])
+
+    def _operations(self, operations: Sequence[Any]) -> None:
+        for number, operation in enumerate(operations):
+            if operation.name == "arith.select" and isinstance(operation.results[0].type, ir.MemRefType):
+                self._cases(operation.operands[0], operations[number + 1 :])
+                return
             visit = VISITS.get(operation.name)
             if visit is not None:
                 visit(self, operation)
             elif operation.name in EVALUATIONS and isinstance(operation.results[0].type, ir.IndexType):
                 # Evaluate it here, so that all uses share one unknown.
                 self.integers(operation.results[0])
+
+    def _cases(self, condition: Any, rest: Sequence[Any]) -> None:
+        """Analyse the operations after a choice of memory, once for each choice that is not excluded before."""
+        chosen = self.integers.chosen
+        if condition in chosen:
+            self._operations(rest)
+            return
+        for case, facts in ((True, truths(self.integers, condition)), (False, ())):
+            chosen[condition] = case
+            with self.where(facts):
+                self._operations(rest)
+            del chosen[condition]
 
     @contextmanager
     def where(self, facts: Sequence[Dim], views: Mapping[Any, View] | None = None) -> Generator[None]:
@@ -116,6 +133,9 @@ class Walk:
                 return cast_view(op, self.view(op.operands[0]), self.integers)
             case "builtin.unrealized_conversion_cast":
                 return self.view(op.operands[0])
+            case "arith.select":
+                condition, true, false = op.operands
+                return self.view(true if self.integers.chosen[condition] else false)
             case "memref.alloca":
                 return View(Memory("a variable", expr.product(ir.MemRefType(value.type).shape)))
             case "memref.get_global":

@@ -96,6 +96,53 @@ def test_symbolic_results_are_staged_if_they_are_always_large(least: int, large:
         assert result.tobytes() == direct(*arrays, n=size)[0].tobytes()
 
 
+LOOKUPS: dict[str, tuple[Callable[..., Tensor], Sequence[tuple[str, tuple[int | str, ...]]]]] = {
+    "rows": (take, [("float32", (60, 16)), ("int32", ("n",))]),
+    "long rows of a wide type": (take, [("float64", (60, 301)), ("int64", ("n",))]),
+    "rows of halves in a row": (take, [("float16", (60, 7)), ("int32", ("n", 90))]),
+    "rows with others added": (
+        lambda x, i, y: take(x, i) + y,
+        [("float32", (60, 300)), ("int32", ("n",)), ("float32", (300,))],
+    ),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", LOOKUPS)
+def test_lookups_are_staged_at_calls_with_large_results(case: str, target: str, large: Callable[[int], None]) -> None:
+    function, inputs = LOOKUPS[case]
+    b = Builder("staged")
+    b.symbol("n", 0, 1 << 20)
+    graph = output(b, function(*(b.input(dtype, shape) for dtype, shape in inputs)))
+    direct = program(compiled(graph, target)) if runs_here(target) else None
+    large(100_000)
+    staged = proven(graph, target, texts=("realise",))
+    assert ("call @past_" in staged.dumps["realise"]) == (target != "cpu:x86-64-v2")
+    if direct is None:
+        pytest.skip(f"this processor lacks instructions of {target}")
+    for n in (0, 1, 7, 40, 83, 84, 130, 1562, 1563, 2001):
+        arrays = arrays_of([(dtype, tuple(n if size == "n" else size for size in shape)) for dtype, shape in inputs])
+        (result,) = checked.run(staged, *arrays, threads=2, n=n)
+        assert result.tobytes() == direct(*arrays, n=n)[0].tobytes()
+
+
+def test_two_lookups_of_a_map_are_both_staged(large: Callable[[int], None]) -> None:
+    b = Builder("staged")
+    x, indices = b.input("float32", (60,)), b.input("int32", (b.symbol("n", 0, 1 << 20),))
+    one = take(x, indices) + 1.0
+    b.output(one, one * take(x, indices))
+    graph = b.graph()
+    large(8000)
+    staged = proven(graph, texts=("realise",))
+    assert len(staged.program.kernels) == 1
+    assert staged.dumps["realise"].count("call @past_") == 2
+    for size in (0, 5, 1999, 2000, 3100):
+        table, places = arrays_of([("float32", (60,)), ("int32", (size,))])
+        found, other = checked.run(staged, table, places, threads=2, n=size)
+        np.testing.assert_array_equal(found, table[places] + 1)
+        np.testing.assert_array_equal(other, (table[places] + 1) * table[places])
+
+
 @pytest.mark.parametrize("offset", [0, 4, 8, 60])
 def test_a_result_may_begin_anywhere_in_a_cache_line(offset: int, large: Callable[[int], None]) -> None:
     graph = graph_of(added, [("float32", (3000,))] * 2)
