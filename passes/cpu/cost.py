@@ -16,7 +16,7 @@ from passes.loops.contraction import Contraction
 from passes.loops.domain import Loop, extent_of
 from passes.loops.index_space import linear_form
 from passes.loops.scalar_dag import Load, indices, walk
-from passes.schedule.choice import bounded
+from passes.schedule.choice import points_of
 from passes.schedule.cost import Evaluate
 from passes.schedule.nests import Nest, asks
 from passes.schedule.work import operations, selections
@@ -67,11 +67,11 @@ def nest_cycles(body: KernelBody, nest: Nest, machine: Machine, at: Evaluate) ->
     """Cycles of a nest in all rows."""
     stage = nest.stage
     if not nest.loops:
-        points = at(extent_of(bounded(body, stage.domain.loops)))
+        points = points_of(body, stage.domain.loops, at)
         return ENTRY * points + OPERATION * points * operations(body, stage)
     last = nest.along
-    length = at(extent_of(bounded(body, [last])))
-    around = at(extent_of(bounded(body, [loop for loop in stage.domain.loops if loop != last])))
+    length = points_of(body, [last], at)
+    around = points_of(body, [loop for loop in stage.domain.loops if loop != last], at)
     lanes = machine.vectors.lanes(DType.FLOAT32)
     work = operations(body, stage) + selections(body, stage)
     if nest.strip:

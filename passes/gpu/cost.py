@@ -10,7 +10,7 @@ from passes.loops.accesses import linear_access, loads
 from passes.loops.body import KernelBody, Stage, inner_loops
 from passes.loops.contraction import Contraction
 from passes.loops.domain import Loop, extent_of
-from passes.schedule.choice import bounded
+from passes.schedule.choice import points_of
 from passes.schedule.cost import Cost, Evaluate
 from passes.schedule.work import moved_bytes, operations, selections
 
@@ -64,7 +64,7 @@ def rows_cost(body: KernelBody, lanes: Lanes, machine: Machine, at: Evaluate) ->
     cycles, moved = 0.0, float(moved_bytes(body, at))
     for stage in body.stages:
         inner = inner_loops(body, stage)
-        points = ceil(at(extent_of(bounded(body, inner))) / lanes.lanes) * lanes.lanes
+        points = ceil(points_of(body, inner, at) / lanes.lanes) * lanes.lanes
         cycles += stage_cycles(body, stage, inner, rows * points, 1, machine)
         if stage.combine is not None and lanes.lanes > 1:
             barriers = lanes.lanes.bit_length() if lanes.rows > 1 else 1
@@ -107,5 +107,5 @@ def _scattered(body: KernelBody, stage: Stage, neighbours: Sequence[Loop], at: E
     along = names.index(neighbours[-1].name)
     found = (linear_access(load, body.nodes, names) for load in loads(stage.elements, body.nodes))
     apart = [access for access in found if access is not None and access.strides[along] not in (0, 1)]
-    points = at(extent_of(bounded(body, stage.domain.loops)))
+    points = points_of(body, stage.domain.loops, at)
     return points * sum(SECTOR - access.load.dtype.itemsize for access in apart)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
@@ -70,3 +71,11 @@ def bounded(body: KernelBody, loops: Sequence[Loop]) -> tuple[Loop, ...]:
     known, largest = body.space.symbols.keys(), body.space.largest
     extents = [loop.extent if expr.free_symbols(loop.extent) <= known else largest(loop.extent) for loop in loops]
     return tuple(replace(loop, extent=extent) for loop, extent in zip(loops, extents, strict=True))
+
+
+def points_of(body: KernelBody, loops: Sequence[Loop], at: Evaluate) -> int:
+    """The points of the loops, if each piece of a chunked loop has as many as the first."""
+    known = body.space.symbols.keys()
+    return prod(
+        at(expr.substitute(loop.extent, dict.fromkeys(expr.free_symbols(loop.extent) - known, 0))) for loop in loops
+    )

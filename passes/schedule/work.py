@@ -12,7 +12,7 @@ from ..loops.body import KernelBody, Stage
 from ..loops.domain import extent_of
 from ..loops.scalar_dag import Apply, Choose, Constant, Guard, walk
 from ..scalar import costs
-from .choice import bounded
+from .choice import bounded, points_of
 from .cost import Evaluate
 
 
@@ -49,7 +49,7 @@ def moved_bytes(body: KernelBody, at: Evaluate) -> int:
     """Bytes that a kernel reads and writes in memory: of each operand, all of it or at most one element per load and
     point.
     """
-    points = [at(extent_of(bounded(body, stage.domain.loops))) for stage in body.stages]
+    points = [points_of(body, stage.domain.loops, at) for stage in body.stages]
     reached: dict[int, int] = {}
     for reads, count in zip(body.once(_reads), points, strict=True):
         for operand, times in reads.items():
