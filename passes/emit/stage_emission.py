@@ -18,12 +18,12 @@ from tensorkiln.expr import Dim, free_symbols
 
 from ..loops.accesses import Access, linear_access, loads
 from ..loops.body import Stage
-from ..loops.domain import Loop, extent_of
+from ..loops.domain import Loop, extent_of, is_window
 from ..loops.index_space import linear_form
 from ..loops.scalar_dag import Apply, Interner, Load, Node, walk
 from ..origins import at_stage
 from ..scalar.registers import from_memory, register_type, stored_type, to_memory
-from ..schedule.nests import PLAIN, Strip, is_window
+from ..schedule.nests import PLAIN, Strip
 from ..to_linalg.write_kernel import iterator_types
 from .accumulation import Accumulation, LikelyMaximum, Maximum, accumulation_of, combined, identity
 from .column_emission import ColumnEmitter

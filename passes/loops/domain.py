@@ -72,6 +72,12 @@ def extent_of(loops: Iterable[Loop]) -> Dim:
     return expr.product(loop.extent for loop in loops)
 
 
+def is_window(loops: Iterable[Loop]) -> bool:
+    """Whether the reduction loops have so few points that a sum stays in registers."""
+    points = extent_of(loop for loop in loops if loop.is_reduction)
+    return isinstance(points, int) and points <= MOST_WINDOW
+
+
 def traced_value(root: Value) -> Value:
     """The value whose elements the loops of `root` compute: a reduction's operand, or the root itself."""
     return root.operands[0] if root.kind == "reduce_axis" else root

@@ -10,7 +10,7 @@ the choice back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import count, pairwise
@@ -23,7 +23,7 @@ from tensorkiln.schedule import KernelItem, Vectorize
 
 from ..loops.accesses import loads
 from ..loops.body import KernelBody, Stage, inner_loops
-from ..loops.domain import MOST_WINDOW, Loop, extent_of
+from ..loops.domain import Loop, is_window
 from ..loops.index_space import linear_form
 from ..loops.scalar_dag import Apply, Choose, Guard, Interner, Load, Node, conditions_of, depends_on, indices, walk
 from ..loops.substitution import over
@@ -133,12 +133,6 @@ def _strip_loop(stage: Stage, loops: Sequence[Loop], nodes: Interner, lanes: int
         is_vector = last.extent == lanes and _reads_lines(stage, last, nodes)
         return last if is_vector and takes_vectors(stage, last, nodes) else None
     return last if takes_vectors(stage, last, nodes) else None
-
-
-def is_window(loops: Iterable[Loop]) -> bool:
-    """Whether the reduction loops have so few points that a sum stays in registers."""
-    points = extent_of(loop for loop in loops if loop.is_reduction)
-    return isinstance(points, int) and points <= MOST_WINDOW
 
 
 def _multiplies_matrix(stage: Stage, column: Loop, nodes: Interner) -> bool:

@@ -14,7 +14,7 @@ from tensorkiln.expr import Dim, free_symbols
 
 from ..loops.accesses import linear_access, loads
 from ..loops.body import KernelBody, Stage, inner_loops
-from ..loops.domain import Loop, extent_of
+from ..loops.domain import Loop, extent_of, is_window
 from ..loops.index_space import IndexSpace
 from ..loops.substitution import over
 from .choice import bounded
@@ -63,8 +63,9 @@ def rows_candidates(body: KernelBody, chunk: int = CHUNK) -> Iterator[Rows]:
         kept = [count - 1, count]
         if not all(_prefers_columns(body, stage) for stage in reductions):
             kept.reverse()
+    are_windows = all(is_window(stage.domain.loops) for stage in reductions)
     for number in kept:
-        yield _outermost(body, number, COLUMN_CHUNK if reductions else chunk)
+        yield _outermost(body, number, chunk if are_windows else COLUMN_CHUNK)
 
 
 def _outermost(body: KernelBody, kept: int, limit: int) -> Rows:
