@@ -92,7 +92,7 @@ class Composer:
             return size
         name = "nmk"[len(self.symbols)]
         low = self.pick([1, 0, size])
-        high = self.pick([size, size + 3, 1024])
+        high = self.pick([size, size + 3, 1024, *[1 << 14, 1 << 20][: 2 - len(self.symbols)]])
         if size and not self.integer(0, 3):
             return self._strided(name, size, high)
         self.symbols[name] = size
