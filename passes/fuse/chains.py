@@ -18,9 +18,6 @@ from ..values import Value
 from .groups import Group, is_within_row
 from .windows import Windows
 
-MAX_ROW = 32768
-"""Most elements of a row of the first product: a block of several rows should fit a cache."""
-
 
 @dataclass(frozen=True)
 class Chains:
@@ -99,7 +96,7 @@ class Chains:
             or second.left.load.dtype is not second.dtype
         ):
             return False
-        if self.space.largest(extent_of(first.columns)) > MAX_ROW or len({part.is_prepared for part in parts}) > 1:
+        if len({part.is_prepared for part in parts}) > 1:
             return False
         behind = [self._value(load) for root in last.roots[1:] for load in loads((self.elements[root],), self.nodes)]
         if not inside.isdisjoint(behind):

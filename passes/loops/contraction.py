@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tensorkiln import expr
 from tensorkiln.dtypes import DType
+from tensorkiln.expr import Dim
 
 from .accesses import Access, linear_access, loads, panel_access
 from .body import KernelBody, inner_loops
@@ -14,7 +15,7 @@ from .collapse import collapse
 from .domain import Domain, Loop, extent_of
 from .index_space import IndexSpace, linear_form
 from .parts import in_parts
-from .scalar_dag import Apply, Interner, Load, Node, conditions_on_indices
+from .scalar_dag import Apply, Interner, Load, Node, conditions_on_indices, depends_on
 from .substitution import over
 
 MIN_ROWS = 2
@@ -110,6 +111,43 @@ def match_contraction(
         return None
     rounding = multiplied if multiplied is not element.dtype else None
     return _oriented(domain, accesses[0], accesses[1], space, element.dtype, rounding)
+
+
+def multiplies_matrix(domain: Domain, rows: int, combine: str | None, element: Node, nodes: Interner) -> bool:
+    """Whether a stage multiplies a row with a matrix, if the first `rows` loops are those of rows: it sums products of
+    which a parallel loop inside the row changes one factor. The windows of a convolution are no matrix: they overlap.
+    """
+    product = _without_rounding(element)
+    if combine != "sum" or not isinstance(product, Apply):
+        return False
+    if (product.op, *product.attributes[:1]) != ("binop", "mul"):
+        return False
+
+    def changed(loop: Loop) -> int:
+        return sum(depends_on(factor, loop.name, nodes) for factor in product.args)
+
+    across = any(changed(loop) == 1 for loop in domain.parallel[rows:])
+    is_product = across and all(changed(loop) == 2 for loop in domain.reduction)
+    return is_product and not any(_overlaps(load, domain) for load in loads(product.args, nodes))
+
+
+def _overlaps(load: Load, domain: Domain) -> bool:
+    """Whether a parallel loop steps to an element that another turn of a reduction loop reads, too."""
+    form = linear_form(load.address, [loop.name for loop in domain.loops])
+    if form is None:
+        return False
+    steps = dict(zip(domain.loops, form[1], strict=True))
+    return any(
+        _is_stepped(steps[one], steps[other], other.extent) for one in domain.parallel for other in domain.reduction
+    )
+
+
+def _is_stepped(step: Dim, inner: Dim, extent: Dim) -> bool:
+    """Whether `step` is a multiple of `inner` below `extent` times it."""
+    if step == inner:
+        return step != 0 and extent != 1
+    are_numbers = isinstance(step, int) and isinstance(inner, int) and isinstance(extent, int)
+    return are_numbers and inner != 0 and step % inner == 0 and 0 < step // inner < extent
 
 
 def _factors(combine: str | None, element: Node) -> tuple[Load, Load, DType] | None:

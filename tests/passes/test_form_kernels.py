@@ -15,7 +15,8 @@ from passes.fuse.groups import row_layout
 from passes.fuse.materialise import MAX_DEPTH, live_values, materialised
 from passes.loops.scalar_dag import walk
 from tensorkiln import expr
-from tensorkiln.build import Builder, cat, conv2d, exp, gather, matmul, pad, relu, scatter, shrink, softmax
+from tensorkiln.build import Builder, cat, conv2d, exp, gather, matmul, pad, relu, scatter, shrink, softmax, transpose
+from tensorkiln.expr import Dim
 from tensorkiln.reference import evaluate
 from tests.compiled import run
 from tests.dialect.wire import Node, assign, binop, buffer, graph_of, inputs_of, placeholder, unary
@@ -46,6 +47,38 @@ def test_a_softmax_is_one_kernel_that_shares_its_rows() -> None:
     b = Builder("softmax")
     graph = output(b, softmax(b.input("float32", (32, 100)), -1))
     assert shape_of_kernels(graph) == [(1, ["reduce_axis", "unary", "reduce_axis", "binop"])]
+
+
+@pytest.mark.parametrize(("least", "kernels"), [(1, 1), (1 << 17, 3)])
+def test_rows_of_a_symbolic_size_share_a_kernel_unless_all_are_long(least: int, kernels: int) -> None:
+    b = Builder("softmax")
+    graph = output(b, softmax(b.input("float32", (32, b.symbol("n", least, 1 << 20))), -1))
+    assert len(shape_of_kernels(graph)) == kernels
+
+
+@pytest.mark.parametrize("keys", [256, 1000, "n"])
+@pytest.mark.parametrize("heads", [16, "h"])
+@pytest.mark.parametrize("features", [32, 64, 128])
+def test_products_of_a_row_and_a_matrix_are_kernels_of_their_own(keys: Dim, heads: Dim, features: int) -> None:
+    b = Builder("decoding")
+    b.symbol("n", 1, 4096)
+    b.symbol("h", 1, 64)
+    query = b.input("float32", (heads, 1, features))
+    key, value = (b.input("float32", (heads, keys, features)) for _ in range(2))
+    graph = output(b, softmax(query @ transpose(key) * 0.125) @ value)
+    assert [roots for _, roots in shape_of_kernels(graph)] == [
+        ["reduce_axis"],
+        ["reduce_axis", "unary", "reduce_axis", "binop"],
+        ["reduce_axis"],
+    ]
+
+
+def test_a_mean_of_windows_shares_their_kernel() -> None:
+    b = Builder("excitation")
+    x, filters = b.input("float32", (4, 32, 28, 28)), b.input("float32", (32, 1, 3, 3))
+    windows = relu(conv2d(x, filters, padding=1, groups=32))
+    graph = output(b, windows * windows.mean((2, 3), keepdims=True))
+    assert shape_of_kernels(graph) == [(2, ["reduce_axis", "reduce_axis", "binop"])]
 
 
 def test_a_value_of_which_only_the_padding_is_read_is_not_computed() -> None:
