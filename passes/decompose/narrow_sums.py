@@ -30,7 +30,7 @@ def decompose_reduce_axis(op: Any) -> ir.Value | None:
     if not op.axes:
         return op.operands[0]
     dtype, kind = op.tensor.dtype, op.reduce_op_kind
-    if dtype.is_half and kind is not ReduceKind.MAX:
+    if dtype.is_half:
         wide = builder.cast(op.operands[0], DType.FLOAT32)
     elif dtype in _INTEGERS and kind is ReduceKind.SUM and (factors := _factors(op.operands[0])):
         wide = builder.binop(BinopKind.MUL, *(builder.cast(factor, _INTEGERS[dtype]) for factor in factors))
