@@ -27,7 +27,7 @@ from ..loops.scalar_dag import (
 )
 from ..scalar.form import form_of
 from ..scalar.number import literal
-from ..scalar.registers import stored_type, zero
+from ..scalar.registers import stored_type, to_register, to_scalar, zero
 from ..scalar.traits import Traits
 from ..to_linalg.node_writer import NodeWriter
 from ..to_linalg.scalar_ops import emit_scalar, operation_of
@@ -112,7 +112,8 @@ class VectorEmitter(NodeWriter):
         return scalar.cast(DType.INT64, node.dtype, line, traits=self.traits)
 
     def _apply(self, node: Apply) -> ir.Value:
-        return emit_scalar(operation_of(node), [self(arg) for arg in node.args], self.traits)
+        args = [to_scalar(arg.dtype, self(arg)) for arg in node.args]
+        return to_register(node.dtype, emit_scalar(operation_of(node), args, self.traits))
 
     def _zero(self, dtype: DType) -> ir.Value:
         return self._spread(zero(dtype))

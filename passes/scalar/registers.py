@@ -19,18 +19,18 @@ def register_type(dtype: DType) -> ir.Type:
 
 
 def to_register(dtype: DType, value: ir.Value) -> ir.Value:
-    """A scalar in its register type."""
-    return arith.bitcast(register_type(dtype), value) if dtype.is_half else value
+    """A scalar, or a vector of them, in its register type."""
+    return _retyped(register_type(dtype), value) if dtype.is_half else value
 
 
 def to_scalar(dtype: DType, value: ir.Value) -> ir.Value:
     """A register value, or a vector of them, in the type to compute with."""
-    if not dtype.is_half:
-        return value
-    kind = mlir_scalar(dtype)
-    if isinstance(value.type, ir.VectorType):
-        kind = ir.VectorType.get(ir.VectorType(value.type).shape, kind)
-    return arith.bitcast(kind, value)
+    return _retyped(mlir_scalar(dtype), value) if dtype.is_half else value
+
+
+def _retyped(element: ir.Type, value: ir.Value) -> ir.Value:
+    vectors = isinstance(value.type, ir.VectorType)
+    return arith.bitcast(ir.VectorType.get(ir.VectorType(value.type).shape, element) if vectors else element, value)
 
 
 def constant(dtype: DType, value: int | float | bool) -> ir.Value:

@@ -154,7 +154,7 @@ def takes_vectors(stage: Stage, along: Loop, nodes: Interner, loaded: AbstractSe
     """Whether vectors along a loop can express the stage, apart from the reads that are `loaded` in another way."""
     found = list(walk(stage.elements, nodes))
     in_memory = {node.dtype for node in found if isinstance(node, Load)} | {entry.root.dtype for entry in stage.stores}
-    if any(node.dtype.is_half for node in found) or any(dtype.is_bool for dtype in in_memory):
+    if any(dtype.is_bool for dtype in in_memory):
         return False
     is_line = not stage.stores or _step(stage.domain.address, along) == 1
     return is_line and all(node in loaded or _takes_vectors(node, along, nodes) for node in found)

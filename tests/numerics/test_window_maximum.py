@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tensorkiln.build import Builder, Tensor, exp2, max_pool2d, minimum, relu
+from tensorkiln.dtypes import DType
 from tests import checked
 from tests.compiled import compiled, runs_here
 from tests.filecheck import check_ir
@@ -43,8 +44,8 @@ WINDOWS = {"3x3": (3, 1, 0), "2x2, stride 2": (2, 2, 0), "3x3, padded": (3, 2, 1
 def drawn(dtype: str) -> Array:
     """Small integers, a fourth of them replaced; whole images without NaN, or of zeros alone."""
     random = np.random.default_rng(5)
-    x = random.integers(-9, 9, (1, 6, 12, 39)).astype(dtype)
-    special = random.choice(np.array(SPECIAL), x.shape).astype(dtype)
+    x = random.integers(-9, 9, (1, 6, 12, 39)).astype(DType(dtype).numpy)
+    special = random.choice(np.array(SPECIAL), x.shape).astype(x.dtype)
     x = np.where(random.random(x.shape) < 0.25, special, x)
     x[0, 1] = np.where(np.isnan(x[0, 1]), -1, x[0, 1])
     x[0, 2] = random.choice(np.array([0.0, -0.0, -1.0]), x[0, 2].shape, p=[0.05, 0.9, 0.05])
@@ -60,13 +61,13 @@ def pooled(x: Array, size: int, stride: int, padding: int) -> Array:
 
 
 def combinations() -> list[tuple[str, str, str, str]]:
-    """By turns two of six targets and dtypes for what is written and its window, or all with KILN_EXAMPLES.
+    """By turns four of twelve targets and dtypes for what is written and its window, or all with KILN_EXAMPLES.
 
     So each target and dtype meets each that is written, and each window.
     """
     found: list[tuple[str, str, str, str]] = []
     for (place, name), (turn, window) in product(enumerate(WRITES), enumerate(WINDOWS)):
-        for number, dtype in enumerate(("float32", "float64")):
+        for number, dtype in enumerate(("float32", "float64", "float16", "bfloat16")):
             start = (place + turn + number) % len(TARGETS)
             found += [(name, window, each, dtype) for each in (TARGETS if EXAMPLES > 1 else [TARGETS[start]])]
     return found
@@ -79,9 +80,9 @@ def test_a_maximum_of_a_window_is_that_of_its_values(name: str, window: str, tar
     (write, of), (size, stride, padding), x = WRITES[name], WINDOWS[window], drawn(dtype)
     b = Builder("windows")
     graph = output(b, max_pool2d(write(b.input(dtype, x.shape)), size, stride, padding))
-    (found,) = checked.run(compiled(graph, target), x)
-    expected = pooled(of(x), size, stride, padding)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=0)
+    found = checked.run(compiled(graph, target), x)[0].astype(np.float64)
+    expected = pooled(of(x.astype(np.float64)), size, stride, padding)
+    np.testing.assert_allclose(found, expected, rtol=1e-6 if x.dtype.itemsize > 2 else 1e-2, atol=0)
     is_number = ~np.isnan(expected)
     np.testing.assert_array_equal(np.signbit(found)[is_number], np.signbit(expected)[is_number])
 
