@@ -15,6 +15,7 @@ from .contraction import CONTRACTION
 from .narrow_factors import NARROW_FACTORS
 from .narrow_sums import NARROW_SUMS
 from .padded_windows import leave_padding_out
+from .repeated import reduce_once
 from .scales import take_scales_out
 from .scatter import scatters
 from .storage import STORAGE
@@ -41,6 +42,7 @@ def decompose(module: ir.Module, *, multiplies_bytes: bool = False, multiplies_s
 def _tables(module: ir.Module, multiplies_bytes: bool, multiplies_signed: bool) -> Iterator[Decompositions]:
     """The decompositions in order: later tables see the results of earlier ones."""
     yield CONTRACTION
+    yield {"kiln.reduce_axis": reduce_once(IndexSpace(read_symbols(module)))}
     if multiplies_bytes:
         function = graph_function(module)
         arguments = function.regions[0].blocks[0].arguments
