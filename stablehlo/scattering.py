@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Final
 
 from dialect.mlir import stablehlo
 from tensorkiln import build
 from tensorkiln.build import Tensor
 from tensorkiln.dtypes import DType
-from tensorkiln.expr import Dim, product
+from tensorkiln.expr import Dim, add, product
 from tensorkiln.frontends.composed.placing import put
 
 from .gathering import clamped, known_start
@@ -17,7 +17,7 @@ from .op import Op
 from .positions import Windows, components, linear, to_int64
 from .regions import is_second_argument, single_operation
 from .table import Translator
-from .value import Value
+from .value import Known, Value
 
 _COMBINED: Final = {
     "stablehlo.add": "add",
@@ -28,6 +28,8 @@ _COMBINED: Final = {
     "stablehlo.or": "max",
 }
 """The reduction of a scatter, by the operation of its region; `and` and `or` only for bools."""
+LARGE_PART: Final = 4
+"""A loop stores the updates alone if they are less than one in so many of all elements."""
 _OF_BOOLS_ALONE: Final = frozenset({"stablehlo.and", "stablehlo.or"})
 
 
@@ -46,7 +48,11 @@ def scatter(op: Op) -> Value:
     listed = [axis for axis in range(updates.rank) if axis not in in_updates]
     if 0 in updates.shape or 0 in x.shape:
         return x
-    if not batching and _are_rows(x, updates, indexed, dropped, dict(zip(extended, in_updates, strict=True))):
+    window = dict(zip(extended, in_updates, strict=True))
+    begins = None if batching else _known_begins(op.operands[1], x, updates, indexed, window)
+    if begins is not None and (not op.builder.is_inside or _is_large_part(updates, x)):
+        return _on_a_part(op, x, updates, begins, window)
+    if not batching and _are_rows(x, updates, indexed, dropped, window):
         return _by_rows(op, x, starts, updates, indexed, listed, in_updates)
     vector_axis = numbers.index_vector_dim
     shared = [listed[axis if axis < vector_axis else axis - 1] for axis in numbers.scatter_indices_batching_dims]
@@ -57,12 +63,49 @@ def scatter(op: Op) -> Value:
         listed,
         starts,
         indexed,
-        window=dict(zip(extended, in_updates, strict=True)),
+        window=window,
         batch=dict(zip(batching, shared, strict=True)),
     )
     places = linear(windows, is_dropped=True).reshape([product(updates.shape)])
     flat = x.reshape([product(x.shape)])
     return _placed(op, flat, places, updates.reshape([product(updates.shape)])).reshape(list(x.shape))
+
+
+def _known_begins(
+    indices: Value, x: Tensor, updates: Tensor, indexed: Sequence[int], window: dict[int, int]
+) -> list[int] | None:
+    """Where the only window begins along each axis, if that is known and the window lies inside; else None."""
+    is_one = product(size for axis, size in enumerate(updates.shape) if axis not in window.values()) == 1
+    if not is_one or not isinstance(indices, Known) or indices.array.size != len(indexed):
+        return None
+    known = dict(zip(indexed, indices.array.reshape(-1).tolist(), strict=True))
+    begins = [known.get(axis, 0) for axis in range(x.rank)]
+    for axis, begin in enumerate(begins):
+        size, whole = updates.shape[window[axis]] if axis in window else 1, x.shape[axis]
+        if size == whole and begin == 0:
+            continue
+        if not (isinstance(begin, int) and isinstance(size, int) and isinstance(whole, int)):
+            return None
+        if not 0 <= begin <= whole - size:
+            return None
+    return begins
+
+
+def _is_large_part(updates: Tensor, x: Tensor) -> bool:
+    """Whether a loop may store all elements in each turn, and not the updates alone."""
+    part, whole = product(updates.shape), product(x.shape)
+    return isinstance(part, int) and isinstance(whole, int) and LARGE_PART * part >= whole
+
+
+def _on_a_part(op: Op, x: Tensor, updates: Tensor, begins: Sequence[int], window: dict[int, int]) -> Tensor:
+    """Write or combine the only window, whose place is known: all elements are read and written in order."""
+    sizes = [updates.shape[window[axis]] if axis in window else 1 for axis in range(x.rank)]
+    update = updates.reshape(sizes)
+    if not is_second_argument(op.region(0)):
+        part = build.shrink(x, [(begin, add(begin, size)) for begin, size in zip(begins, sizes, strict=True)])
+        (combined,) = op.lifted(0, [part, update])
+        update = op.whole(combined, tuple(sizes))
+    return _within(op, x, update, begins, set(), None)
 
 
 def _are_rows(x: Tensor, updates: Tensor, indexed: Sequence[int], dropped: set[int], window: dict[int, int]) -> bool:
@@ -138,15 +181,24 @@ def _dynamic_update_slice(op: Op) -> Value:
         is_inside = fits if is_inside is None else is_inside & fits
         whole = [dim if at == axis else own for at, (dim, own) in enumerate(zip(x.shape, update.shape, strict=True))]
         update = build.expand(update, whole) if is_row else build.take(update, place, axis)
+    return _within(op, x, update, begins, moves, is_inside)
+
+
+def _within(
+    op: Op, x: Tensor, update: Tensor, begins: Sequence[Dim], moves: Set[int], is_inside: Tensor | None
+) -> Tensor:
+    """`x` with an update that begins at `begins`, and is as long as `x` along the axes `moves`: there, and where
+    `is_inside`, which is None if it is everywhere, holds.
+    """
     widths = [
-        (0, 0) if axis in moves else (begins[axis], x.shape[axis] - begins[axis] - sizes[axis])
+        (0, 0) if axis in moves else (begins[axis], x.shape[axis] - begins[axis] - update.shape[axis])
         for axis in range(x.rank)
     ]
     if any(pair != (0, 0) for pair in widths):
         within = build.pad(build.ones(op.builder, update.shape, DType.BOOL), widths)
         is_inside = within if is_inside is None else is_inside & within
         update = build.pad(update, widths)
-    return x if is_inside is None else build.where(is_inside, update, x)
+    return update if is_inside is None else build.where(is_inside, update, x)
 
 
 def _written_in_place(op: Op, x: Tensor, update: Tensor, begins: dict[int, Dim | Tensor]) -> Tensor:

@@ -146,8 +146,9 @@ def _is_stepped(step: Dim, inner: Dim, extent: Dim) -> bool:
     """Whether `step` is a multiple of `inner` below `extent` times it."""
     if step == inner:
         return step != 0 and extent != 1
-    are_numbers = isinstance(step, int) and isinstance(inner, int) and isinstance(extent, int)
-    return are_numbers and inner != 0 and step % inner == 0 and 0 < step // inner < extent
+    if not (isinstance(step, int) and isinstance(inner, int) and isinstance(extent, int)) or inner == 0:
+        return False
+    return step % inner == 0 and 0 < step // inner < extent
 
 
 def _factors(combine: str | None, element: Node) -> tuple[Load, Load, DType] | None:

@@ -32,7 +32,7 @@ def graph_of(function: Callable[..., Tensor], inputs: Shapes) -> Graph:
     return output(b, function(*(b.input(dtype, shape) for dtype, shape in inputs)))
 
 
-def arrays_of(inputs: Shapes) -> list[np.ndarray[Any, Any]]:
+def arrays_of(inputs: Sequence[tuple[str, tuple[int, ...]]]) -> list[np.ndarray[Any, Any]]:
     rng = np.random.default_rng(len(inputs))
     return [rng.integers(0, 60, shape).astype(DType(dtype).numpy) for dtype, shape in inputs]
 

@@ -7,8 +7,10 @@ import re
 import numpy as np
 import pytest
 
+from tensorkiln.nodes import While
+
 from .modules import module
-from .oracle import agree, arguments
+from .oracle import agree, arguments, graph_of
 
 OF_GATHER = {
     "offset": "offset_dims",
@@ -224,6 +226,106 @@ def test_a_scatter_to_places_of_their_own(name: str, how: str) -> None:
     else:
         indices = (np.arange(count) * 3 % 7).reshape(indices.shape).astype(np.int32)
     agree(text, [x, indices, updates])
+
+
+KNOWN = {
+    "a window": ("5x6", "dense<[1, 2]> : tensor<2xi32>", "2x3", "window = [0, 1], map = [0, 1], vector = 0"),
+    "a window, the axes exchanged": (
+        "5x6",
+        "dense<[3, 2]> : tensor<2xi32>",
+        "2x3",
+        "window = [0, 1], map = [1, 0], vector = 0",
+    ),
+    "a window of a list": (
+        "5x6",
+        "dense<[[1, 2]]> : tensor<1x2xi32>",
+        "1x2x3",
+        "window = [1, 2], map = [0, 1], vector = 1",
+    ),
+    "a row": ("5x6", "dense<3> : tensor<1xi32>", "6", "window = [0], inserted = [0], map = [0], vector = 0"),
+    "a column behind a list": (
+        "5x6",
+        "dense<5> : tensor<1x1xi64>",
+        "5x1",
+        "window = [0], inserted = [1], map = [1], vector = 1",
+    ),
+    "everything": ("5x6", "dense<0> : tensor<2xi32>", "5x6", "window = [0, 1], map = [0, 1], vector = 0"),
+}
+OUTSIDE = {
+    "behind the end": ("5x6", "dense<[4, 2]> : tensor<2xi32>", "2x3", "window = [0, 1], map = [0, 1], vector = 0"),
+    "before the start": ("5x6", "dense<[0, -1]> : tensor<2xi32>", "2x3", "window = [0, 1], map = [0, 1], vector = 0"),
+}
+
+
+def _at_known_places(name: str, kind: str, how: str) -> str:
+    x, starts, updates, numbers = {**KNOWN, **OUTSIDE}[name]
+    scalar, listed = f"tensor<{kind}>", starts.partition(" : ")[2]
+    line = f"%z = stablehlo.{how} %x, %y : {scalar}" if how != "put" else ""
+    return module(
+        [f"{x}x{kind}", f"{updates}x{kind}"],
+        f"""
+        %c = stablehlo.constant {starts}
+        %r0 = "stablehlo.scatter"(%a0, %c, %a1) <{{
+          scatter_dimension_numbers = #stablehlo.scatter<{spelled(numbers, OF_SCATTER)}>}}> ({{
+          ^bb0(%x: {scalar}, %y: {scalar}):
+            {line}
+            stablehlo.return {"%y" if how == "put" else "%z"} : {scalar}
+          }}) : (tensor<{x}x{kind}>, {listed}, tensor<{updates}x{kind}>) -> tensor<{x}x{kind}>""",
+        f"{x}x{kind}",
+    )
+
+
+@pytest.mark.parametrize("how", ["put", "add", "subtract", "multiply", "maximum", "minimum"])
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_scatter_to_a_known_place_needs_no_positions(name: str, how: str) -> None:
+    text = _at_known_places(name, "f32", how)
+    agree(text, arguments(text))
+    assert "scatter" not in {node.node for node in graph_of(text).nodes}
+
+
+@pytest.mark.parametrize("how", ["put", "add"])
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_scatter_to_a_known_place_outside(name: str, how: str) -> None:
+    text = _at_known_places(name, "f32", how)
+    agree(text, arguments(text))
+
+
+@pytest.mark.parametrize("how", ["and", "or", "xor"])
+def test_a_scatter_of_bools_to_a_known_place(how: str) -> None:
+    text = _at_known_places("a window", "i1", how)
+    agree(text, arguments(text))
+
+
+@pytest.mark.parametrize(("part", "nodes"), [("1x4", {"scatter"}), ("4x4", set[str]())])
+def test_a_loop_stores_the_known_part_alone_if_it_is_small(part: str, nodes: set[str]) -> None:
+    text = module(
+        ["8x4xf32", f"{part}xf32", "i32"],
+        f"""
+        %start = stablehlo.constant dense<[2, 0]> : tensor<2xi32>
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %zero = stablehlo.constant dense<0> : tensor<i32>
+        %w:2 = stablehlo.while(%i = %zero, %s = %a0) : tensor<i32>, tensor<8x4xf32>
+        cond {{
+          %1 = stablehlo.compare LT, %i, %a2, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+          stablehlo.return %1 : tensor<i1>
+        }} do {{
+          %2 = "stablehlo.scatter"(%s, %start, %a1) <{{
+            scatter_dimension_numbers = #stablehlo.scatter<
+              update_window_dims = [0, 1], scatter_dims_to_operand_dims = [0, 1]>}}> ({{
+            ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+              %z = stablehlo.add %x, %y : tensor<f32>
+              stablehlo.return %z : tensor<f32>
+            }}) : (tensor<8x4xf32>, tensor<2xi32>, tensor<{part}xf32>) -> tensor<8x4xf32>
+          %3 = stablehlo.add %i, %one : tensor<i32>
+          stablehlo.return %3, %2 : tensor<i32>, tensor<8x4xf32>
+        }}
+        %r0 = stablehlo.negate %w#1 : tensor<8x4xf32>""",
+        "8x4xf32",
+    )
+    x, update, _ = arguments(text)
+    agree(text, [x, update, np.int32(3)])
+    (loop,) = (node for node in graph_of(text).nodes if isinstance(node, While))
+    assert {node.node for node in loop.body.nodes} & {"scatter"} == nodes
 
 
 @pytest.mark.parametrize("kind", ["i32", "i64", "ui32"])
