@@ -121,7 +121,8 @@ def test_lookups_are_staged_at_calls_with_large_results(case: str, target: str, 
     if direct is None:
         pytest.skip(f"this processor lacks instructions of {target}")
     for n in (0, 1, 7, 40, 83, 84, 130, 1562, 1563, 2001):
-        arrays = arrays_of([(dtype, tuple(n if size == "n" else size for size in shape)) for dtype, shape in inputs])
+        sizes = [(dtype, tuple(n if isinstance(size, str) else size for size in shape)) for dtype, shape in inputs]
+        arrays = arrays_of(sizes)
         (result,) = checked.run(staged, *arrays, threads=2, n=n)
         assert result.tobytes() == direct(*arrays, n=n)[0].tobytes()
 

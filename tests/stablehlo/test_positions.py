@@ -323,7 +323,7 @@ def test_a_loop_stores_the_known_part_alone_if_it_is_small(part: str, nodes: set
         "8x4xf32",
     )
     x, update, _ = arguments(text)
-    agree(text, [x, update, np.int32(3)])
+    agree(text, [x, update, np.asarray(3, np.int32)])
     (loop,) = (node for node in graph_of(text).nodes if isinstance(node, While))
     assert {node.node for node in loop.body.nodes} & {"scatter"} == nodes
 
